@@ -1,0 +1,15 @@
+.DEFAULT_GOAL := help
+.PHONY: demo test lint setup clean help
+
+demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
+	@testbed/demo.sh
+test:  ## every test, on the virtual rack; ends with one pytest summary
+	@testbed/test.sh
+lint:  ## ruff, mypy --strict, yamllint, ansible-lint, stale generated files
+	@scripts/lint/lint.sh
+setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
+	@scripts/setup/setup.sh
+clean:  ## remove .venv, .build, build/ and the rack; keeps ~/.cache/sparkloom
+	@testbed/clean.sh
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile

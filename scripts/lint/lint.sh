@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# make lint: every checker runs, the failing ones are named at the end.
+set -euo pipefail
+source "$(dirname "$0")/../setup/step.sh"
+cd "$REPO"
+scripts/setup/setup.sh
+export PATH=$REPO/.venv/bin:$PATH
+
+failed=()
+check() { (step "$@") || failed+=("$1"); }
+
+check ruff "style and mistakes in Python" ruff check .
+check format "Python layout" ruff format --check .
+check mypy "types of scripts/sparkloom, strict" mypy
+check yamllint "YAML layout" yamllint --strict .
+check ansible-lint "playbooks and roles, profile production" ansible-lint --offline
+check stale "generated files against their sources" "$PY" scripts/lint/stale.py
+
+((${#failed[@]} == 0)) || die lint "failing: ${failed[*]} (each said why above)"
+say lint "clean in $(seconds_since "$SPARKLOOM_STARTED") s"

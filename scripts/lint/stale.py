@@ -1,0 +1,35 @@
+"""Fail when a generated file no longer matches what makes it. Add a pair to GENERATED to cover another file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+
+# File in the repository -> the command, run from the repository's root, that prints what it should hold.
+GENERATED: dict[str, list[str]] = {}
+
+
+def stale(path: str, command: list[str]) -> str | None:
+    """Why the file is stale, or None."""
+    made = subprocess.run([sys.executable, *command], cwd=REPO, capture_output=True, text=True)
+    if made.returncode:
+        return f"{path}: cannot be regenerated: {' '.join(command)} exited {made.returncode}\n{made.stderr.strip()}"
+    target = REPO / path
+    if target.exists() and target.read_text() == made.stdout:
+        return None
+    return f"{path}: stale; run .venv/bin/python {' '.join(command)} > {path}"
+
+
+def main() -> int:
+    reasons = [reason for path, command in GENERATED.items() if (reason := stale(path, command))]
+    print(f"{len(GENERATED)} generated files, {len(reasons)} stale")
+    for reason in reasons:
+        print(reason, file=sys.stderr)
+    return bool(reasons)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# make clean: the rack, then everything built in this checkout. The caches in ~/.cache/sparkloom stay.
+set -euo pipefail
+source "$(dirname "$0")/../scripts/setup/step.sh"
+cd "$REPO"
+
+# The rack's own code needs the venv; without one there was never a rack from this checkout.
+[[ ! -x $PY || ! -d testbed/rack ]] || step rack "taking down the virtual rack" "$PY" -m testbed.rack down
+step files "removing .venv, .build and build/" rm -rf .venv .build build scripts/sparkloom.egg-info
+say clean "kept: ~/.cache/sparkloom (binaries and images; remove it by hand to start cold)"
