@@ -1,0 +1,102 @@
+"""What every engine adapter has in common: how settings become words, and what the fabric requires."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from sparkloom.platform import Platform
+from sparkloom.profile import FlagValue, LoadedProfile
+from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
+
+MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
+MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
+RENDEZVOUS_PORT = 20000
+
+
+def model_folder(model_id: str) -> str:
+    """A link that the model store keeps beside the hub cache, for engines that want a path and not an id."""
+    return f"{MODELS}/by-name/{model_id.replace('/', '--')}"
+
+
+class Adapter(Protocol):
+    name: str
+    port: int
+    reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]: ...
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]: ...
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]: ...
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]: ...
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]: ...
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]: ...
+
+
+def topology_setting(name: str, value: FlagValue, why: str) -> Setting:
+    return Setting(name, value, Origin("topology", why=why))
+
+
+def engine_setting(name: str, value: FlagValue, why: str) -> Setting:
+    return Setting(name, value, Origin("engine", why=why))
+
+
+def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:
+    """Command-line words. A switch that is false is left out; a mapping travels as JSON.
+
+    Full names only: the engines' parsers accept any unambiguous prefix, and what is unambiguous in one
+    release is not in the next.
+    """
+    result: list[str] = []
+    for setting in settings:
+        if setting.value is None or setting.value is False:
+            continue
+        result.append("--" + setting.name.replace("_", dash))
+        if setting.value is True:
+            continue
+        if isinstance(setting.value, dict):
+            result.append(json.dumps(setting.value, separators=(",", ":")))
+        elif isinstance(setting.value, list):
+            result.extend(text(item) for item in setting.value)
+        else:
+            result.append(text(setting.value))
+    return result
+
+
+def text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def offline_environment() -> list[EnvVar]:
+    store = "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
+    return [
+        EnvVar("HF_HUB_CACHE", MODELS, Origin("platform", why="the node's model store, mounted read-only")),
+        EnvVar("HF_HUB_OFFLINE", "1", Origin("platform", why=store)),
+    ]
+
+
+def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
+    """What NCCL must be told on GB10 rails. Nothing here for a rank that is alone."""
+    if not topology.distributed:
+        return []
+    hcas = ",".join(endpoint.hca for endpoint in place.endpoints)
+    first = "net1"
+    values = {
+        "NCCL_NET": ("IB", "a missing fabric is an error at once; without this NCCL falls back to sockets in silence (2 instead of 22 GB/s)"),
+        "NCCL_IB_HCA": (f"={hcas}", "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix"),
+        "NCCL_NVLS_ENABLE": ("0", "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)"),
+        "NCCL_SOCKET_IFNAME": (f"={first}", "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network"),
+        "GLOO_SOCKET_IFNAME": (first, "torch.distributed's CPU group takes the first interface it finds otherwise"),
+        "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
+        "NCCL_DEBUG": ("INFO", "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them"),
+    }
+    return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]

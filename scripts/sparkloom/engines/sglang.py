@@ -1,0 +1,103 @@
+"""SGLang: one server process group, one process per rank, rendezvous at the head's first rail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sparkloom.engines import base
+from sparkloom.engines.base import engine_setting, topology_setting
+from sparkloom.engines.catalog import Catalog
+from sparkloom.platform import Platform
+from sparkloom.profile import FlagValue, LoadedProfile
+from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
+
+# One thing, several spellings, oldest first: (flag, value or None for "the profile's own value").
+# Which one a release speaks is not written here: the first that its catalog knows and does not call deprecated.
+SPELLINGS: dict[str, tuple[tuple[str, FlagValue], ...]] = {
+    "cuda_graph_max_bs": (("cuda_graph_max_bs", None), ("cuda_graph_max_bs_decode", None)),
+    "disable_piecewise_cuda_graph": (("disable_piecewise_cuda_graph", None), ("cuda_graph_backend_prefill", "disabled")),
+    "disable_cuda_graph": (("disable_cuda_graph", None), ("cuda_graph_backend_decode", "disabled")),
+    "mamba_scheduler_strategy": (("mamba_scheduler_strategy", None), ("mamba_radix_cache_strategy", None)),
+}
+ALIASES = {"tensor_parallel_size": "tp_size", "pipeline_parallel_size": "pp_size", "expert_parallel_size": "ep_size", "ep": "ep_size"}
+
+
+class SGLang:
+    name = "sglang"
+    port = 30000
+    reserved = frozenset({"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port", "tp_size", "pp_size", "ep_size", *ALIASES})
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        parallel, model = topology.parallel, loaded.profile.model
+        settings = [engine_setting("model_path", model.id, "read from the mounted model store, offline")]
+        if model.revision:
+            settings.append(engine_setting("revision", model.revision, "the revision whose files were verified"))
+        settings += [
+            topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
+            topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
+            topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
+            engine_setting("host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"),
+            engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
+        ]
+        if topology.distributed:
+            address = f"{topology.address(topology.head)}:{base.RENDEZVOUS_PORT}"
+            settings += [
+                topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting("dist_init_addr", address, "rank 0's address on the first rail"),
+            ]
+        return settings
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        return (topology_setting("node_rank", place.rank, "position in the inventory"),) if topology.distributed else ()
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
+        catalog = Catalog.load(self.name, release)
+        return tuple(_spelled(setting, catalog) for setting in settings)
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        """The same settings under their oldest names, which is what rules are written against."""
+        result: dict[str, FlagValue] = {}
+        for setting in settings:
+            name, value = _concept(setting)
+            result[ALIASES.get(name, name)] = value
+        return result
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        variables = [*base.offline_environment(), *base.nccl_environment(topology, place)]
+        if topology.distributed:
+            why = "ZeroMQ queues bind to the first address found otherwise (Wi-Fi, pod network): a freeze without a message"
+            variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
+        return variables
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        return {}
+
+
+def _concept(setting: Setting) -> tuple[str, FlagValue]:
+    for concept, spellings in SPELLINGS.items():
+        for flag, fixed in spellings:
+            if setting.name == flag and fixed is None:
+                return concept, setting.value
+            if setting.name == flag and setting.value == fixed:
+                return concept, True
+    return setting.name, setting.value
+
+
+def _spelled(setting: Setting, catalog: Catalog) -> Setting:
+    concept, value = _concept(setting)
+    for flag, fixed in SPELLINGS.get(concept, ()):
+        known = catalog.flag(flag)
+        if known is None or known.deprecated:
+            continue
+        if fixed is None:
+            return replace(setting, name=flag, value=value)
+        return replace(setting, name=flag, value=fixed if value is True else None)
+    return setting
+
+
+ADAPTER = SGLang()

@@ -1,0 +1,70 @@
+"""vLLM: `vllm serve`, one process per rank; ranks beyond the first are headless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sparkloom.engines import base
+from sparkloom.engines.base import engine_setting, topology_setting
+from sparkloom.platform import Platform
+from sparkloom.profile import FlagValue, LoadedProfile
+from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
+
+
+class VLLM:
+    name = "vllm"
+    port = 8000
+    reserved = frozenset(
+        {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
+        | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
+    )
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        parallel, model = topology.parallel, loaded.profile.model
+        settings = [engine_setting("model", model.id, "positional; read from the mounted model store, offline")]
+        if model.revision:
+            settings.append(engine_setting("revision", model.revision, "the revision whose files were verified"))
+        settings += [
+            topology_setting("tensor_parallel_size", parallel.tp, "launch.parallel.tp"),
+            topology_setting("pipeline_parallel_size", parallel.pp, "launch.parallel.pp"),
+            topology_setting("enable_expert_parallel", parallel.ep > 1, "launch.parallel.ep"),
+            engine_setting("host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"),
+            engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
+        ]
+        if topology.distributed:
+            settings += [
+                topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
+                topology_setting("master_port", base.RENDEZVOUS_PORT, "the group's rendezvous"),
+            ]
+        return settings
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        if not topology.distributed:
+            return ()
+        rank = topology_setting("node_rank", place.rank, "position in the inventory")
+        return (rank, topology_setting("headless", True, "only rank 0 answers requests")) if place.rank else (rank,)
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        return tuple(settings)
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        return {setting.name: setting.value for setting in settings}
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        model = next(str(setting.value) for setting in settings if setting.name == "model")
+        rest = [setting for setting in settings if setting.name != "model"]
+        return ("vllm", "serve", model, *base.words([*rest, *self.rank_settings(topology, place)]))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        variables = [*base.offline_environment(), *base.nccl_environment(topology, place)]
+        if topology.distributed:
+            why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
+            variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))
+        return variables
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        return {}
+
+
+ADAPTER = VLLM()

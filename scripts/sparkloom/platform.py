@@ -1,0 +1,33 @@
+"""What a DGX Spark is, as far as a launch depends on it. Every figure with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    name: str
+    compute_capability: str  # as CUDA says it
+    usable_gib: float  # memory that CUDA and the host share
+    bandwidth_gb_s: float  # LPDDR5X
+    gpus_per_node: int
+    rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
+    one_rail_pass_gb_s: float
+    two_rail_pass_gb_s: float
+
+
+GB10 = Platform(
+    name="GB10",
+    compute_capability="12.1",
+    # torch.cuda.mem_get_info on a DGX Spark of 128 GB; nvidia-smi reports "Not Supported" (test logs, 2026-05)
+    usable_gib=121.6,
+    # NVIDIA's data sheet for DGX Spark
+    bandwidth_gb_s=273.0,
+    gpus_per_node=1,
+    # measured with one VF per pod: 9.78 GB/s bus bandwidth (forum post on Nemotron Ultra, 2026-06)
+    rail_gb_s=9.78,
+    one_rail_pass_gb_s=9.5,
+    # NVIDIA's own cluster script passes at 175 Gb/s = 21.875 GB/s and above
+    two_rail_pass_gb_s=21.9,
+)
