@@ -42,7 +42,9 @@ class Rail(Strict):
         try:
             ipaddress.IPv4Network(self.subnet)
         except ValueError as error:
-            raise ValueError(f"subnet '{self.subnet}' is no IPv4 network: {error}; write one as 192.168.100.0/24") from None
+            raise ValueError(
+                f"subnet '{self.subnet}' is no IPv4 network: {error}; write one as 192.168.100.0/24"
+            ) from None
         return self
 
 
@@ -90,13 +92,19 @@ def load(folder: str | Path | None = None) -> Cluster:
     if path.is_file():
         path = path.parent
     if not path.is_dir():
-        raise InputError.single(str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file")
+        raise InputError.single(
+            str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
+        )
     return document.validate(Cluster, _gather(path))
 
 
 def from_vars(variables: Mapping[str, Any]) -> Cluster:
     """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it."""
-    data = {**dict(variables["cluster"]), "fabric": variables["fabric"], "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)]}
+    data = {
+        **dict(variables["cluster"]),
+        "fabric": variables["fabric"],
+        "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
+    }
     return document.validate(Cluster, Document("inventory variables", data))
 
 
@@ -132,7 +140,13 @@ def _hosts(hosts: Document, merged: Document) -> list[dict[str, Any]]:
     for part in loc:
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:
-        raise InputError([hosts.problem(("all",), f"no hosts under all.children.{GROUP}.hosts; list your Sparks there", "missing-key")])
+        raise InputError(
+            [
+                hosts.problem(
+                    ("all",), f"no hosts under all.children.{GROUP}.hosts; list your Sparks there", "missing-key"
+                )
+            ]
+        )
     for index, name in enumerate(node):
         _graft(merged, hosts, (*loc, name), ("nodes", index))
     return [_node({"name": name, **(values or {})}, index) for index, (name, values) in enumerate(node.items(), 1)]

@@ -102,7 +102,9 @@ def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -
     for key_node, value_node in node.value:
         line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            raise InputError.single(document.file, "a key must be a plain word", line=line, column=column, rule="bad-key")
+            raise InputError.single(
+                document.file, "a key must be a plain word", line=line, column=column, rule="bad-key"
+            )
         key = str(key_node.value)
         if key in result:
             raise InputError.single(
@@ -149,7 +151,9 @@ def _translate(model: type[BaseModel], document: Document, base: Loc, error: dic
     shown = ".".join(str(part) for part in loc) or "the file"
     kind = str(error["type"])
     if kind == "extra_forbidden":
-        return document.problem(loc, f"unknown key '{shown}'{did_you_mean(str(loc[-1]), _keys(model, inner[:-1]))}", "unknown-key")
+        return document.problem(
+            loc, f"unknown key '{shown}'{did_you_mean(str(loc[-1]), _keys(model, inner[:-1]))}", "unknown-key"
+        )
     if kind == "missing":
         return document.problem(loc[:-1], f"key '{shown}' is missing", "missing-key")
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")

@@ -119,6 +119,9 @@ def merge(chosen: Sequence[Setting], derived: Sequence[Setting]) -> list[Setting
 
 
 def _environment(loaded: LoadedProfile, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
-    own = {name: EnvVar(name, value, Origin("profile", loaded.where("env", name))) for name, value in loaded.profile.env.items()}
+    own = {
+        name: EnvVar(name, value, Origin("profile", loaded.where("env", name)))
+        for name, value in loaded.profile.env.items()
+    }
     kept = [variable for variable in derived if variable.name not in own]
     return tuple(sorted([*kept, *own.values()], key=lambda variable: variable.name))

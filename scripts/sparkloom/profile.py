@@ -88,7 +88,9 @@ class Precisions(Strict):
 
 
 class Checkpoint(Strict):
-    packing: Literal["modelopt", "compressed-tensors", "fp8", "bf16", "gguf"] = Field(description="who packed the weights")
+    packing: Literal["modelopt", "compressed-tensors", "fp8", "bf16", "gguf"] = Field(
+        description="who packed the weights"
+    )
     mixed: bool = Field(default=False, description="several precisions, listed per layer (ModelOpt MIXED_PRECISION)")
     size_gb: float | None = Field(default=None, description="bytes to download, 10^9")
     gated: bool = Field(default=False, description="the hub asks for a token and an accepted licence")
@@ -109,7 +111,9 @@ class Measured(Strict):
 class Model(Strict):
     id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
     revision: str | None = Field(default=None, description="commit on the hub; empty = resolved and pinned at deploy")
-    file: str | None = Field(default=None, description="one file of the repository, where an engine wants a file (GGUF)")
+    file: str | None = Field(
+        default=None, description="one file of the repository, where an engine wants a file (GGUF)"
+    )
     architecture: str = Field(description="config.json architectures[0]")
     parameters_b: float
     active_b: float
@@ -135,9 +139,13 @@ class Model(Strict):
         pairs = (("moe", self.experts, "experts"), ("mamba", self.mamba, "mamba"), ("linear", self.linear, "linear"))
         for kind, part, name in pairs:
             if (getattr(self.layers, kind) > 0) != (part is not None):
-                raise ValueError(f"layers.{kind} = {getattr(self.layers, kind)} but model.{name} is {'given' if part else 'missing'}")
+                raise ValueError(
+                    f"layers.{kind} = {getattr(self.layers, kind)} but model.{name} is {'given' if part else 'missing'}"
+                )
         if self.experts and self.experts.active > self.experts.routed:
-            raise ValueError(f"experts.active = {self.experts.active} is more than experts.routed = {self.experts.routed}")
+            raise ValueError(
+                f"experts.active = {self.experts.active} is more than experts.routed = {self.experts.routed}"
+            )
         return self
 
 
@@ -148,7 +156,9 @@ class Engine(Strict):
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
         default=None, description="empty = resolved and pinned at deploy"
     )
-    carries: list[str] = Field(default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'")
+    carries: list[str] = Field(
+        default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'"
+    )
 
 
 class Parallel(Strict):
@@ -201,7 +211,9 @@ class Evidence(Strict):
     status: Literal["measured", "vendor", "inferred", "unvalidated"]
     source: str
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}(-\d{2})?$")] | None = None
-    release: str | None = Field(default=None, description="engine release or build that was measured, when not the profile's")
+    release: str | None = Field(
+        default=None, description="engine release or build that was measured, when not the profile's"
+    )
     image: str | None = None
     config: dict[str, FlagValue] | None = Field(
         default=None, description="launch keys as they were measured (env.NAME for environment); only what is known"
@@ -210,7 +222,9 @@ class Evidence(Strict):
 
 
 class Profile(Strict):
-    extends: str | None = Field(default=None, description="one parent profile; its model, engine, launch and env are merged below these")
+    extends: str | None = Field(
+        default=None, description="one parent profile; its model, engine, launch and env are merged below these"
+    )
     summary: str
     model: Model
     engine: Engine
@@ -223,9 +237,13 @@ class Profile(Strict):
     def _heads_and_experts_split(self) -> Profile:
         parallel, model = self.launch.parallel, self.model
         if model.attention.q_heads % parallel.tp:
-            raise ValueError(f"launch.parallel.tp = {parallel.tp} does not divide the model's {model.attention.q_heads} query heads")
+            raise ValueError(
+                f"launch.parallel.tp = {parallel.tp} does not divide the model's {model.attention.q_heads} query heads"
+            )
         if model.experts and model.experts.routed % parallel.ep:
-            raise ValueError(f"launch.parallel.ep = {parallel.ep} does not divide the model's {model.experts.routed} experts")
+            raise ValueError(
+                f"launch.parallel.ep = {parallel.ep} does not divide the model's {model.experts.routed} experts"
+            )
         return self
 
 
@@ -257,12 +275,16 @@ def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Pat
 def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
     text = str(name_or_path)
     if not text.strip():
-        raise InputError.single("PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file")
+        raise InputError.single(
+            "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
+        )
     if "/" in text or text.endswith((".yml", ".yaml")):
         return Path(text)
     path = folder / f"{text}.yml"
     if not path.exists():
-        raise InputError.single(text, f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}", rule="missing-file")
+        raise InputError.single(
+            text, f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}", rule="missing-file"
+        )
     return path
 
 
@@ -278,14 +300,20 @@ def _merge_parent(child: Document, folder: Path) -> Document:
     if parent_name is None:
         return child
     if not isinstance(parent_name, str) or not parent_name:
-        raise InputError([child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")])
+        raise InputError(
+            [child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")]
+        )
     parent_path = folder / f"{parent_name}.yml"
     if "/" in parent_name or not parent_path.exists():
         hint = did_you_mean(parent_name, names(folder))
-        raise InputError([child.problem(("extends",), f"extends: no profile '{parent_name}' beside this one{hint}", "missing-file")])
+        raise InputError(
+            [child.problem(("extends",), f"extends: no profile '{parent_name}' beside this one{hint}", "missing-file")]
+        )
     parent = document.load(parent_path, shown=_shown(parent_path))
     if parent.data.get("extends") is not None:
-        message = f"extends: '{parent_name}' itself extends '{parent.data['extends']}'; one level only: name that one here"
+        message = (
+            f"extends: '{parent_name}' itself extends '{parent.data['extends']}'; one level only: name that one here"
+        )
         raise InputError([child.problem(("extends",), message, "inheritance")])
     return _merged(parent, child)
 
@@ -331,7 +359,11 @@ def apply_override(target: Document, text: str) -> None:
         raise InputError.single(shown, "expected key=value, as in launch.mem_fraction_static=0.88", rule="bad-override")
     loc: Loc = tuple(key.strip().split("."))
     if loc[0] not in {"launch", "env", "engine"} or len(loc) < 2:
-        raise InputError.single(shown, "only launch.*, env.* and engine.* can be set here; edit the profile for the rest", rule="bad-override")
+        raise InputError.single(
+            shown,
+            "only launch.*, env.* and engine.* can be set here; edit the profile for the rest",
+            rule="bad-override",
+        )
     parsed = document.parse(f"value: {raw}", shown).data["value"] if raw.strip() else None
     node = target.data
     for part in loc[:-1]:

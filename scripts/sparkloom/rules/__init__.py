@@ -38,7 +38,11 @@ def every() -> tuple[Rule, ...]:
         if info.name in NOT_RULES:
             continue
         module = import_module(f"{__name__}.{info.name}")
-        own = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Rule) and value is not Rule]
+        own = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Rule) and value is not Rule
+        ]
         found += [rule() for rule in own if rule.__module__ == module.__name__]
     return tuple(sorted(found, key=lambda rule: rule.id))
 
@@ -68,7 +72,14 @@ def check(launch: Launch) -> list[Finding]:
     """What the rules say about a launch."""
     ctx = context(launch)
     places = {setting.name: setting.origin.where for setting in launch.settings}
-    return sorted((_finding(rule, hit.message, _where(launch, places, hit.flag)) for rule in every() for hit in rule.judge(ctx)), key=_rank)
+    return ranked(
+        _finding(rule, hit.message, _where(launch, places, hit.flag)) for rule in every() for hit in rule.judge(ctx)
+    )
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors first, then by rule and place."""
+    return sorted(findings, key=_rank)
 
 
 def fired(ctx: Context, rules: Iterable[Rule] | None = None) -> list[Rule]:

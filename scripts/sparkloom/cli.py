@@ -1,0 +1,295 @@
+"""The command line. Each command is a few lines; the work happens in the modules it names.
+
+Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input. Never a traceback
+(SPARKLOOM_DEBUG=1 shows one).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+evidence_app = typer.Typer(
+    no_args_is_help=True,
+    help="What was measured: 1,080 configurations, and how well the rules predict them.",
+    rich_markup_mode=None,
+)
+app.add_typer(evidence_app, name="evidence")
+
+Profile = Annotated[str, typer.Argument(help="name from model_profiles/, or a path to a file", show_default=False)]
+Inventory = Annotated[
+    Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
+]
+Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="override: launch.key=value, env.NAME=value, engine.key=value")
+]
+Release = Annotated[
+    str | None, typer.Option("--engine-version", help="speak and judge the dialect of this engine release")
+]
+Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
+
+
+class MatrixAction(str, Enum):
+    report = "report"
+
+
+@app.command("profiles")
+def profiles_command(json: Json = False) -> None:
+    """Model profiles, what they are based on and what was measured."""
+    from sparkloom import provenance, show
+
+    show.out(provenance.listing(), json, show.profiles)
+
+
+@app.command()
+def lint(
+    profiles: Annotated[
+        list[str] | None, typer.Argument(help="names or paths (default: every shipped profile)", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    """Traps in a profile: what is known to crash, hang or lie, why, and what to write instead."""
+    from sparkloom import linting, show
+
+    result = linting.lint(profiles or [], inventory, overrides or [], engine_version)
+    show.out(result.findings, json, lambda _: show.findings(result))
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def plan(
+    profile: Profile,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Will it start, will it fit, how fast can it be at best, and what exactly is launched."""
+    from sparkloom import api, show
+
+    data = api.plan(profile, inventory, overrides=overrides or [], release=engine_version)
+    show.out(data, json, lambda shown: show.plan(shown, explain))
+    raise typer.Exit(1 if data["fits"] is False or any(f["severity"] == "error" for f in data["findings"]) else 0)
+
+
+@app.command()
+def argv(
+    profile: Profile,
+    rank: Rank,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    json: Json = False,
+) -> None:
+    """Exactly that rank's command line."""
+    from sparkloom import api, show
+
+    launch = api.case(profile, inventory, overrides=overrides or [], release=engine_version).launch
+    show.out(list(api.rank(launch, rank).argv), json, show.command)
+
+
+@app.command()
+def env(
+    profile: Profile,
+    rank: Rank,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    json: Json = False,
+) -> None:
+    """Exactly that rank's environment; secrets are shown as references."""
+    from sparkloom import api, show
+
+    launch = api.case(profile, inventory, overrides=overrides or [], release=engine_version).launch
+    show.out({v.name: v.value for v in api.rank(launch, rank).env}, json, show.environment)
+
+
+@app.command()
+def render(
+    profile: Profile,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="render in spite of error findings; they are named")] = False,
+) -> None:
+    """The Kubernetes manifests that playbooks/serve.yml applies."""
+    from sparkloom import api, manifests, show
+
+    objects, overridden = api.render_case(
+        profile, inventory, overrides=overrides or [], release=engine_version, force=force
+    )
+    show.overridden(overridden)
+    show.write(manifests.to_yaml(objects), output, Path(profile).stem if "/" in profile else profile)
+
+
+@app.command("fabric")
+def fabric_command(inventory: Inventory = None, json: Json = False) -> None:
+    """Rails, virtual functions, MACs, addresses and network attachments, per node."""
+    from sparkloom import api, show
+
+    show.out(api.fabric(inventory), json, show.fabric)
+
+
+@app.command("nccl-log")
+def nccl_log_command(
+    files: Annotated[
+        list[Path], typer.Argument(help="NCCL_DEBUG=INFO logs, one or several ranks each; - is standard input")
+    ],
+    rails: Annotated[int, typer.Option(help="rails that were planned")] = 2,
+    nodes: Annotated[int | None, typer.Option(help="nodes that were planned; 1 makes 'local' a good verdict")] = None,
+    json: Json = False,
+) -> None:
+    """Which transport NCCL really took, per rank, and why."""
+    from sparkloom import nccl_log, show
+
+    verdict = nccl_log.read_files(files, rails=rails, nodes=nodes)
+    show.out(verdict.as_dict(), json, show.nccl)
+    raise typer.Exit(0 if verdict.good else 1)
+
+
+@app.command("guard")
+def guard_command(
+    file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
+    batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
+    json: Json = False,
+) -> None:
+    """Is this output text, or garbage that benchmarks well?"""
+    from sparkloom import guard, show
+
+    verdict = guard.judge_batch_file(batch) if batch else guard.judge_file(file)
+    show.out(verdict, json, show.verdict)
+    raise typer.Exit(0 if verdict["verdict"] == "ok" else 1)
+
+
+@app.command("matrix")
+def matrix_command(
+    spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
+    action: Annotated[MatrixAction, typer.Argument(help="report: Markdown and one HTML page from the finished cells")],
+    results: Annotated[
+        Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
+    json: Json = False,
+) -> None:
+    """A grid of configurations as data: its report."""
+    from sparkloom import report, show
+
+    show.out(report.write(spec, results, output), json, show.report)
+
+
+@app.command()
+def diagnose(
+    logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
+) -> None:
+    """The cause and the fix of a failed start, read from its log."""
+    from sparkloom import diagnose as diagnosis
+    from sparkloom import show
+
+    result = diagnosis.diagnose_files(logs)
+    show.out(result, json, show.diagnosis)
+    raise typer.Exit(1 if result["matches"] else 0)
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """The JSON schema of a profile, for editors (model_profiles/schema.json)."""
+    from sparkloom import profile, show
+
+    show.out(profile.json_schema(), True, str)
+
+
+@evidence_app.command("find")
+def evidence_find(
+    profile: Profile,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
+    json: Json = False,
+) -> None:
+    """What was measured closest to this configuration."""
+    from sparkloom import api, evidence, show
+
+    launch = api.case(profile, inventory, overrides=overrides or [], release=engine_version).launch
+    show.out(evidence.find(launch, limit), json, show.rows)
+
+
+@evidence_app.command("best")
+def evidence_best(
+    model: Annotated[str, typer.Argument(help="model id, or a part of it")],
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
+    json: Json = False,
+) -> None:
+    """The fastest sane measurements of a model."""
+    from sparkloom import evidence, show
+
+    show.out(evidence.best(model, limit), json, show.rows)
+
+
+@evidence_app.command("score")
+def evidence_score(
+    rows: Annotated[Path, typer.Argument(help="rows as JSON lines, in the shape of the shipped ones")],
+    json: Json = False,
+) -> None:
+    """How well the rules alone predict which configurations fail."""
+    from sparkloom import evidence, show
+
+    show.out(evidence.score(rows), json, show.score)
+
+
+def main() -> None:
+    """Entry point: every failure is one line per problem and an exit status."""
+    from sparkloom.api import Refused
+
+    try:
+        app()
+    except InputError as error:
+        sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
+        code = 2
+    except Refused as error:
+        from sparkloom import show
+
+        show.refusal(error.findings)
+        code = 1
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if os.environ.get("SPARKLOOM_DEBUG"):
+            raise
+        _internal(error)
+        code = 70
+    else:
+        return
+    raise SystemExit(code)
+
+
+def _internal(error: Any) -> None:
+    sys.stderr.write(
+        f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
