@@ -61,7 +61,7 @@ def case(
 
 
 def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:
-    """The plan of `sparkloom plan --json`: does it fit, how fast at best, what is launched, what is known against it."""
+    """What `sparkloom plan --json` prints: does it fit, how fast at best, what is launched, what speaks against it."""
     from sparkloom import capacity
 
     judged = case(profile, inventory, **options)

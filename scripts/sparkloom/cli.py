@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +38,7 @@ Release = Annotated[
 Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
 
 
-class MatrixAction(str, Enum):
+class MatrixAction(StrEnum):
     report = "report"
 
 

@@ -80,7 +80,8 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
     """The first `nodes` machines of the inventory, in its order; rank 0 is the head."""
     parallel = loaded.profile.launch.parallel
     if parallel.nodes > len(cluster.nodes):
-        message = f"launch.parallel.nodes = {parallel.nodes}, but inventory '{cluster.name}' has {len(cluster.nodes)} node(s): {', '.join(n.name for n in cluster.nodes)}"
+        known = ", ".join(node.name for node in cluster.nodes)
+        message = f"launch.parallel.nodes = {parallel.nodes}, but inventory '{cluster.name}' has only: {known}"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "too-few-nodes")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf

@@ -171,7 +171,8 @@ class Parallel(Strict):
     def _fills_the_nodes(self) -> Parallel:
         if self.tp * self.pp != self.nodes:
             raise ValueError(
-                f"tp {self.tp} x pp {self.pp} = {self.tp * self.pp} ranks for {self.nodes} node(s); a Spark has one GPU, so tp x pp must equal nodes"
+                f"tp {self.tp} x pp {self.pp} = {self.tp * self.pp} ranks for {self.nodes} node(s); "
+                "a Spark has one GPU, so tp x pp must equal nodes"
             )
         if self.tp % self.ep:
             raise ValueError(f"ep {self.ep} does not divide tp {self.tp}; write one of {_divisors(self.tp)}")
@@ -328,9 +329,9 @@ def _merged(parent: Document, child: Document) -> Document:
     base.pop("evidence", None)
     child_engine, parent_engine = child.data.get("engine"), base.get("engine")
     if isinstance(child_engine, dict) and isinstance(parent_engine, dict):
-        if child_engine.get("name", parent_engine.get("name")) != parent_engine.get("name"):
-            for section in ("engine", "launch", "env", "requests"):
-                base.pop(section, None)
+        spoken = parent_engine.get("name")
+        for section in ("engine", "launch", "env", "requests") if child_engine.get("name", spoken) != spoken else ():
+            base.pop(section, None)
     merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
     for loc, mark in child.marks.items():
         merged.marks[loc] = mark

@@ -226,7 +226,8 @@ def rows(data: list[dict[str, Any]]) -> None:
 
 def score(data: dict[str, Any]) -> str:
     counts = ", ".join(f"{key} {data[key]}" for key in ("rows", "tp", "fp", "fn", "tn", "unknown"))
-    return f"{counts}\nprecision {number(data['precision'], 3)}, recall {number(data['recall'], 3)} (positive = the configuration fails)"
+    quality = f"precision {number(data['precision'], 3)}, recall {number(data['recall'], 3)}"
+    return f"{counts}\n{quality} (positive = the configuration fails)"
 
 
 def report(data: dict[str, Any]) -> str:

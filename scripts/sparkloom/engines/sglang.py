@@ -16,17 +16,39 @@ from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
 # Which one a release speaks is not written here: the first that its catalog knows and does not call deprecated.
 SPELLINGS: dict[str, tuple[tuple[str, FlagValue], ...]] = {
     "cuda_graph_max_bs": (("cuda_graph_max_bs", None), ("cuda_graph_max_bs_decode", None)),
-    "disable_piecewise_cuda_graph": (("disable_piecewise_cuda_graph", None), ("cuda_graph_backend_prefill", "disabled")),
+    "disable_piecewise_cuda_graph": (
+        ("disable_piecewise_cuda_graph", None),
+        ("cuda_graph_backend_prefill", "disabled"),
+    ),
     "disable_cuda_graph": (("disable_cuda_graph", None), ("cuda_graph_backend_decode", "disabled")),
     "mamba_scheduler_strategy": (("mamba_scheduler_strategy", None), ("mamba_radix_cache_strategy", None)),
 }
-ALIASES = {"tensor_parallel_size": "tp_size", "pipeline_parallel_size": "pp_size", "expert_parallel_size": "ep_size", "ep": "ep_size"}
+ALIASES = {
+    "tensor_parallel_size": "tp_size",
+    "pipeline_parallel_size": "pp_size",
+    "expert_parallel_size": "ep_size",
+    "ep": "ep_size",
+}
 
 
 class SGLang:
     name = "sglang"
     port = 30000
-    reserved = frozenset({"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port", "tp_size", "pp_size", "ep_size", *ALIASES})
+    reserved = frozenset(
+        {
+            "model_path",
+            "nnodes",
+            "node_rank",
+            "dist_init_addr",
+            "nccl_init_addr",
+            "host",
+            "port",
+            "tp_size",
+            "pp_size",
+            "ep_size",
+            *ALIASES,
+        }
+    )
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
@@ -37,7 +59,9 @@ class SGLang:
             topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
-            engine_setting("host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"),
+            engine_setting(
+                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
+            ),
             engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
         ]
         if topology.distributed:
@@ -70,7 +94,7 @@ class SGLang:
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
         variables = [*base.offline_environment(), *base.nccl_environment(topology, place)]
         if topology.distributed:
-            why = "ZeroMQ queues bind to the first address found otherwise (Wi-Fi, pod network): a freeze without a message"
+            why = "left alone ZeroMQ binds to the first address it finds (Wi-Fi, pod network): a freeze without a message"
             variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
         return variables
 
