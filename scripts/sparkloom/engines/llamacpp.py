@@ -23,7 +23,9 @@ class LlamaCpp:
         file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"
         settings = [
             engine_setting("model", file, "the first shard; llama.cpp finds its siblings"),
-            engine_setting("host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"),
+            engine_setting(
+                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
+            ),
             engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
         ]
         if topology.distributed:
@@ -35,7 +37,10 @@ class LlamaCpp:
         if not place.rank:
             return ()
         why = "listens on the rail only: the RPC protocol has no authentication"
-        return (topology_setting("host", topology.address(place), why), topology_setting("port", RPC_PORT, "see rpc of rank 0"))
+        return (
+            topology_setting("host", topology.address(place), why),
+            topology_setting("port", RPC_PORT, "see rpc of rank 0"),
+        )
 
     def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
         return tuple(settings)

@@ -11,11 +11,15 @@ class NemotronHTritonAttention(Rule):
     id = "nemotronh-triton-attention"
     severity = "error"
     scope = Scope(engine="sglang", releases="<0.5.19", architecture="NemotronH")
-    why = "the engine asserts triton attention off for this architecture: its first layer might not be an attention layer"
+    why = (
+        "the engine asserts triton attention off for this architecture: its first layer might not be an attention layer"
+    )
     fix = "attention_backend: flashinfer"
     evidence = (
         Source("forum posts on Nemotron Ultra and Super, four Sparks", "2026-06"),
-        Source("the assertion stands in the released argument code of 0.5.10 to 0.5.18 and is gone in 0.5.19", "2026-11"),
+        Source(
+            "the assertion stands in the released argument code of 0.5.10 to 0.5.18 and is gone in 0.5.19", "2026-11"
+        ),
     )
     log_pattern = r"NemotronH\w* does not support triton attention backend"
     failing = Context(architecture="NemotronHForCausalLM", flags={"attention_backend": "triton"})
