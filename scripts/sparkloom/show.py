@@ -71,13 +71,16 @@ def profiles(listing: list[dict[str, Any]]) -> None:
 
 def findings(result: Result) -> None:
     terminal = console()
-    for finding in result.findings:
+    count = findings_list(terminal, result.findings)
+    terminal.print(f"{len(result.profiles)} profile(s): {count}", style="bold")
+
+
+def findings_list(terminal: Console, found: list[dict[str, Any]]) -> str:
+    """Prints findings, worst first, and returns how many of each severity there are."""
+    for finding in found:
         _finding(terminal, finding)
-    count = {
-        severity: sum(f["severity"] == severity for f in result.findings) for severity in ("error", "warning", "info")
-    }
-    summary = ", ".join(f"{number} {severity}" for severity, number in count.items() if number) or "no findings"
-    terminal.print(f"{len(result.profiles)} profile(s): {summary}", style="bold")
+    counts = {severity: sum(f["severity"] == severity for f in found) for severity in ("error", "warning", "info")}
+    return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
 
 
 def _finding(terminal: Console, finding: dict[str, Any]) -> None:
