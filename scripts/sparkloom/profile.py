@@ -367,7 +367,9 @@ def apply_override(target: Document, text: str) -> None:
         )
     parsed = document.parse(f"value: {raw}", shown).data["value"] if raw.strip() else None
     node = target.data
-    for part in loc[:-1]:
+    for depth, part in enumerate(loc[:-1], 1):
+        if part not in node:  # what is created here is blamed here
+            target.marks[loc[:depth]], target.files[loc[:depth]] = (1, 1), shown
         node = node.setdefault(part, {})
         if not isinstance(node, dict):
             raise InputError.single(shown, f"'{part}' is no mapping in {target.file}", rule="bad-override")
