@@ -103,6 +103,13 @@ class Mtp(Strict):
     )
 
 
+class Draft(Strict):
+    """A second checkpoint that speculation loads beside the model; fetched and verified like it."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
+    revision: str | None = None
+
+
 class Measured(Strict):
     weights_gib_per_rank: dict[str, float] = Field(default_factory=dict, description="by 'tp4-ep4'")
     load_seconds: float | None = None
@@ -131,6 +138,7 @@ class Model(Strict):
     precision: Precisions
     checkpoint: Checkpoint
     mtp: Mtp | None = None
+    draft: Draft | None = Field(default=None, description="draft model that speculation loads from the hub as well")
     measured: Measured = Field(default_factory=Measured)
     source: str = Field(description="where these facts come from and how sure they are")
 
