@@ -27,13 +27,13 @@ LOCAL = {
     "add_host", "assert", "debug", "fail", "group_by", "import_role", "import_tasks", "include_role", "include_tasks",
     "include_vars", "meta", "pause", "set_fact", "set_stats", "validate_argument_spec",
 }  # fmt: skip
-LOCAL_PREFIX = ("sparkloom_plan", "sparkloom_preflight", "sparkloom_render", "sparkloom_fabric", "sparkloom_wait")
+LOCAL |= {plugin.stem for plugin in Path(__file__).parents[1].glob("action/sparkloom_*.py")}
 
 
 def is_remote(action: str, delegate_to: str | None) -> bool:
     """Whether a task sends a module to its host."""
     name = action.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
-    return name not in LOCAL and not name.startswith(LOCAL_PREFIX) and delegate_to not in ("localhost", "127.0.0.1")
+    return name not in LOCAL and delegate_to not in ("localhost", "127.0.0.1")
 
 
 class CallbackModule(CallbackBase):

@@ -1,0 +1,25 @@
+"""Judge what every node read back from its rails: one table for all nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom import adapter, api, fabric
+from sparkloom.checks import rails
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+
+        def work() -> dict[str, Any]:
+            cluster = api.cluster(adapter.inventory(task_vars))
+            plan = fabric.plan(cluster)
+            rows = rails.judge(cluster, plan, adapter.registered(task_vars, self._task.args["probe"]))
+            return adapter.verdict(rows, f"{len(plan.rails)} rails hold between {len(cluster.nodes)} nodes")
+
+        return result | adapter.guarded(work)

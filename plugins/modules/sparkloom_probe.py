@@ -1,0 +1,200 @@
+#!/usr/bin/python
+"""Read what a node is: one module run for everything that the controller judges. Changes nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: sparkloom_probe
+short_description: Read what a node is
+description:
+  - Reads the machine, its links, RDMA ports, GIDs and reachability in one run. Judging is the controller's work.
+options:
+  release_file: {type: path, default: /etc/dgx-release, description: [Names the machine.]}
+  disk_path: {type: path, default: /var/lib, description: [Whose free space counts.]}
+  sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
+  virtual_functions:
+    type: list
+    elements: dict
+    default: []
+    description: [Interface, MAC and address of each function; it may have moved into a pod.]
+  settle_seconds: {type: int, default: 0, description: [How long to wait for addresses and GIDs to appear.]}
+  pings:
+    type: list
+    elements: dict
+    default: []
+    description: [Interface, address and payload of each ping that must not be fragmented.]
+author: [Sparkloom]
+"""
+
+
+def run(*argv: str, timeout: float = 10) -> str:
+    """Standard output of a command, or nothing: absence is a fact too."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def text(path: Path, default: str = "") -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return default
+
+
+def number(path: Path) -> int:
+    value = text(path)
+    return int(value) if value.lstrip("-").isdigit() else 0
+
+
+def host(release_file: str, disk_path: str) -> dict:
+    clock = run("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
+    existing = next(p for p in (Path(disk_path), *Path(disk_path).parents) if p.exists())
+    driver = run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").strip()
+    return {
+        "python": list(sys.version_info[:3]),
+        "euid": os.geteuid(),
+        "kernel": os.uname().release,
+        "cmdline": text(Path("/proc/cmdline")),
+        "release_file": release_file,
+        "release": text(Path(release_file)),
+        "driver": driver.splitlines()[0] if driver else "",
+        "disk": {"path": disk_path, "free_gib": shutil.disk_usage(existing).free / 2**30},
+        "ntp_synchronised": {"yes": True, "no": False}.get(clock),
+    }
+
+
+def gids(sysfs: Path) -> dict[str, list[dict]]:
+    """Network interface -> its GIDs. The table is sparse and differs per node: scan, never assume an index."""
+    found: dict[str, list[dict]] = {}
+    for port in sorted(sysfs.glob("class/infiniband/*/ports/*")):
+        for entry in sorted((port / "gids").glob("*"), key=lambda path: int(path.name)):
+            gid = text(entry)
+            interface = text(port / "gid_attrs" / "ndevs" / entry.name)
+            if interface and gid.replace(":", "").strip("0"):
+                kind = text(port / "gid_attrs" / "types" / entry.name)
+                found.setdefault(interface, []).append({"index": int(entry.name), "gid": gid, "type": kind})
+    return found
+
+
+def rdma_ports(sysfs: Path) -> dict[str, str]:
+    """RDMA device -> state of its first port."""
+    return {device.name: text(device / "ports/1/state") for device in sorted(sysfs.glob("class/infiniband/*"))}
+
+
+def links(sysfs: Path, tables: dict[str, list[dict]]) -> dict[str, dict]:
+    known = json.loads(run("ip", "-json", "address", "show") or "[]")
+    found = {}
+    for link in known:
+        name = link["ifname"]
+        device = sysfs / "class/net" / name
+        found[name] = {
+            "up": "UP" in link["flags"],
+            "carrier": text(device / "carrier") == "1",
+            "speed": number(device / "speed"),
+            "mtu": link["mtu"],
+            "mac": link.get("address", ""),
+            "addresses": [f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"],
+            "total_vfs": number(device / "device/sriov_totalvfs"),
+            "vfs": number(device / "device/sriov_numvfs"),
+            "gids": tables.get(name, []),
+        }
+    return found
+
+
+def settled(functions: list[dict], present: dict[str, dict]) -> bool:
+    """Whether every function that is on the host has its address, and a GID made from it."""
+    for wanted in functions:
+        link = present.get(wanted["interface"])
+        if link and not any(mapped(gid["gid"]) == wanted["address"] for gid in link["gids"]):
+            return False
+    return True
+
+
+def mapped(gid: str) -> str:
+    """The IPv4 address that a GID was made from, if it was."""
+    try:
+        return str(ipaddress.IPv6Address(gid).ipv4_mapped)
+    except ValueError:
+        return ""
+
+
+def wait_for_links(args: dict) -> dict[str, dict]:
+    sysfs = Path(args["sysfs_root"])
+    until = time.monotonic() + args["settle_seconds"]
+    while True:
+        present = links(sysfs, gids(sysfs))
+        if settled(args["virtual_functions"], present) or time.monotonic() > until:
+            return present
+        time.sleep(0.5)
+
+
+def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
+    """Functions that are not on the host but live in another network namespace, recognised by their MAC."""
+    missing = {f["mac"].lower(): f["interface"] for f in functions if f["interface"] not in present}
+    if not missing:
+        return []
+    seen, found = {Path("/proc/self/ns/net").readlink()}, set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            namespace = (process / "ns/net").readlink()
+        except OSError:
+            continue
+        if namespace in seen:
+            continue
+        seen.add(namespace)
+        inside = json.loads(run("nsenter", "--target", process.name, "--net", "ip", "-json", "link", "show") or "[]")
+        found |= {missing[link["address"].lower()] for link in inside if link.get("address", "").lower() in missing}
+    return sorted(found)
+
+
+def ping(wanted: dict) -> dict:
+    def reaches(payload: int) -> bool:
+        size = ("-M", "do", "-s", str(payload))
+        return bool(run("ping", "-c", "2", "-i", "0.2", "-W", "1", *size, "-I", wanted["interface"], wanted["address"]))
+
+    ok = reaches(wanted["payload"])
+    return {**wanted, "ok": ok, "small_ok": ok or reaches(56)}
+
+
+def main() -> None:
+    dicts = {"type": "list", "elements": "dict", "default": []}
+    module = AnsibleModule(
+        argument_spec={
+            "release_file": {"type": "path", "default": "/etc/dgx-release"},
+            "disk_path": {"type": "path", "default": "/var/lib"},
+            "sysfs_root": {"type": "path", "default": "/sys"},
+            "virtual_functions": dicts,
+            "settle_seconds": {"type": "int", "default": 0},
+            "pings": dicts,
+        },
+        supports_check_mode=True,
+    )
+    args = module.params
+    present = wait_for_links(args)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        answers = list(pool.map(ping, args["pings"]))
+    module.exit_json(
+        changed=False,
+        host=host(args["release_file"], args["disk_path"]),
+        links=present,
+        rdma_ports=rdma_ports(Path(args["sysfs_root"])),
+        in_pods=in_pods(args["virtual_functions"], present),
+        pings=answers,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+#!/usr/bin/python
+"""Kernel settings as one dictionary: kept in one file, set in the running kernel, in one module run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: sparkloom_sysctl
+short_description: Keep kernel settings, now and after a reboot
+description:
+  - Writes one file below /etc/sysctl.d and sets what differs in the running kernel.
+  - A key that this kernel does not have, or does not let this machine set, is reported in C(refused) and not a failure.
+options:
+  path: {type: path, required: true, description: [The file that keeps them.]}
+  values: {type: dict, required: true, description: [Key to value.]}
+author: [Sparkloom]
+"""
+
+PROC = Path("/proc/sys")
+
+
+def proc(key: str) -> Path:
+    """net.ipv4.conf.eth0/1.mtu style: a slash in a key stands for a dot in a name."""
+    return PROC / "/".join(part.replace("/", ".") for part in key.split("."))
+
+
+def live(key: str) -> str | None:
+    try:
+        return " ".join(proc(key).read_text().split())
+    except OSError:
+        return None
+
+
+def apply(key: str, value: str) -> str | None:
+    """Why the kernel refused, or None."""
+    try:
+        proc(key).write_text(value + "\n")
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if live(key) == value else f"reads {live(key)} after writing {value}"
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "values": {"type": "dict", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    path = Path(module.params["path"])
+    wanted = {key: " ".join(str(value).split()) for key, value in module.params["values"].items()}
+    content = "# Written by sparkloom.\n" + "".join(f"{key} = {value}\n" for key, value in sorted(wanted.items()))
+    before = path.read_text() if path.exists() else ""
+    now = {key: live(key) for key in wanted}
+    differing = [key for key, value in wanted.items() if now[key] is not None and now[key] != value]
+    refused = {key: "this kernel does not have it" for key in wanted if now[key] is None}
+    if not module.check_mode:
+        if before != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        reasons = {key: apply(key, wanted[key]) for key in differing}
+        refused |= {key: reason for key, reason in reasons.items() if reason}
+    changed = sorted(set(differing) - set(refused))
+    headers = {"before_header": str(path), "after_header": str(path)}
+    module.exit_json(
+        changed=before != content or bool(changed),
+        keys=changed,
+        refused=refused,
+        diff=[{"before": before, "after": content, **headers}] if before != content else [],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Make the virtual functions that /etc/sparkloom/functions.json plans: count, name and MAC. Prints what it changed.
+
+Runs at boot before the network and whenever the fabric role runs; does nothing when all is as planned. A function that
+moved into a pod is left alone.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PLAN = Path("/etc/sparkloom/functions.json")
+
+
+class Refused(Exception):
+    """The plan cannot be met; the message says what was found and what to change."""
+
+
+def ip(*args: str) -> None:
+    done = subprocess.run(["ip", *args], capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(f"ip {' '.join(args)}: {done.stderr.strip()}")
+
+
+def number(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def wait_for(path: Path, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    return path.exists()
+
+
+class Rail:
+    def __init__(self, plan: dict, sysfs: Path, dry: bool) -> None:
+        self.plan, self.dry, self.net = plan, dry, sysfs / "class/net"
+        self.pf = self.net / plan["pf"]
+
+    def make(self) -> list[str]:
+        """Create the functions when there are none; what exists is never torn down, a pod may hold it."""
+        device, wanted = self.pf / "device", self.plan["count"]
+        there, most = number(device / "sriov_numvfs"), number(device / "sriov_totalvfs")
+        if there >= wanted:
+            return []
+        name = self.plan["pf"]
+        if wanted > most:
+            raise Refused(
+                f"{name} offers {most} functions, the plan wants {wanted}: SRIOV_EN and NUM_OF_VFS (mlxconfig)"
+            )
+        if there:
+            raise Refused(
+                f"{name} has {there} functions, the plan wants {wanted}: reboot the node, it starts from none"
+            )
+        if not self.dry:
+            ip("link", "set", name, "up")
+            (device / "sriov_numvfs").write_text(f"{wanted}\n")
+        return [f"{name}: {wanted} functions made"]
+
+    def name_functions(self, seconds: float) -> list[str]:
+        """udev's names differ between releases; the plan's name wins."""
+        changes = []
+        for function in self.plan["functions"]:
+            home = self.pf / f"device/virtfn{function['vf']}/net"
+            if (self.net / function["interface"]).exists() or not wait_for(home, seconds):
+                continue
+            for found in [entry.name for entry in home.iterdir()]:
+                changes.append(f"{found}: renamed {function['interface']}")
+                if not self.dry:
+                    ip("link", "set", found, "down")
+                    ip("link", "set", found, "name", function["interface"])
+        return changes
+
+    def set_macs(self) -> list[str]:
+        changes = []
+        for function in self.plan["functions"]:
+            interface, mac = function["interface"], function["mac"]
+            address = self.net / interface / "address"
+            if not address.exists() or address.read_text().strip() == mac:
+                continue
+            changes.append(f"{interface}: MAC {mac}")
+            if not self.dry:
+                self.set_mac(function["vf"], interface, mac)
+        return changes
+
+    def set_mac(self, vf: int, interface: str, mac: str) -> None:
+        """By the function itself, or where its driver leaves that to the parent, through the parent and a new start."""
+        ip("link", "set", interface, "down")
+        try:
+            ip("link", "set", interface, "address", mac)
+        except Refused:
+            ip("link", "set", self.plan["pf"], "vf", str(vf), "mac", mac)
+            device = (self.pf / f"device/virtfn{vf}").resolve()
+            driver = (device / "driver").resolve()
+            (driver / "unbind").write_text(device.name)
+            (driver / "bind").write_text(device.name)
+        ip("link", "set", interface, "up")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sysfs", type=Path, default=Path("/sys"), help="where sysfs is mounted")
+    parser.add_argument("--wait", type=float, default=0, help="seconds to wait for the parents to appear")
+    parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
+    args = parser.parse_args()
+    changes = []
+    try:
+        for plan in json.loads(PLAN.read_text())["rails"]:
+            rail = Rail(plan, args.sysfs, args.check)
+            if not wait_for(rail.pf, args.wait):
+                raise Refused(f"no {plan['pf']}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
+            made = rail.make()
+            changes += made + rail.name_functions(30 if made else 0) + rail.set_macs()
+    except (Refused, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(f"changed: {change}" for change in changes) or "as planned")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

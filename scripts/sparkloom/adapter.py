@@ -1,0 +1,73 @@
+"""Between Ansible's variables and the package: plain data in, a module's result out. Imports nothing from Ansible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparkloom import checks
+from sparkloom.api import Refused
+from sparkloom.cluster import GROUP, Cluster
+from sparkloom.errors import InputError
+from sparkloom.rules import Finding
+
+REPO = Path(__file__).resolve().parents[2]
+OURS = ("kubernetes_node", "management_address", "fabric_index")
+
+
+def plain(value: Any) -> Any:
+    """Ansible hands over strings and dicts of its own kinds; strict validation wants the builtin ones."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """The inventory as `api.cluster` takes it: every host of the group, whatever --limit says."""
+    for name in ("cluster", "fabric"):
+        if not isinstance(task_vars.get(name), Mapping):
+            raise InputError.single(f"group_vars/all/{name}.yml", f"expected a mapping '{name}:'", rule="missing-key")
+    hosts = task_vars["groups"].get(GROUP)
+    if not hosts:
+        raise InputError.single(
+            "hosts.yml", f"no hosts in the group {GROUP}; list your Sparks there", rule="missing-key"
+        )
+    hostvars = task_vars["hostvars"]
+    nodes = [{"name": host, **{key: hostvars[host][key] for key in OURS if key in hostvars[host]}} for host in hosts]
+    return dict(plain({"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": nodes}))
+
+
+def registered(task_vars: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    """What every host of the group registered under a variable's name; hosts that registered nothing are left out."""
+    hostvars = task_vars["hostvars"]
+    return {host: plain(hostvars[host][name]) for host in task_vars["groups"][GROUP] if name in hostvars[host]}
+
+
+def kubeconfig(cluster: Cluster) -> str:
+    """Absolute path: `~` is the user's home, a relative path starts at the repository."""
+    named = Path(cluster.kubernetes.kubeconfig or "~/.kube/config").expanduser()
+    return str(named if named.is_absolute() else REPO / named)
+
+
+def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `work`, or a failure that says what to change; never a traceback for a person's mistake."""
+    try:
+        return {"changed": False, **work()}
+    except InputError as error:
+        return {"failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
+    except Refused as error:
+        return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
+
+
+def findings_text(findings: list[Finding]) -> str:
+    return "\n".join(f"{f.severity}  {f.rule}  {f.where}: {f.message}\n      -> {f.fix}" for f in findings)
+
+
+def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
+    """One table for all nodes; it fails when any row is an error."""
+    failed = checks.failures(rows)
+    text = checks.table(rows)
+    if failed:
+        nodes = len({row.node for row in failed})
+        text = f"{len(failed)} checks failed on {nodes} node(s); nothing more was done\n{text}"
+    return {"failed": bool(failed), "msg": text or passed, "rows": [row.as_dict() for row in rows]}

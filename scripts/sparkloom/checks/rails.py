@@ -1,0 +1,92 @@
+"""Did the fabric come up as planned? Judged from what each node reads back after it was configured."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sparkloom.checks import Row
+from sparkloom.cluster import Cluster
+from sparkloom.fabric import Endpoint, Plan
+
+Probe = Mapping[str, Any]
+AGAIN = "playbooks/fabric.yml sets it; run it again and see what it says"
+
+
+def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
+    """Which peers each node pings, on each rail: over the function that stays on the host."""
+    fabric = cluster.fabric
+    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
+    wanted: dict[str, list[dict[str, Any]]] = {node.name: [] for node in cluster.nodes}
+    for mine in (e for e in plan.endpoints if e.vf == vf):
+        wanted[mine.node] += [
+            {"interface": mine.interface, "address": peer.address, "payload": mine.mtu - 28, "node": peer.node}
+            for peer in plan.endpoints
+            if peer.vf == vf and peer.rail == mine.rail and peer.node != mine.node
+        ]
+    return wanted
+
+
+def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe]) -> list[Row]:
+    rows: list[Row] = []
+    for node in cluster.nodes:
+        probe = probes.get(node.name)
+        if probe is None or "links" not in probe:
+            said = (probe or {}).get("msg", "no answer")
+            rows.append(Row(node.name, "probe", str(said), "an answer from the probe", "run again with -vvv"))
+            continue
+        for endpoint in (e for e in plan.endpoints if e.node == node.name):
+            rows += _endpoint(endpoint, probe)
+        rows += _jumbo(node.name, cluster, probe)
+    return rows
+
+
+def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Row]:
+    node, name = endpoint.node, f"rail {endpoint.rail} VF {endpoint.vf}"
+    link = probe["links"].get(endpoint.interface)
+    if link is None:
+        if endpoint.interface not in probe["in_pods"]:
+            yield Row(node, name, f"no {endpoint.interface}, on the host or in a pod", endpoint.interface, AGAIN)
+        return
+    if not (link["up"] and link["carrier"]):
+        yield Row(node, name, f"{endpoint.interface} down", "up with carrier", "the cable and the switch's port")
+    if link["mtu"] != endpoint.mtu:
+        yield Row(node, name, f"MTU {link['mtu']}", f"MTU {endpoint.mtu}", f"fabric.mtu in fabric.yml; {AGAIN}")
+    if endpoint.cidr not in link["addresses"]:
+        found = ", ".join(link["addresses"]) or "no IPv4 address"
+        yield Row(node, name, f"{endpoint.interface} with {found}", endpoint.cidr, AGAIN)
+    elif not any(_is_rocev2(gid, endpoint.address) for gid in link["gids"]):
+        kinds = ", ".join(f"{gid['index']}:{gid['type']} {gid['gid']}" for gid in link["gids"]) or "no RDMA device"
+        yield Row(
+            node,
+            name,
+            f"GIDs of {endpoint.interface}: {kinds}",
+            f"a RoCE v2 GID for {endpoint.address}",
+            "rdma link on the node: without this GID queue pairs fail with 'Network is unreachable'",
+        )
+
+
+def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
+    mapped = ipaddress.IPv6Address(gid["gid"]).ipv4_mapped
+    return "v2" in str(gid["type"]) and mapped == ipaddress.IPv4Address(address)
+
+
+def _jumbo(node: str, cluster: Cluster, probe: Probe) -> Iterator[Row]:
+    for ping in probe["pings"]:
+        if ping["ok"]:
+            continue
+        size = ping["payload"] + 28
+        small = "smaller packets pass" if ping["small_ok"] else "nothing passes"
+        advice = (
+            f"the MTU of the switch's ports and of {ping['node']}; or fabric.mtu in fabric.yml"
+            if ping["small_ok"]
+            else f"the cable, the switch's VLAN, and {ping['node']}'s side of the same rail"
+        )
+        yield Row(
+            node,
+            f"{size} byte packets to {ping['node']}",
+            f"no answer from {ping['address']} over {ping['interface']} ({small})",
+            "an answer",
+            advice,
+        )

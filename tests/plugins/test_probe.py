@@ -1,0 +1,79 @@
+"""The probe reads a made-up sysfs as it reads a real one."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/modules/{name}.py")
+    assert spec and spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+probe = module("sparkloom_probe")
+sysctl = module("sparkloom_sysctl")
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Path:
+    port = tmp_path / "class/infiniband/rocep1s0f0v0/ports/1"
+    for folder in ("gids", "gid_attrs/ndevs", "gid_attrs/types"):
+        (port / folder).mkdir(parents=True)
+    (port / "state").write_text("4: ACTIVE\n")
+    table = {
+        0: ("fe80:0000:0000:0000:005b:00ff:fe00:0100", "RoCE v2"),
+        4: ("0000:0000:0000:0000:0000:ffff:c0a8:640b", "RoCE v1"),
+        7: ("0000:0000:0000:0000:0000:ffff:c0a8:640b", "RoCE v2"),
+        9: ("0000:0000:0000:0000:0000:0000:0000:0000", "RoCE v2"),
+    }
+    for index, (gid, kind) in table.items():
+        (port / "gids" / str(index)).write_text(gid + "\n")
+        (port / "gid_attrs/types" / str(index)).write_text(kind + "\n")
+        (port / "gid_attrs/ndevs" / str(index)).write_text("enp1s0f0v0\n")
+    return tmp_path
+
+
+def test_gids_are_found_by_interface_in_a_sparse_table(sysfs: Path) -> None:
+    assert [gid["index"] for gid in probe.gids(sysfs)["enp1s0f0v0"]] == [0, 4, 7]
+    assert probe.rdma_ports(sysfs) == {"rocep1s0f0v0": "4: ACTIVE"}
+
+
+def test_an_unreadable_entry_is_an_absent_one(sysfs: Path) -> None:
+    (sysfs / "class/infiniband/rocep1s0f0v0/ports/1/gid_attrs/ndevs/4").unlink()
+    assert [gid["index"] for gid in probe.gids(sysfs)["enp1s0f0v0"]] == [0, 7]
+
+
+def test_settled_waits_for_the_gid_made_from_the_address(sysfs: Path) -> None:
+    wanted = [{"interface": "enp1s0f0v0", "mac": "02:00:00:00:00:01", "address": "192.168.100.11"}]
+    table = probe.gids(sysfs)["enp1s0f0v0"]
+    assert probe.settled(wanted, {"enp1s0f0v0": {"gids": table}})
+    assert not probe.settled(wanted, {"enp1s0f0v0": {"gids": table[:1]}})
+    assert probe.settled(wanted, {}), "a function in a pod is not waited for"
+
+
+def test_a_missing_file_or_command_is_a_fact_not_a_crash(tmp_path: Path) -> None:
+    assert probe.text(tmp_path / "none") == ""
+    assert probe.number(tmp_path / "none") == 0
+    assert probe.run("no-such-command-here") == ""
+    read = probe.host(str(tmp_path / "release"), str(tmp_path / "not/there/yet"))
+    assert read["release"] == "" and read["disk"]["free_gib"] > 0
+
+
+def test_sysctl_keys_with_a_dot_in_an_interface_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysctl, "PROC", tmp_path)
+    setting = tmp_path / "net/ipv4/conf/eth0.7/rp_filter"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("1\n")
+    assert sysctl.live("net.ipv4.conf.eth0/7.rp_filter") == "1"
+    assert sysctl.apply("net.ipv4.conf.eth0/7.rp_filter", "2") is None
+    assert sysctl.live("net.ipv4.conf.eth0/7.rp_filter") == "2"
+    assert sysctl.live("net.none") is None

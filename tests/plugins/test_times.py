@@ -1,0 +1,37 @@
+"""Which tasks the cost callback counts as module runs on a host."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("times", REPO / "plugins/callback/sparkloom_times.py")
+assert SPEC and SPEC.loader
+times = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(times)
+
+
+@pytest.mark.parametrize(
+    ("action", "delegate_to", "remote"),
+    [
+        ("sparkloom_probe", None, True),
+        ("ansible.builtin.command", None, True),
+        ("ansible.builtin.command", "localhost", False),
+        ("kubernetes.core.k8s", "localhost", False),
+        ("ansible.builtin.debug", None, False),
+        ("set_fact", None, False),
+        ("sparkloom_preflight", None, False),
+    ],
+)
+def test_remote(action: str, delegate_to: str | None, remote: bool) -> None:
+    assert times.is_remote(action, delegate_to) is remote
+
+
+def test_every_action_plugin_of_ours_counts_as_local() -> None:
+    for plugin in (REPO / "plugins/action").glob("sparkloom_*.py"):
+        assert not times.is_remote(plugin.stem, None), plugin.stem
+    for plugin in (REPO / "plugins/modules").glob("sparkloom_*.py"):
+        assert times.is_remote(plugin.stem, None), plugin.stem
