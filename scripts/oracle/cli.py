@@ -1,0 +1,96 @@
+"""Command line of the oracle: fetch, catalog, judge, batch. Run ``python -m scripts.oracle --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import catalog, fetch
+from .release import Release, isolate
+
+
+def main(words: list[str] | None = None) -> int:
+    options = _parser().parse_args(words)
+    try:
+        return int(options.run(options))
+    except fetch.FetchError as refusal:
+        print(f"oracle: {refusal}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("oracle: stopped; what was fetched completely stays in the cache", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="oracle", description="Asks the real argument parser of an engine release.")
+    parser.add_argument(
+        "--cache", type=Path, default=None, help=f"folder of fetched releases (default {fetch.cache_root()})"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, run, text in (
+        ("fetch", _fetch, "bring releases here: ENGINE VERSION [VERSION ...]"),
+        ("catalog", _catalog, "print the release's catalog, or write it with -o"),
+        ("judge", _judge, "judge one command line given after --"),
+        ("batch", _batch, 'judge JSON lines from stdin, one list of words (or {"argv": [...]}) per line'),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        command.add_argument("engine", choices=sorted(fetch.REAL_DEPENDENCIES))
+        command.add_argument("version", nargs="+" if name == "fetch" else None)
+        if name == "catalog":
+            command.add_argument("-o", "--output", type=Path)
+        if name == "judge":
+            command.add_argument("argv", nargs="*")
+        if name in ("judge", "batch"):
+            command.add_argument("--values", action="store_true", help="include the parsed values")
+    return parser
+
+
+def _load(options: argparse.Namespace) -> Release:
+    folder = fetch.fetch(options.engine, options.version, options.cache, _progress)
+    isolate(fetch.fetch_dependencies(options.engine, options.cache, _progress))
+    # The engines read their own variables while they are imported; a person's settings must not colour a catalog.
+    for name in list(os.environ):
+        if name.startswith(("SGLANG_", "SGL_", "VLLM_")):
+            del os.environ[name]
+    return Release(options.engine, options.version, folder)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    fetch.fetch_dependencies(options.engine, options.cache, _progress)
+    for version in options.version:
+        print(fetch.fetch(options.engine, version, options.cache, _progress))
+    return 0
+
+
+def _catalog(options: argparse.Namespace) -> int:
+    text = catalog.dump(catalog.build(_load(options)))
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+def _judge(options: argparse.Namespace) -> int:
+    verdict = _load(options).judge(options.argv)
+    print(json.dumps(verdict.as_dict(options.values), indent=1))
+    return 0 if verdict.accepted else 1
+
+
+def _batch(options: argparse.Namespace) -> int:
+    release = _load(options)
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        case = json.loads(line)
+        verdict = release.judge(case["argv"] if isinstance(case, dict) else case)
+        print(json.dumps(verdict.as_dict(options.values)), flush=True)
+    return 0
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
