@@ -1,0 +1,1 @@
+"""Everything that makes virtual GB10 nodes out of one laptop. Product code never imports it."""

@@ -1,0 +1,3 @@
+module sparkloom/testbed/pause
+
+go 1.25.0

@@ -1,0 +1,199 @@
+"""The rack's command line."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testbed.rack import (
+    binaries,
+    checks,
+    cluster,
+    docker,
+    down,
+    fabric,
+    faults,
+    images,
+    load,
+    machine,
+    names,
+    nodeimage,
+    rootfs,
+    status,
+    steps,
+)
+from testbed.rack.shell import RackError, run
+
+DESCRIPTION = (
+    """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
+)
+EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
+a command that was stopped at any moment goes on where it was when it is typed again. docs/rack.md tells what is real."""
+
+
+def _say(text: str) -> None:
+    print(f"      {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One command at a time changes the rack."""
+    names.CACHE.mkdir(parents=True, exist_ok=True)
+    with (names.CACHE / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("waiting for another rack command to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _built() -> list[steps.Step]:
+    parts = (docker, rootfs, binaries, images, nodeimage)
+    return [step for part in parts for step in part.steps()]
+
+
+def build(_: argparse.Namespace) -> int:
+    machine.require_root()
+    with _alone():
+        steps.perform(_built())
+    return 0
+
+
+def up(args: argparse.Namespace) -> int:
+    machine.require_root()
+    with _alone():
+        down.save_sysctls()
+        spent = steps.perform([*_built(), *cluster.steps(), *fabric.steps()])
+        if not cluster.is_current():
+            _say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
+        if args.check or spent.keys() & {"cluster", "network"}:
+            print(f"checked: {_check()}", file=sys.stderr)
+    print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
+    return 0
+
+
+def _check() -> str:
+    with steps.Progress("check", steps.expected("check")) as progress:
+        found = checks.check(progress.say)
+    steps.record("check", progress.elapsed)
+    took = steps.duration(progress.elapsed)
+    return f"{found['pairs']} pod pairs, DNS, a Service answering from {found['endpoints']} endpoints, in {took}"
+
+
+def take_down(_: argparse.Namespace) -> int:
+    machine.require_root()
+    with _alone():
+        seen = down.down(_say)
+    print(f"{'':<20}{'before':>8}{'after':>8}")
+    for name, before in seen["before"].items():
+        print(f"{name:<20}{before:>8}{seen['after'][name]:>8}")
+    print(f"kept: {names.CACHE} (binaries and images) and Docker itself")
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    found = status.status()
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0 if found["up"] else 1
+    print(f"rack: {'up' if found['up'] else 'not up'}   docker: {'answers' if found['docker'] else 'does not answer'}")
+    for name, row in found["nodes"].items():
+        trouble = " ".join([*(f"missing:{d}" for d in row["missing_links"]), *(f"fault:{f}" for f in row["faults"])])
+        where = f"{name:<8}{row['container']:<26}{row['state']:<9}"
+        print(f"{where}Ready={row['ready']:<8}{row['ip']:<14}gpu={row['gpu']} {trouble}".rstrip())
+    print(f"KUBECONFIG={found['kubeconfig']}\nkubectl: {found['kubectl']}")
+    return 0 if found["up"] else 1
+
+
+def _rails(args: argparse.Namespace) -> tuple[str, ...]:
+    return names.RAILS if args.rail == "all" else (args.rail,)
+
+
+def break_(args: argparse.Namespace) -> int:
+    print(json.dumps({args.node: faults.break_(args.node, args.fault, _rails(args))}))
+    return 0
+
+
+def mend(args: argparse.Namespace) -> int:
+    print(json.dumps({args.node: faults.mend(args.node, args.fault, _rails(args))}))
+    return 0
+
+
+def node(args: argparse.Namespace) -> int:
+    _, container = faults.node(args.node)
+    with _alone():
+        if args.action_name in ("stop", "restart"):
+            run(["docker", "stop", container])
+        if args.action_name in ("start", "restart"):
+            run(["docker", "start", container])
+            steps.perform([*cluster.steps()[1:], *fabric.steps()])
+    return 0
+
+
+def load_image(args: argparse.Namespace) -> int:
+    for archive in args.archive:
+        for container, result in load.load(archive, args.node or ()).items():
+            print(f"{archive.name}: {container}: {result}")
+    return 0
+
+
+def exec_(args: argparse.Namespace) -> int:
+    _, container = faults.node(args.node)
+    terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    os.execvp("docker", ["docker", "exec", *terminal, container, *(command or ["bash"])])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m testbed.rack", description=DESCRIPTION, epilog=EPILOG)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(action=action)
+        return sub
+
+    sub = command("up", up, "make the rack, or heal it: build what is missing, start nodes, plug rails, check")
+    sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
+    command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
+    sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
+    sub.add_argument("--json", action="store_true", help="everything, as JSON")
+    command("build", build, "only build the node image (Docker, binaries, root file system, images)")
+    listed = "; ".join(f"{name}: {fault.meaning}" for name, fault in faults.FAULTS.items())
+    for name, action, text in (("break", break_, f"break a node's fabric. {listed}"), ("mend", mend, "undo a break")):
+        sub = command(name, action, text)
+        sub.add_argument("node", help="spark1..spark4")
+        sub.add_argument("fault", choices=list(faults.FAULTS), nargs=None if name == "break" else "?")
+        sub.add_argument("--rail", choices=[*names.RAILS, "all"], default="all")
+    sub = command(
+        "node", node, "stop, start or restart one node as a power button would; start also plugs its rails again"
+    )
+    sub.add_argument("node", help="spark1..spark4")
+    sub.add_argument("action_name", metavar="ACTION", choices=["stop", "start", "restart"])
+    sub = command("load-image", load_image, "give image archives (OCI or docker, tar) to the nodes that lack them")
+    sub.add_argument("archive", type=Path, nargs="+")
+    sub.add_argument("--node", action="append", help="only this node (may be repeated)")
+    sub = command("exec", exec_, "run a command on a node: exec spark2 -- ip link")
+    sub.add_argument("node", help="spark1..spark4")
+    sub.add_argument("command", nargs=argparse.REMAINDER)
+    return parser
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    try:
+        code: int = args.action(args)
+        return code
+    except RackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)
+        return 130

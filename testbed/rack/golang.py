@@ -1,0 +1,82 @@
+"""A Go toolchain that is new enough: the machine's, or one that an older Go or apt brings, kept in the cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from testbed.rack import machine, names, store
+from testbed.rack.shell import RackError, out, run
+from testbed.rack.steps import Say
+
+NEEDED = (1, 25)  # what Kubernetes 1.35 asks for
+FETCHED = "1.26.8"  # what is fetched when the machine has nothing new enough
+ROOT = names.CACHE / "go"  # modules and build cache: a killed build goes on where it was
+
+
+def environment(go: Path) -> dict[str, str]:
+    return {
+        "GOPATH": str(ROOT),
+        "GOCACHE": str(ROOT / "build"),
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-buildvcs=false",
+        "GOWORK": "off",
+        "CGO_ENABLED": "0",
+        "GOMAXPROCS": str(os.cpu_count() or 1),
+        "PATH": f"{go.parent}:{os.environ.get('PATH', '')}",
+    }
+
+
+def find(say: Say) -> Path:
+    """Path of a usable `go`, fetched when needed."""
+    for candidate in (shutil.which("go"), "/usr/local/go/bin/go", "/usr/lib/go/bin/go", _kept()):
+        if candidate and version(Path(candidate)) >= NEEDED:
+            return Path(candidate)
+    return _fetch(say)
+
+
+def version(go: Path) -> tuple[int, int]:
+    if not go.exists():
+        return (0, 0)
+    text = run([go, "version"], env={"GOTOOLCHAIN": "local"}, check=False).stdout
+    match = re.search(r"go(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _kept() -> Path:
+    return names.CACHE / f"toolchain-{FETCHED}" / "bin" / "go"
+
+
+def _fetch(say: Say) -> Path:
+    """Go's toolchains are modules: any older Go can download one from the module proxy this machine is set up for."""
+    machine.require_root()
+    if not shutil.which("go"):
+        machine.apt_install(["golang-go", "ca-certificates"], say)
+    old = shutil.which("go")
+    if not old:
+        raise RackError(f"found no Go, not even after apt-get install golang-go; install Go >= {NEEDED[0]}.{NEEDED[1]}")
+    say(f"fetching Go {FETCHED} as a module (found {out([old, 'version'])})")
+    module = f"golang.org/toolchain@v0.0.1-go{FETCHED}.linux-{machine.architecture()}"
+    scratch = ROOT / "toolchain"
+    env = {"GOPATH": str(scratch), "GOTOOLCHAIN": "local", "GOFLAGS": "-modcacherw", "GO111MODULE": "on"}
+    run([old, "mod", "download", module], env=env, cwd=_empty_module(scratch))
+    tree = scratch / "pkg/mod" / module
+    for folder in (tree / "bin", tree / "pkg/tool"):
+        for path in folder.rglob("*"):
+            path.chmod(0o755)  # older Go versions unpack modules without execute bits
+    target = _kept().parent.parent
+    store.remove_tree(target)
+    tree.rename(target)
+    store.remove_tree(scratch)
+    if version(_kept()) < NEEDED:
+        raise RackError(f"the toolchain in {target} does not run; remove that folder, or install Go by hand")
+    return _kept()
+
+
+def _empty_module(scratch: Path) -> Path:
+    """Old Go versions want to stand in a module for `mod download`."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    (scratch / "go.mod").write_text("module scratch\n")
+    return scratch
