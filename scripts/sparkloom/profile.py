@@ -167,6 +167,9 @@ class Engine(Strict):
     carries: list[str] = Field(
         default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'"
     )
+    patches: list[str] = Field(
+        default_factory=list, description="source patches that the measured setup applied to the image at start, by name"
+    )
 
 
 class Parallel(Strict):
