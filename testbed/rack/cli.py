@@ -34,7 +34,8 @@ DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
 )
 EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
-a command that was stopped at any moment goes on where it was when it is typed again. docs/rack.md tells what is real."""
+a command that was stopped at any moment goes on where it was when it is typed again.
+docs/rack.md tells what is real."""
 
 
 def _say(text: str) -> None:

@@ -57,7 +57,7 @@ def is_current() -> bool:
 
 
 def _create(say: Say) -> None:
-    kind = binaries.binary("kind", "kind")
+    kind: Path = binaries.binary("kind", "kind")
     if docker.containers():
         say("removing what is left of an unfinished or foreign cluster of this name")
         run([kind, "delete", "cluster", "--name", names.CLUSTER], env=KIND_ENV, check=False)
@@ -66,8 +66,8 @@ def _create(say: Say) -> None:
     log.unlink(missing_ok=True)
     MARK.unlink(missing_ok=True)
     say(f"kind create cluster, image {nodeimage.tag()} (log: {log})")
-    command = [kind, "create", "cluster", "--name", names.CLUSTER, "--image", nodeimage.tag()]
-    options = ["--config", KIND_CONFIG, "--kubeconfig", names.KUBECONFIG, "--retain", "-v", "1"]
+    command: list[str | Path] = [kind, "create", "cluster", "--name", names.CLUSTER, "--image", nodeimage.tag()]
+    options: list[str | Path] = ["--config", KIND_CONFIG, "--kubeconfig", names.KUBECONFIG, "--retain", "-v", "1"]
     run([*command, *options], log=log, env=KIND_ENV, timeout=600)
     BIN.mkdir(parents=True, exist_ok=True)
     for name, target in (("kind", kind), ("kubectl", binaries.binary("kubernetes", "kubectl"))):

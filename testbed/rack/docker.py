@@ -85,6 +85,11 @@ def merged(before: str) -> str:
     return json.dumps(config, indent=2) + "\n"
 
 
+def others_left() -> bool:
+    """Whether containers remain that our runtime may have started."""
+    return bool(out(["docker", "ps", "-aq"], check=False)) if answers() else False
+
+
 def put_back() -> bool:
     """Undo `_install_wrapper`; tells whether there was something to undo."""
     if not SAVED.exists():
@@ -102,8 +107,7 @@ def put_back() -> bool:
     else:
         _write_config(before)
     SAVED.unlink()
-    if not out(["docker", "ps", "-aq"], check=False):
-        shutil.rmtree(WRAPPER.parent, ignore_errors=True)
+    shutil.rmtree(WRAPPER.parent, ignore_errors=True)
     return True
 
 

@@ -61,7 +61,7 @@ def down(say: Say) -> dict[str, dict[str, int]]:
     say("network namespace of the rails")
     fabric.remove()
     _restore_sysctls()
-    if docker.put_back():
+    if not docker.others_left() and docker.put_back():
         say("Docker's configuration is as it was before")
     shutil.rmtree(names.STATE, ignore_errors=True)
     return {"before": before, "after": counts()}

@@ -7,7 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-CLUSTER = "sparkloom"
+CLUSTER = os.environ.get(
+    "SPARKLOOM_RACK", "sparkloom"
+)  # another name: a second rack beside the first, for trying things
 NODES = {  # inventory name -> container name (kind fixes the latter)
     "spark1": f"{CLUSTER}-control-plane",
     "spark2": f"{CLUSTER}-worker",
@@ -27,7 +29,7 @@ TOOLS_IMAGE = "localhost/sparkloom/tools:1"
 REPO = Path(__file__).resolve().parents[2]
 KIND_DIR = REPO / "testbed" / "kind"
 NODE_FILES = KIND_DIR / "node"
-STATE = REPO / ".build" / "rack"
+STATE = REPO / ".build" / ("rack" if CLUSTER == "sparkloom" else f"rack-{CLUSTER}")
 KUBECONFIG = STATE / "kubeconfig"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkloom"
 

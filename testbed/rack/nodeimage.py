@@ -11,7 +11,7 @@ from testbed.rack.shell import RackError, out, run
 from testbed.rack.steps import Say, Step, artefact
 
 RECIPE = "3"  # raise to rebuild
-REPOSITORY = f"{names.CLUSTER}/node"
+REPOSITORY = "sparkloom/node"
 WRAPPER = names.KIND_DIR / "runc-wrapper"
 ON = ("kubelet", "containerd", "undo-mount-hacks", "systemd-networkd", "sparkloom-testbed")
 # binfmt is the whole machine's; wait-online waits for links that no one configured
@@ -122,7 +122,8 @@ exec chroot "$1" /bin/bash -ec '
 containerd >/tmp/containerd.log 2>&1 & daemon=$!
 for i in $(seq 60); do ctr version >/dev/null 2>&1 && break; sleep 0.5; done
 pinned=io.cri-containerd.pinned=pinned
-ctr --namespace=k8s.io images import --label=$pinned --no-unpack /tmp/images.tar || { tail /tmp/containerd.log; exit 1; }
+ctr --namespace=k8s.io images import --label=$pinned --no-unpack /tmp/images.tar ||
+  { tail /tmp/containerd.log; exit 1; }
 ctr --namespace=k8s.io images ls -q
 kill $daemon; wait $daemon || true'
 """

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 PATH_ENV = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -87,8 +87,8 @@ def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous) -> 
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".layer-", delete=False) as file:
         try:
             packed = _Hashing(file)
-            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0, filename="") as zipped:  # type: ignore[call-overload]
-                raw = _Hashing(zipped)
+            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0, filename="") as zipped:
+                raw = _Hashing(cast(IO[bytes], zipped))
                 with tarfile.open(fileobj=raw, mode="w|", format=tarfile.GNU_FORMAT, bufsize=1 << 20) as tar:
                     _add_tree(tar, tree, owner)
             target = folder / f"{packed.sha.hexdigest()}.tar.gz"

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Stand-in for a GB10's kernel: shows in /sys what mlx5 and the RDMA stack would show for the node's rail devices.
 
-Runs on a virtual node as a unit. Nothing is invented that the node can answer itself: link state, addresses, MTU and byte
-counters are those of the real (veth) device, wherever it is, also inside a pod. The rest is devices.json. Faults are read
-from faults.json, which `python -m testbed.rack break` writes: {fault: [rails]}.
+Runs on a virtual node as a unit. Nothing is invented that the node can answer itself: link state, addresses, MTU and
+byte counters are those of the real (veth) device, wherever it is, also inside a pod. The rest is devices.json. Faults
+are read from faults.json, which `python -m testbed.rack break` writes: {fault: {rail: …}}.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def locate() -> dict[str, tuple[Interface, bool]]:
 
 
 def show(device: Device, interface: Interface | None, on_node: bool) -> None:
-    name, rail = device["netdev"], device["rail"]
+    rail = device["rail"]
     slow = bool(rail) and rail in faulty("slow")
     speed = SLOW_MBITS if slow else device["speed"]
     up = interface is not None and "LOWER_UP" in interface["flags"]
@@ -254,11 +254,11 @@ def forget(folder: Path) -> None:
     shutil.rmtree(folder)
     for table in (written, places):
         for path in [p for p in table if folder in p.parents]:
-            del table[path]  # type: ignore[attr-defined]
+            del table[path]
 
 
 class Meminfo:
-    """A GB10's memory size with this machine's true usage taken off. Bound over /proc/meminfo before the kubelet starts."""
+    """A GB10's memory size less this machine's true usage, bound over /proc/meminfo before the kubelet starts."""
 
     def __init__(self) -> None:
         self.real = os.open("/proc/meminfo", os.O_RDONLY)
