@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
-from sparkloom import document
+from sparkloom import addressing, document
 from sparkloom.document import Document
 from sparkloom.errors import InputError
 from sparkloom.profile import Strict
@@ -21,6 +21,17 @@ from sparkloom.profile import Strict
 INVENTORIES = Path(__file__).resolve().parents[2] / "inventories"
 DEFAULT_INVENTORY = INVENTORIES / "gb10"
 GROUP = "sparks"
+
+
+def _network(text: str) -> str:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no IPv4 network: {error}; write one as 192.168.100.0/24") from None
+    return text
+
+
+Network = Annotated[str, AfterValidator(_network)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
 
@@ -35,17 +46,7 @@ class Rail(Strict):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")]
     pf: str = Field(description="network interface of the physical function, as enp1s0f0np0")
     pci: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
-    subnet: str
-
-    @model_validator(mode="after")
-    def _subnet_reads(self) -> Rail:
-        try:
-            ipaddress.IPv4Network(self.subnet)
-        except ValueError as error:
-            raise ValueError(
-                f"subnet '{self.subnet}' is no IPv4 network: {error}; write one as 192.168.100.0/24"
-            ) from None
-        return self
+    subnet: Network
 
 
 class Fabric(Strict):
@@ -61,6 +62,8 @@ class Fabric(Strict):
 class Kubernetes(Strict):
     provider: Literal["k3s", "existing"] = "k3s"
     kubeconfig: str | None = None
+    pod_cidr: Network | None = Field(default=None, description="pod network, where it is not the distribution's own")
+    service_cidr: Network | None = Field(default=None, description="Service network, likewise")
 
 
 class Cluster(Strict):
@@ -68,22 +71,15 @@ class Cluster(Strict):
     namespace: Name = "sparkloom"
     kubernetes: Kubernetes = Field(default_factory=Kubernetes)
     security_mode: Literal["privileged", "device-plugin"] = "privileged"
+    rdma_resource: str = Field(
+        default="rdma/hca_shared_devices_a",
+        description="what the RDMA device plugin calls the rails' devices (device-plugin mode)",
+    )
     management_interface: str = "enP7s7"
     expect_gb10: bool = True
     model_store: str = Field(default="/var/lib/sparkloom/hub", description="folder on each node that holds the weights")
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
     fabric: Fabric
-
-    @model_validator(mode="after")
-    def _nodes_differ(self) -> Cluster:
-        for what in ("name", "kubernetes_node", "fabric_index"):
-            seen: dict[Any, str] = {}
-            for node in self.nodes:
-                value = getattr(node, what)
-                if value in seen:
-                    raise ValueError(f"{node.name} and {seen[value]} have the same {what} {value}; give each its own")
-                seen[value] = node.name
-        return self
 
 
 def load(folder: str | Path | None = None) -> Cluster:
@@ -95,7 +91,7 @@ def load(folder: str | Path | None = None) -> Cluster:
         raise InputError.single(
             str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
         )
-    return document.validate(Cluster, _gather(path))
+    return _validated(_gather(path))
 
 
 def from_vars(variables: Mapping[str, Any]) -> Cluster:
@@ -105,7 +101,15 @@ def from_vars(variables: Mapping[str, Any]) -> Cluster:
         "fabric": variables["fabric"],
         "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
     }
-    return document.validate(Cluster, Document("inventory variables", data))
+    return _validated(Document("inventory variables", data))
+
+
+def _validated(source: Document) -> Cluster:
+    cluster = document.validate(Cluster, source)
+    faults = addressing.faults(cluster)
+    if faults:
+        raise InputError([source.problem(fault.loc, str(fault), "fabric") for fault in faults])
+    return cluster
 
 
 def _gather(folder: Path) -> Document:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from sparkloom import fabric
 from sparkloom.platform import Platform
 from sparkloom.profile import FlagValue, LoadedProfile
 from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
+CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 RENDEZVOUS_PORT = 20000
 
@@ -23,6 +25,8 @@ def model_folder(model_id: str) -> str:
 class Adapter(Protocol):
     name: str
     port: int
+    alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
+    ready_path: str  # answers 200 when a request would be served
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
@@ -77,11 +81,31 @@ def text(value: object) -> str:
 
 
 def offline_environment() -> list[EnvVar]:
-    store = "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
+    store = (
+        "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
+    )
     return [
         EnvVar("HF_HUB_CACHE", MODELS, Origin("platform", why="the node's model store, mounted read-only")),
         EnvVar("HF_HUB_OFFLINE", "1", Origin("platform", why=store)),
     ]
+
+
+def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
+    """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
+    kept = Origin("platform", why="compiled once per image and node: a cold start spends minutes on these kernels")
+    jobs = Origin(
+        "platform", why="each compiler takes gigabytes of the memory that weights need; unlimited, they stop the node"
+    )
+    folders = {
+        "CUDA_CACHE_PATH": "cuda",
+        "FLASHINFER_WORKSPACE_BASE": "",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TORCH_EXTENSIONS_DIR": "torch_extensions",
+        "TRITON_CACHE_DIR": "triton",
+        **dict(own),
+    }
+    found = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
+    return [*found, EnvVar("MAX_JOBS", "4", jobs)]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
@@ -89,14 +113,34 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     if not topology.distributed:
         return []
     hcas = ",".join(endpoint.hca for endpoint in place.endpoints)
-    first = "net1"
+    first = fabric.pod_interface(0)
     values = {
-        "NCCL_NET": ("IB", "a missing fabric is an error at once; without this NCCL falls back to sockets in silence (2 instead of 22 GB/s)"),
-        "NCCL_IB_HCA": (f"={hcas}", "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix"),
-        "NCCL_NVLS_ENABLE": ("0", "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)"),
-        "NCCL_SOCKET_IFNAME": (f"={first}", "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network"),
+        "NCCL_NET": (
+            "IB",
+            "a missing fabric is an error at once; NCCL falls back to sockets in silence otherwise (2 instead of 22 GB/s)",
+        ),
+        "NCCL_IB_HCA": (
+            f"={hcas}",
+            "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix",
+        ),
+        "NCCL_NVLS_ENABLE": (
+            "0",
+            "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)",
+        ),
+        "NCCL_SOCKET_IFNAME": (
+            f"={first}",
+            "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network",
+        ),
         "GLOO_SOCKET_IFNAME": (first, "torch.distributed's CPU group takes the first interface it finds otherwise"),
         "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
-        "NCCL_DEBUG": ("INFO", "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them"),
+        "NCCL_DEBUG": (
+            "INFO",
+            "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
+        ),
     }
+    if len(place.endpoints) > 1:
+        why = (
+            "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30 and newer; older ones ignore it)"
+        )
+        values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
     return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]

@@ -16,6 +16,8 @@ RPC_PORT = 50052
 class LlamaCpp:
     name = "llamacpp"
     port = 8080
+    alive_path = "/health"
+    ready_path = "/health"
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -34,6 +34,8 @@ ALIASES = {
 class SGLang:
     name = "sglang"
     port = 30000
+    alive_path = "/health"
+    ready_path = "/health_generate"
     reserved = frozenset(
         {
             "model_path",
@@ -92,9 +94,15 @@ class SGLang:
         return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = [*base.offline_environment(), *base.nccl_environment(topology, place)]
+        variables = [
+            *base.offline_environment(),
+            *base.cache_environment(("SGLANG_DG_CACHE_DIR", "deep_gemm")),
+            *base.nccl_environment(topology, place),
+        ]
         if topology.distributed:
-            why = "left alone ZeroMQ binds to the first address it finds (Wi-Fi, pod network): a freeze without a message"
+            why = (
+                "left alone ZeroMQ binds to the first address it finds (Wi-Fi, pod network): a freeze without a message"
+            )
             variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
         return variables
 

@@ -20,6 +20,8 @@ OPTIONS_FILE = "/etc/sparkloom/engine/extra-llm-api-config.yml"
 class TensorRTLLM:
     name = "trtllm"
     port = 8123
+    alive_path = "/health"
+    ready_path = "/health"
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -49,7 +51,7 @@ class TensorRTLLM:
         return ("trtllm-serve", model, *base.words(rest, dash="_"))
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        return base.offline_environment()
+        return [*base.offline_environment(), *base.cache_environment()]
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
         options = next((s.value for s in settings if s.name == OPTIONS), None)

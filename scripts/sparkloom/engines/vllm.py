@@ -14,6 +14,8 @@ from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
 class VLLM:
     name = "vllm"
     port = 8000
+    alive_path = "/health"
+    ready_path = "/health"
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
@@ -59,7 +61,11 @@ class VLLM:
         return ("vllm", "serve", model, *base.words([*rest, *self.rank_settings(topology, place)]))
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = [*base.offline_environment(), *base.nccl_environment(topology, place)]
+        variables = [
+            *base.offline_environment(),
+            *base.cache_environment(("VLLM_CACHE_ROOT", "vllm")),
+            *base.nccl_environment(topology, place),
+        ]
         if topology.distributed:
             why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
             variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))

@@ -1,0 +1,66 @@
+"""One rank's pod: the engine's command on its own node, with its own addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparkloom.cluster import Cluster
+from sparkloom.launch import Launch, Rank
+from sparkloom.manifests import attachments, names, probes, security, volumes
+from sparkloom.values import EnvVar
+
+GRACE_SECONDS = 60
+
+
+def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"labels": names.labels(launch, rank.index), "annotations": {}}
+    if rank.place.endpoints:
+        metadata["annotations"][attachments.NETWORKS] = attachments.annotation(rank.place.endpoints)
+    spec = {
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {"kubernetes.io/hostname": rank.place.node.kubernetes_node},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "enableServiceLinks": False,  # a Service named sglang would set SGLANG_PORT=tcp://..., which SGLang reads
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "containers": [container(launch, cluster, rank)],
+        "volumes": volumes.volumes(launch, cluster),
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
+    devices = security.devices(launch, cluster)
+    ports = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
+    return {
+        "name": "engine",
+        "image": launch.image,
+        "imagePullPolicy": "IfNotPresent",
+        **command(rank),
+        "env": [environment(variable) for variable in rank.env],
+        **({"ports": ports} if ports else {}),
+        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
+        "securityContext": security.context(launch, cluster),
+        **probes.probes(launch, rank),
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
+        "volumeMounts": volumes.mounts(launch),
+    }
+
+
+def command(rank: Rank) -> dict[str, Sequence[str]]:
+    """What the container runs. A supervisor, once there is one, goes in front of these words."""
+    words = [literal(word) for word in rank.argv]
+    return {"command": words[:1], "args": words[1:]}
+
+
+def environment(variable: EnvVar) -> dict[str, Any]:
+    if variable.secret:
+        name, key = variable.secret
+        return {"name": variable.name, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+    return {"name": variable.name, "value": literal(variable.value)}
+
+
+def literal(text: str) -> str:
+    """Kubernetes replaces $(NAME) in words and values; here every text means itself."""
+    return text.replace("$(", "$$(")
