@@ -19,6 +19,13 @@ def main(words: list[str] | None = None) -> int:
     except fetch.FetchError as refusal:
         print(f"oracle: {refusal}", file=sys.stderr)
         return 2
+    except ImportError as missing:
+        print(
+            f"oracle: the release imports '{missing.name}', which is neither stubbed nor installed; "
+            f"if no parser needs it, name it in STUBBED of scripts/oracle/engine_{options.engine}.py ({missing})",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("oracle: stopped; what was fetched completely stays in the cache", file=sys.stderr)
         return 130

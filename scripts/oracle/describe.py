@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import json
 import re
+import sys
 from typing import Any
 
 from .envscan import flag_in
@@ -23,8 +24,6 @@ _TYPES = {
     "loads": "json",
     "nullable_str": "str",
     "parse_cuda_graph_backend_arg": "str",
-    "parse_cuda_graph_config_arg": "json_object",
-    "parse_dataclass": "json_object",
     "parse_reasoning_parser": "str",
     "union_dict_and_str": "str_or_json",
 }
@@ -93,6 +92,8 @@ def _facts(action: argparse.Action, names: list[str], deprecated: bool) -> dict[
     if kind:
         if kind == "const" and action.nargs is None:
             kind = ""  # a retired flag whose one value became a boolean still takes that value
+        if kind == "ignored" and getattr(action, "error_message", None):
+            kind = "refused"  # still declared, only to say what to write instead
         facts["action"] = kind
     if kind == "toggle":
         facts["off"] = off
@@ -113,7 +114,7 @@ def _value_facts(action: argparse.Action, main: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     word, optional, fields = _type_facts(action.type, main)
     if type(action).__name__ in ("LoRAPathAction", "LoRAParserAction"):
-        word = "str_or_json"
+        word = "lora"
     if word != "str":
         facts["type"] = word
     if fields:
@@ -123,7 +124,9 @@ def _value_facts(action: argparse.Action, main: str) -> dict[str, Any]:
     if action.nargs is not None:
         facts["nargs"] = action.nargs
     if action.choices is not None:
-        choices = [item for item in action.choices if item is not None]
+        if optional and None not in action.choices:
+            facts.pop("optional")  # "None" becomes no value at all, and that is no choice
+        choices = [item for item in action.choices if item is not None and not (optional and item == "None")]
         if any(is_stub(item) for item in choices):
             raise UnknownShape(f"{main}: a stub reached its choices; give that attribute a fixed answer")
         facts["choices"] = sorted(
@@ -146,6 +149,9 @@ def _type_facts(kind: Any, main: str) -> tuple[str, bool, list[str]]:
         return _lambda_type(kind, main), False, []
     if name == "parse_dataclass":
         return "json_object", False, sorted(item.name for item in dataclasses.fields(kind.__defaults__[0]) if item.init)
+    if name == "parse_cuda_graph_config_arg":
+        allowed = sys.modules[kind.__module__].ALLOWED_KEYS_PER_PHASE
+        return "json_object", False, sorted(f"{phase}.{key}" for phase, keys in allowed.items() for key in keys)
     if name in _TYPES:
         return _TYPES[name], False, []
     raise UnknownShape(f"{main}: type {name or kind!r}; teach scripts/oracle/describe.py about it")
@@ -181,7 +187,7 @@ def _literal_default(value: Any) -> Any:
 
 def _replacement(action: argparse.Action, deprecated: bool) -> str | None:
     """What to write instead of a retired flag; "" where the release names nothing; None for a flag in use."""
-    text = action.help or ""
+    text = getattr(action, "error_message", None) or action.help or ""
     named = getattr(action, "new_flag", None)
     if named:
         return str(named)

@@ -19,7 +19,7 @@ ENTRY = ("vllm", "serve")
 STUBBED = words("""
     PIL aiohttp cachetools cbor2 cloudpickle cpuinfo cv2 fastapi gguf huggingface_hub librosa llguidance numpy
     openai openai_harmony opentelemetry partial_json_parser prometheus_client psutil pybase64 requests safetensors
-    scipy soundfile starlette tokenizers torch torchaudio torchvision tqdm transformers triton urllib3 uvloop
+    scipy soundfile starlette tokenizers torch torchaudio torchvision tqdm transformers triton urllib3 uvicorn uvloop
     xgrammar yaml zmq vllm._custom_ops vllm.env_override vllm.ir vllm.kernels
 """)
 
@@ -47,6 +47,8 @@ class Engine:
         # The platform is asked while the parser is built; the CPU's answer needs no driver and adds no flag of its own.
         vars(platforms)["_current_platform"] = importlib.import_module("vllm.platforms.cpu").CpuPlatform()
         self._cli = _first_module("vllm.entrypoints.common.cli_args", "vllm.entrypoints.openai.cli_args")
+        # Whether a chat template's file exists is the container's business, not the parser's.
+        vars(self._cli)["validate_chat_template"] = lambda _template: None
         flexible = importlib.import_module("vllm.utils.argparse_utils").FlexibleArgumentParser
         raising = type("RaisingFlexibleParser", (RaisingParser, flexible), {})
         self._top = raising(prog="vllm")

@@ -13,7 +13,7 @@ import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 
 def words(text: str) -> list[str]:
@@ -134,7 +134,6 @@ ABSENT = _Absent()
 class StubModule(ModuleType):
     """A module whose every attribute exists: a fixed answer where one is known, else a stub class."""
 
-    __path__: ClassVar[list[str]] = []
     __version__ = "0.0.0"
 
     def __getattr__(self, name: str) -> Any:
@@ -164,7 +163,9 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return StubModule(spec.name)
+        module = StubModule(spec.name)
+        module.__path__ = []
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         prefix = module.__name__ + "."

@@ -167,7 +167,12 @@ def _most(flag: Flag) -> int:
 
 def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
     flag, name = use.flag, use.spelled
-    if flag.deprecated:
+    if flag.action == "refused":
+        instead = f"; write {flag.replacement}" if flag.replacement else ""
+        yield FlagProblem(
+            name, f"{name} is no longer supported by {catalog.engine} {catalog.version}{instead}", "removed"
+        )
+    elif flag.deprecated:
         instead = f"; write {flag.replacement}" if flag.replacement else ""
         yield FlagProblem(name, f"{name} is deprecated in {catalog.engine} {catalog.version}{instead}", "deprecated")
     if not flag.takes_value:
@@ -194,7 +199,8 @@ def _is_choice(flag: Flag, value: str, catalog: Catalog) -> bool:
 
 
 def _missing(catalog: Catalog, uses: list[Use]) -> Iterator[FlagProblem]:
-    given = {use.flag.name for use in uses}
+    state = {use.flag.name: use.spelled not in use.flag.off for use in uses}  # the last one on the line wins
+    given = {name for name, on in state.items() if on}
     for flag in catalog.required:
         if flag.name not in given:
             yield FlagProblem(flag.name, f"{flag.name} is required", "required")

@@ -40,7 +40,7 @@ class FlagError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`action`: store, append (take a value); true, false, const, toggle, ignored, exit (take none)."""
+    """`action`: store, append (take a value); true, false, const, toggle, ignored, refused, exit (take none)."""
 
     name: str
     also: tuple[str, ...] = ()
@@ -83,6 +83,8 @@ class Flag:
         if self.optional and text in ("", "None"):
             return None
         value = flagtypes.convert(self.type, text, engine)
+        if self.fields:
+            flagtypes.check_keys(value, self.fields)
         if self.choices and value not in self.choices:
             raise ValueError(f"one of {', '.join(str(item) for item in self.choices)}")
         return value

@@ -12,7 +12,7 @@ def normalise(catalog: Catalog, words: list[str]) -> tuple[list[str], list[FlagP
     if catalog.engine != "vllm":
         return words, []
     words, problems = _model_first(words)
-    joined, more = _join_dotted([_dashed(word) for word in words])
+    joined, more = _join_dotted(_optimization([_dashed(word) for word in words]))
     return joined, problems + more
 
 
@@ -49,6 +49,19 @@ def _dashed(word: str) -> str:
     name, equals, value = word.partition("=")
     head, dot, rest = name.partition(".")
     return head.replace("_", "-") + dot + rest + equals + value
+
+
+def _optimization(words: list[str]) -> list[str]:
+    """`-O3`, `-O=3` and `-O 3` are one flag with a value."""
+    result: list[str] = []
+    for word, follower in zip(words, [*words[1:], ""], strict=True):
+        if word == "-O" and follower in ("0", "1", "2", "3"):
+            result.append("--optimization-level")
+        elif word.startswith("-O") and word != "-O":
+            result += ["--optimization-level", word[2:].removeprefix("=")]
+        else:
+            result.append(word)
+    return result
 
 
 def _join_dotted(words: list[str]) -> tuple[list[str], list[FlagProblem]]:

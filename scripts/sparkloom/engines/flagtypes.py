@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 _SUFFIXES: Mapping[str, Mapping[str, int]] = {
@@ -18,6 +19,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
 
 def convert(word: str, text: str, engine: str) -> object:
     """The value that the engine would make of `text`. ValueError says what was expected."""
+    if word == "lora":
+        return _lora(text, engine)
     if word in ("size", "size_or_auto"):
         if word == "size_or_auto" and text.strip().lower() in ("auto", "-1"):
             return -1
@@ -69,6 +72,40 @@ def _str_or_json(text: str) -> object:
     return _json(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 
+def check_keys(value: object, known: Sequence[str]) -> None:
+    """`known` names a JSON object's keys; `decode.backend` is a key of the object under `decode`."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        below = [name.split(".", 1)[1] for name in known if name.startswith(f"{key}.")]
+        if key not in known and not below:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            raise ValueError(f"no key '{key}'" + (f" (did you mean {close[0]}?)" if close else ""))
+        if below:
+            if not isinstance(inner, dict):
+                raise ValueError(f"a JSON object under '{key}'")
+            check_keys(inner, below)
+
+
+# Names that a JSON object for a LoRA adapter must and may have; the engines differ.
+_LORA_KEYS = {
+    "sglang": ({"lora_name", "lora_path"}, None),
+    "vllm": ({"name", "path"}, {"name", "path", "base_model_name", "is_3d_lora_weight"}),
+}
+
+
+def _lora(text: str, engine: str) -> object:
+    """SGLang takes a path, name=path or JSON; vLLM takes name=path or JSON."""
+    is_json = re.fullmatch(r"(?s)\s*{.*}\s*", text) is not None
+    plain = "=" in text and "," not in text if engine == "vllm" else not is_json
+    if plain or not text:
+        return text
+    value = _json_object(text)
+    must, may = _LORA_KEYS[engine]
+    keys = set(value) if isinstance(value, dict) else set()
+    if must - keys or (may is not None and keys - may):
+        raise ValueError(f"a JSON object with {' and '.join(sorted(must))}")
+    return value
+
+
 def _folded(text: str) -> str:
     return text.lower().replace("-", "_")
 
@@ -87,4 +124,4 @@ _CONVERTERS: Mapping[str, Callable[[str], object]] = {
     "folded": _folded,
     "list": _list,
 }
-TYPES = frozenset({*_CONVERTERS, "size", "size_or_auto"})
+TYPES = frozenset({*_CONVERTERS, "lora", "size", "size_or_auto"})
