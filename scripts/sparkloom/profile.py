@@ -49,6 +49,8 @@ class Attention(Strict):
     sliding_kv_heads: Count | None = None
     sliding_head_dim: Count | None = None
     kv_rank: Count | None = Field(default=None, description="latent attention: width of the compressed KV per token")
+    q_rank: Count | None = Field(default=None, description="latent attention: width of the compressed query")
+    output_gate: bool = Field(default=False, description="the query projection also makes a gate: twice as wide")
 
 
 class Experts(Strict):
@@ -98,6 +100,7 @@ class Checkpoint(Strict):
 
 class Mtp(Strict):
     layers: Count = Field(description="multi-token-prediction layers inside the checkpoint")
+    precision: Precision = Field(default="bf16", description="stored precision of those layers; rarely quantized")
     accept_length: dict[str, float] = Field(
         default_factory=dict, description="measured tokens per verification step, by 'steps/draft tokens'"
     )
