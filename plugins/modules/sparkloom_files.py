@@ -42,13 +42,13 @@ def current(path: Path) -> tuple[str | None, int]:
         return None, 0
 
 
-def write(module: AnsibleModule, path: Path, content: str, mode: int) -> None:
+def write(path: Path, content: str, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w") as stream:
         os.fchmod(stream.fileno(), mode)
         stream.write(content)
-    module.atomic_move(scratch, str(path), keep_dest_attrs=False)
+    Path(scratch).replace(path)
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
         changed.append(str(path))
         diffs.append({"before": before or "", "after": content, "before_header": str(path), "after_header": str(path)})
         if not module.check_mode:
-            write(module, path, content, mode)
+            write(path, content, mode)
     module.exit_json(changed=bool(changed), paths=changed, diff=diffs)
 
 

@@ -69,6 +69,12 @@ def differing(module: AnsibleModule, expect: list[dict]) -> list[str]:
     return wrong
 
 
+def disarm(module: AnsibleModule) -> None:
+    code, _, _ = module.run_command(["systemctl", "is-active", "--quiet", f"{ROLLBACK}.timer"])
+    if code == 0:
+        module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"], check_rc=True)
+
+
 def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
     """A timer of the init system, not of this process: it fires even when nobody can log in any more."""
     KEPT.mkdir(parents=True, exist_ok=True)
@@ -78,7 +84,7 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
         restore = f"cp -p {kept} {path}"
     else:
         restore = f"rm -f {path}"
-    module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"])
+    disarm(module)
     command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--collect"]
     module.run_command([*command, "/bin/sh", "-c", f"{restore}; netplan apply"], check_rc=True)
 
@@ -95,12 +101,12 @@ def settle(module: AnsibleModule) -> None:
         time.sleep(0.5)
 
 
-def write(module: AnsibleModule, path: Path, content: str) -> None:
+def write(path: Path, content: str) -> None:
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w") as stream:
         os.fchmod(stream.fileno(), 0o600)
         stream.write(content)
-    module.atomic_move(scratch, str(path), keep_dest_attrs=False)
+    Path(scratch).replace(path)
 
 
 def main() -> None:
@@ -125,10 +131,13 @@ def main() -> None:
     }
     if rewrite:
         validate(module, path, content)
+    if not result["changed"] and not module.check_mode:
+        # Left by a run that was killed after its change: this run's connection is the proof that it waited for.
+        disarm(module)
     if result["changed"] and not module.check_mode:
         arm(module, path, module.params["rollback_after"])
         if rewrite:
-            write(module, path, content)
+            write(path, content)
         settle(module)
     module.exit_json(**result)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkloom import checks
+from sparkloom import checks, smoke
 from sparkloom.api import Refused
 from sparkloom.cluster import GROUP, Cluster
 from sparkloom.errors import InputError
@@ -55,6 +55,8 @@ def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"changed": False, **work()}
     except InputError as error:
         return {"failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
+    except smoke.NoAnswer as error:
+        return {"failed": True, "msg": str(error)}
     except Refused as error:
         return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
 
@@ -70,4 +72,4 @@ def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
     if failed:
         nodes = len({row.node for row in failed})
         text = f"{len(failed)} checks failed on {nodes} node(s); nothing more was done\n{text}"
-    return {"failed": bool(failed), "msg": text or passed, "rows": [row.as_dict() for row in rows]}
+    return {"failed": bool(failed), "msg": text or passed}

@@ -1,0 +1,58 @@
+"""The few things asked of a cluster: pods of a group, the end of a log, a connection to a port."""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkloom.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One cluster through one kubeconfig, one namespace of it."""
+
+    core: Any
+    namespace: str
+
+    @classmethod
+    def of(cls, kubeconfig: str, namespace: str) -> Cluster:
+        from kubernetes import client, config
+
+        if not Path(kubeconfig).is_file():
+            raise InputError.single(
+                kubeconfig,
+                "no such kubeconfig; cluster.kubernetes.kubeconfig in cluster.yml names it",
+                rule="missing-file",
+            )
+        try:
+            return cls(client.CoreV1Api(config.new_client_from_config(kubeconfig)), namespace)
+        except config.ConfigException as error:
+            raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
+        return sorted(found.items, key=lambda pod: str(pod.metadata.name))
+
+    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
+        """The last lines of a pod's log; nothing when there is no log yet."""
+        from kubernetes.client import ApiException
+
+        try:
+            text = self.core.read_namespaced_pod_log(pod, self.namespace, tail_lines=lines, previous=previous)
+        except ApiException:
+            return []
+        return [line for line in str(text).splitlines() if line.strip()]
+
+    def connect(self, pod: str, port: int, timeout: float) -> http.client.HTTPConnection:
+        """HTTP to a port inside the pod, through the API server: no route, no NetworkPolicy in between."""
+        from kubernetes.stream import portforward
+
+        forward = portforward(self.core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+        connection.sock = forward.socket(port)
+        connection.sock.settimeout(timeout)
+        return connection

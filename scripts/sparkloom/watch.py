@@ -1,0 +1,144 @@
+"""Wait for a group of ranks to become ready, with one line for every change, or say which rank cannot and why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sparkloom.manifests.names import CONFIG_HASH, RANK
+
+# A pod that stays in one of these does not get out of it by waiting.
+STUCK = {
+    "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
+    "InvalidImageName", "RunContainerError", "Unschedulable",
+}  # fmt: skip
+LOG_EVERY = 10.0
+KEPT_LINES = 12
+
+
+class Source(Protocol):
+    def pods(self, labels: dict[str, str]) -> list[Any]: ...
+
+    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One rank as it is now."""
+
+    rank: str
+    pod: str
+    node: str
+    phase: str
+    reason: str
+    ready: bool
+    restarts: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    ready: bool
+    seconds: float
+    message: str
+    states: list[State] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Group:
+    """Which pods belong together, and what counts as given up."""
+
+    labels: dict[str, str]
+    config_hash: str
+    ranks: int
+    timeout: float
+    restarts: int = 3
+    stuck_after: float = 90.0
+
+
+def state(pod: Any) -> State:
+    """What Kubernetes says about a pod, in one word where it has one."""
+    statuses = pod.status.container_statuses or []
+    engine = statuses[0] if statuses else None
+    reason = ""
+    for condition in pod.status.conditions or []:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            reason = f"{condition.reason}: {condition.message}"
+    if engine and engine.state.waiting:
+        reason = engine.state.waiting.reason + (
+            f": {engine.state.waiting.message}" if engine.state.waiting.message else ""
+        )
+    if engine and engine.state.terminated:
+        reason = f"exited {engine.state.terminated.exit_code}"
+    return State(
+        rank=pod.metadata.labels.get(RANK, "?"),
+        pod=pod.metadata.name,
+        node=pod.spec.node_name or "no node",
+        phase=pod.status.phase,
+        reason=reason,
+        ready=bool(engine and engine.ready),
+        restarts=engine.restart_count if engine else 0,
+    )
+
+
+def wait(
+    source: Source,
+    group: Group,
+    say: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Polls until every rank is ready, one has failed for good, or the time is over."""
+    begun, shown, stuck_since = clock(), dict[str, tuple[str, float]](), dict[str, float]()
+    states: list[State] = []
+    while True:
+        now = clock() - begun
+        mine = [
+            p for p in source.pods(group.labels) if (p.metadata.annotations or {}).get(CONFIG_HASH) == group.config_hash
+        ]
+        states = [state(pod) for pod in mine]
+        for one in states:
+            _progress(source, one, now, shown, say)
+        if len(states) == group.ranks and all(one.ready for one in states):
+            return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
+        if lost := _lost(states, group, now, stuck_since):
+            return Outcome(False, now, _why(source, lost), states)
+        if now > group.timeout:
+            waiting = ", ".join(f"rank {s.rank} {s.reason or s.phase}" for s in states if not s.ready) or "no pods"
+            return Outcome(False, now, f"not ready after {group.timeout:.0f} s: {waiting}", states)
+        sleep(2)
+
+
+def _progress(
+    source: Source, one: State, now: float, shown: dict[str, tuple[str, float]], say: Callable[[str], None]
+) -> None:
+    """A line when the state changed, or when a running rank's log has moved on."""
+    word = "ready" if one.ready else (one.reason.split(":")[0] or one.phase.lower())
+    key = f"{one.pod} {word} {one.restarts}"
+    last, at = shown.get(one.rank, ("", -LOG_EVERY))
+    log = ""
+    if word == "running" and now - at >= LOG_EVERY:
+        log = (source.tail(one.pod, 1) or [""])[-1][:110]
+    if not last.startswith(key) or (log and last != f"{key} {log}"):
+        again = f", restart {one.restarts}" if one.restarts else ""
+        say(f"{now:5.0f} s  rank {one.rank} on {one.node}: {word}{again}{'  | ' + log if log else ''}")
+        shown[one.rank] = (f"{key} {log}", now)
+
+
+def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, float]) -> State | None:
+    for one in states:
+        if one.restarts >= group.restarts and not one.ready:
+            return one
+        if one.reason.split(":")[0] not in STUCK:
+            stuck_since.pop(one.pod, None)
+        elif now - stuck_since.setdefault(one.pod, now) > group.stuck_after:
+            return one
+    return None
+
+
+def _why(source: Source, one: State) -> str:
+    words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"
+    log = source.tail(one.pod, KEPT_LINES, previous=True) or source.tail(one.pod, KEPT_LINES)
+    return "\n".join([words, *(f"  {line}" for line in log)])

@@ -1,0 +1,98 @@
+"""Waiting for a group: ready only when every rank is, given up with the rank's own words, a line per change."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as NS
+from typing import Any
+
+from sparkloom import watch
+from sparkloom.manifests.names import CONFIG_HASH, RANK
+
+
+def pod(
+    rank: int, *, ready: bool = False, waiting: str = "", restarts: int = 0, hash_: str = "h1", phase: str = "Running"
+) -> Any:
+    engine = NS(
+        state=NS(waiting=NS(reason=waiting, message="") if waiting else None, terminated=None),
+        ready=ready,
+        restart_count=restarts,
+    )
+    return NS(
+        metadata=NS(name=f"g-rank{rank}-0", labels={RANK: str(rank)}, annotations={CONFIG_HASH: hash_}),
+        spec=NS(node_name=f"spark{rank + 1}"),
+        status=NS(phase=phase, container_statuses=[engine], conditions=[]),
+    )
+
+
+class Script:
+    """Pods over time: one list per poll, the last one stays."""
+
+    def __init__(self, *polls: list[Any], log: list[str] | None = None) -> None:
+        self.polls, self.log, self.now = list(polls), log or [], 0.0
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        return self.polls.pop(0) if len(self.polls) > 1 else self.polls[0]
+
+    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
+        return self.log[-lines:]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def run(script: Script, timeout: float = 60) -> tuple[watch.Outcome, list[str]]:
+    said: list[str] = []
+    group = watch.Group({"sparkloom/profile": "p"}, "h1", 2, timeout)
+    outcome = watch.wait(script, group, said.append, clock=lambda: script.now, sleep=script.sleep)
+    return outcome, said
+
+
+def test_ready_only_when_every_rank_is() -> None:
+    outcome, said = run(
+        Script([pod(0, ready=True)], [pod(0, ready=True), pod(1)], [pod(0, ready=True), pod(1, ready=True)])
+    )
+    assert outcome.ready and outcome.seconds == 4
+    assert [line.split("rank ")[1] for line in said] == [
+        "0 on spark1: ready",
+        "1 on spark2: running",
+        "1 on spark2: ready",
+    ]
+
+
+def test_pods_of_an_older_configuration_do_not_count() -> None:
+    old = [pod(0, ready=True, hash_="h0"), pod(1, ready=True, hash_="h0")]
+    outcome, said = run(Script(old), timeout=10)
+    assert not outcome.ready and "no pods" in outcome.message and said == []
+
+
+def test_a_crashing_rank_ends_the_wait_with_its_last_words() -> None:
+    crash = [pod(0), pod(1, waiting="CrashLoopBackOff", restarts=3)]
+    outcome, _ = run(Script([pod(0), pod(1)], crash, log=["Not enough memory. Please try to increase"]))
+    assert not outcome.ready and outcome.seconds == 2
+    assert outcome.message.startswith("rank 1 on spark2: CrashLoopBackOff, 3 restarts")
+    assert "  Not enough memory" in outcome.message
+
+
+def test_an_image_that_cannot_be_pulled_is_given_up_but_not_at_once() -> None:
+    outcome, said = run(Script([pod(0, waiting="ImagePullBackOff", phase="Pending"), pod(1)]), timeout=600)
+    assert not outcome.ready and 90 < outcome.seconds < 100
+    assert said[0].endswith("rank 0 on spark1: ImagePullBackOff")
+
+
+def test_a_rank_that_recovers_is_not_held_against_it() -> None:
+    pulling = [pod(0, waiting="ErrImagePull"), pod(1, ready=True)]
+    fine = [pod(0), pod(1, ready=True)]
+    polls = [*[pulling] * 30, fine, *[pulling] * 30, [pod(0, ready=True), pod(1, ready=True)]]
+    outcome, _ = run(Script(*polls), timeout=600)
+    assert outcome.ready
+
+
+def test_the_time_is_over() -> None:
+    outcome, _ = run(Script([pod(0, ready=True), pod(1)]), timeout=20)
+    assert not outcome.ready and outcome.message == "not ready after 20 s: rank 1 Running"
+
+
+def test_a_running_rank_shows_its_log_every_ten_seconds() -> None:
+    _, said = run(Script([pod(0), pod(1, ready=True)], log=["loading shard 3/45"]), timeout=21)
+    lines = [line for line in said if "loading shard 3/45" in line]
+    assert len(lines) == 1, "the same line again is no news"
