@@ -106,7 +106,7 @@ def _rails(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             ("fabric", "rails", 1, "pci"),
             f"{rails[1].pci} is in PCI domain {rails[1].pci[:4]} like rail '{rails[0].name}': both share one x4 link, "
-            f"so a second rail adds nothing; take the port's other half, as 0002:{rails[0].pci[5:]}, or declare one rail",
+            f"so a second rail adds nothing; take the port's other half (0002:{rails[0].pci[5:]}) or declare one rail",
         )
 
 

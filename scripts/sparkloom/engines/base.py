@@ -117,7 +117,7 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     values = {
         "NCCL_NET": (
             "IB",
-            "a missing fabric is an error at once; NCCL falls back to sockets in silence otherwise (2 instead of 22 GB/s)",
+            "a missing fabric is an error at once; NCCL else falls back to sockets in silence (2 instead of 22 GB/s)",
         ),
         "NCCL_IB_HCA": (
             f"={hcas}",

@@ -28,11 +28,11 @@ def probes(launch: Launch, rank: Rank) -> dict[str, Any]:
             "timeoutSeconds": 5,
             "failureThreshold": math.ceil(budget / PERIOD),
         },
-        # SGLang waits up to 20 s for a token before it calls itself unhealthy; ask longer, and accept two
-        # minutes of silence: one long prompt may take that.
+        # SGLang waits up to 20 s for a token before it calls itself unhealthy: ask longer than that, and
+        # bear two minutes of silence before a restart, which costs many more.
         "readinessProbe": {
             **_get(launch, engine.ready_path),
-            "periodSeconds": PERIOD,
+            "periodSeconds": 30,
             "timeoutSeconds": 25,
             "failureThreshold": 3,
         },

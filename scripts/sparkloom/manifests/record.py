@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkloom.cluster import Cluster
+from sparkloom.fabric import attachment_name
 from sparkloom.launch import Launch
 from sparkloom.manifests import files, names
 
 
 def config_hash(launch: Launch, templates: Sequence[dict[str, Any]], networks: Sequence[dict[str, Any]]) -> str:
     """Over everything that a running rank would see change: all ranks' pods, their files, their networks."""
+    joined = {attachment_name(endpoint.rail, endpoint.vf) for endpoint in launch.topology.head.endpoints}
     seen = {
         "pods": list(templates),
         "files": files.contents(launch),
-        "networks": [network["spec"] for network in networks],
+        "networks": [network["spec"] for network in networks if network["metadata"]["name"] in joined],
     }
     text = json.dumps(seen, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
