@@ -9,12 +9,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from sparkloom import engines
+from sparkloom import engines, families
 from sparkloom.launch import Launch
 from sparkloom.rules.base import Context, Rule, Severity
 
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
-NOT_RULES = {"base"}
+NOT_RULES = {"base", "sources"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def context(launch: Launch) -> Context:
         model_id=profile.model.id,
         architecture=profile.model.architecture,
         packing=profile.model.checkpoint.packing,
-        model=profile.model,
+        facts=families.facts_of(profile.model),
         nodes=parallel.nodes,
         tp=parallel.tp,
         pp=parallel.pp,

@@ -7,6 +7,7 @@ and are run as tests.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
-from sparkloom.profile import FlagValue, Model
+from sparkloom.families import Facts
+from sparkloom.profile import FlagValue
 
 Severity = Literal["error", "warning", "info"]
 
@@ -28,17 +30,21 @@ class Context:
     engine: str = "sglang"
     release: str = "0.5.12"
     image: str = ""
-    carries: frozenset[str] = frozenset()
+    carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998"
+    lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
     model_id: str = ""
     architecture: str = ""
     packing: str = ""  # modelopt, compressed-tensors, fp8, bf16, gguf
-    model: Model | None = None
+    facts: Facts = Facts()
     nodes: int = 1
     tp: int = 1
     pp: int = 1
     ep: int = 1
     flags: Mapping[str, FlagValue] = field(default_factory=dict)  # under the engine's oldest names
     env: Mapping[str, str] = field(default_factory=dict)
+    partial: bool = (
+        False  # a flag that is not given is not known (a measured row), instead of at its default (a launch)
+    )
 
     def flag(self, name: str, default: FlagValue = None) -> FlagValue:
         value = self.flags.get(name)
@@ -47,6 +53,10 @@ class Context:
     def on(self, name: str) -> bool:
         return self.flags.get(name) is True
 
+    def off(self, name: str) -> bool:
+        """A switch that is off, given or by default."""
+        return self.flags.get(name) is False or (not self.partial and self.flags.get(name) is None)
+
     def number(self, name: str) -> float | None:
         value = self.flags.get(name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -54,6 +64,23 @@ class Context:
     @property
     def speculates(self) -> bool:
         return bool(self.flags.get("speculative_algorithm"))
+
+    @property
+    def moe_runner(self) -> str:
+        return str(self.flags.get("moe_runner_backend") or "")
+
+    @property
+    def attention(self) -> str:
+        return str(self.flags.get("attention_backend") or "")
+
+    @property
+    def eager(self) -> bool:
+        return self.flags.get("disable_cuda_graph") is True
+
+    @property
+    def nvfp4(self) -> bool:
+        """NVFP4 weights packed by ModelOpt: the path through the engine's own FP4 kernels."""
+        return self.packing == "modelopt" and self.flags.get("quantization") != "modelopt_fp8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +92,34 @@ class Scope:
     architecture: str = ""  # regular expression, matched from the start
     packing: str = ""  # regular expression over Context.packing
     image: str = ""  # regular expression, searched
+    nodes: str = ""  # conditions on counts, as ">1" or "==4"
+    tp: str = ""
+    pp: str = ""
+    ep: str = ""
     unless_carries: tuple[str, ...] = ()  # fixes that lift the trap, as "sglang#27998"
 
     def covers(self, ctx: Context) -> bool:
         return (
             self.engine in ("*", ctx.engine)
+            and _counts(self.nodes, ctx.nodes)
+            and _counts(self.tp, ctx.tp)
+            and _counts(self.pp, ctx.pp)
+            and _counts(self.ep, ctx.ep)
             and (not self.releases or _within(ctx.release, self.releases))
             and (not self.architecture or re.match(self.architecture, ctx.architecture) is not None)
             and (not self.packing or re.fullmatch(self.packing, ctx.packing) is not None)
             and (not self.image or re.search(self.image, ctx.image) is not None)
             and not ctx.carries.intersection(self.unless_carries)
         )
+
+    def __str__(self) -> str:
+        parts = {
+            name: getattr(self, name)
+            for name in ("releases", "architecture", "packing", "image", "nodes", "tp", "pp", "ep")
+        }
+        said = [f"{name} {value}" for name, value in parts.items() if value]
+        said += [f"unless the image carries {' or '.join(self.unless_carries)}"] if self.unless_carries else []
+        return ", ".join([self.engine if self.engine != "*" else "every engine", *said])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +163,19 @@ class Rule:
 
 @lru_cache(maxsize=4096)
 def _within(release: str, releases: str) -> bool:
-    return SpecifierSet(releases, prereleases=True).contains(Version(release), prereleases=True)
+    """Unknown releases (an image that hides its version) are within no range: unknown is no evidence."""
+    try:
+        return SpecifierSet(releases, prereleases=True).contains(Version(release), prereleases=True)
+    except InvalidVersion:
+        return False
+
+
+_COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
+
+
+@lru_cache(maxsize=1024)
+def _counts(condition: str, value: int) -> bool:
+    if not condition:
+        return True
+    sign = condition[:2] if condition[:2] in _COMPARE else condition[:1]
+    return bool(_COMPARE[sign](value, int(condition[len(sign) :])))

@@ -1,0 +1,340 @@
+"""The measured rows: what was tried on four Sparks, how it ended, and how well the rules foresee it.
+
+A row is one run: settings, outcome, speed. `context` makes of it what a rule may look at, and nothing else:
+outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sparkloom import families, profile, rules
+from sparkloom.errors import InputError
+from sparkloom.profile import FlagValue
+from sparkloom.rules.base import Context
+
+if TYPE_CHECKING:
+    from sparkloom.launch import Launch
+
+Row = Mapping[str, Any]
+Prediction = Literal["ok", "fail", "unknown"]
+SHIPPED = Path(__file__).parent / "data" / "measured_rows.jsonl"
+PACKINGS = {
+    "modelopt": "modelopt",
+    "compressed-tensors": "compressed-tensors",
+    "fp8": "fp8",
+    "bf16": "bf16",
+    "gguf": "gguf",
+}
+COPIED = [
+    "quantization",
+    "kv_cache_dtype",
+    "context_length",
+    "mem_fraction_static",
+    "moe_runner_backend",
+    "attention_backend",
+    "fp4_gemm_backend",
+    "disable_cuda_graph",
+    "disable_piecewise_cuda_graph",
+    "cuda_graph_max_bs",
+    "max_mamba_cache_size",
+    "mamba_scheduler_strategy",
+]
+# Settings that the rows keep aside; everything else there is about the log, not about the launch.
+ASIDE = (
+    "max_running_requests",
+    "chunked_prefill_size",
+    "fp8_gemm_backend",
+    "disable_overlap_schedule",
+    "disable_flashinfer_cutlass_moe_fp4_allgather",
+)
+SPECULATIVE = {
+    "algorithm": "speculative_algorithm",
+    "num_steps": "speculative_num_steps",
+    "num_draft_tokens": "speculative_num_draft_tokens",
+    "eagle_topk": "speculative_eagle_topk",
+    "draft_model": "speculative_draft_model_path",
+}
+# Words of the rows' `patches` field -> the fix, as profiles name it in `engine.carries`.
+FIXES = {
+    "input_scale slicing": "patch:nvfp4-ep",
+    "#27998": "sglang#27998",
+    "is_layer_skipped": "sglang#23467",
+    "set_embed_and_head": "patch:minimax-embed-and-head",
+    "allow_in_graph": "patch:fp4-quantize-allow-in-graph",
+}
+
+
+@cache
+def shipped() -> tuple[Row, ...]:
+    """The rows inside the package."""
+    return tuple(load(SHIPPED))
+
+
+def load(path: Path) -> list[Row]:
+    """Rows of a JSON-lines file; InputError names the line that is none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.single(str(path), f"cannot be read: {error}", rule="unreadable") from None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError.single(
+                str(path), f"not valid JSON: {error.msg}", line=number, column=error.colno, rule="bad-json"
+            ) from None
+        if not isinstance(row, dict) or not isinstance(row.get("model"), str):
+            raise InputError.single(
+                str(path), "expected an object with at least a model per line", line=number, rule="wrong-type"
+            )
+        rows.append(row)
+    return rows
+
+
+@cache
+def _profiled() -> dict[str, tuple[str, str, families.Facts]]:
+    """Architecture, packing and facts by model id, from the shipped profiles; a broken profile is lint's to name."""
+    known = {}
+    for name in profile.names():
+        try:
+            model = profile.load(name).profile.model
+        except InputError:
+            continue
+        known[model.id] = (model.architecture, model.checkpoint.packing, families.facts_of(model))
+    return known
+
+
+@lru_cache(maxsize=512)
+def _model(model_id: str) -> tuple[str, str, families.Facts]:
+    known = _profiled().get(model_id)
+    if known:
+        return known
+    family = families.family(model_id)
+    return family.architecture, "", family.facts
+
+
+def context(row: Row) -> Context:
+    """What rules may look at in a row: the settings, and what is known of the model. Never how the run ended."""
+    architecture, packing, facts = _model(str(row["model"]))
+    patches = str(row.get("patches") or "")
+    without = {fix for word, fix in FIXES.items() if re.search(rf"(before|none)\b.*{re.escape(word)}", patches)}
+    if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
+        without.add("sglang#23467")
+    return Context(
+        engine=str(row.get("engine") or "sglang"),
+        release=str(row.get("engine_version") or ""),
+        image=str(row.get("image") or ""),
+        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
+        lacks=frozenset(without),
+        model_id=str(row["model"]),
+        architecture=architecture,
+        packing=_packing(row) or packing,
+        facts=facts,
+        nodes=_count(row.get("nnodes")),
+        tp=_count(row.get("tp")),
+        pp=_count(row.get("pp")),
+        ep=_count(row.get("ep")),
+        flags=_flags(row),
+        partial=True,
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _packing(row: Row) -> str:
+    """How the weights are packed: the flag says it, else the name does."""
+    said = str(row.get("quantization") or "")
+    for word, packing in PACKINGS.items():
+        if said.startswith(word):
+            return packing
+    name = str(row["model"]).lower()
+    if name.endswith("-fp8"):
+        return "fp8"
+    return "modelopt" if name.startswith("nvidia/") and name.endswith("-nvfp4") else ""
+
+
+def _flags(row: Row) -> dict[str, FlagValue]:
+    extra = row.get("extra") if isinstance(row.get("extra"), dict) else {}
+    flags: dict[str, FlagValue] = {name: row.get(name) for name in COPIED}
+    flags |= {name: extra.get(name) for name in ASIDE}
+    if extra.get("json_model_override"):
+        flags["json_model_override_args"] = str(extra["json_model_override"])
+    speculative = row.get("speculative")
+    if isinstance(speculative, dict):
+        flags |= {flag: speculative.get(name) for name, flag in SPECULATIVE.items()}
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def predict(ctx: Context, among: Iterable[rules.Rule] | None = None) -> tuple[Prediction, list[str]]:
+    """Fails when an error rule that speaks about starting and serving fires.
+
+    `unknown` when nothing fires and the settings that most failures hang on (attention backend, and MoE runner
+    or graph mode) are not given: silence about an unstated launch is no forecast.
+    """
+    fired = [rule.id for rule in rules.fired(ctx, among) if rule.severity == "error" and rule.predicts_failure]
+    if fired:
+        return "fail", fired
+    stated = ctx.attention and ("disable_cuda_graph" in ctx.flags or ctx.moe_runner)
+    return ("ok" if stated else "unknown"), []
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of predictions against outcomes; a failure is the positive case."""
+
+    rows: int = 0
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+    tn: int = 0
+    unknown: int = 0
+    unknown_failures: int = 0
+
+    def add(self, predicted: Prediction, failed: bool) -> None:
+        self.rows += 1
+        if predicted == "unknown":
+            self.unknown += 1
+            self.unknown_failures += failed
+        elif predicted == "fail":
+            self.tp += failed
+            self.fp += not failed
+        else:
+            self.fn += failed
+            self.tn += not failed
+
+    @property
+    def precision(self) -> float | None:
+        return round(self.tp / (self.tp + self.fp), 4) if self.tp + self.fp else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of all failures that were foreseen; a failure answered with `unknown` is not foreseen."""
+        failures = self.tp + self.fn + self.unknown_failures
+        return round(self.tp / failures, 4) if failures else None
+
+
+def failed(row: Row) -> bool | None:
+    """Whether a run failed; None for rows that were never run, or that do not say.
+
+    Outcome `unknown` on a row that ran is a failure: each such row records a crash whose stage was not logged.
+    """
+    if row.get("ran") is False or row.get("outcome") is None:
+        return None
+    return row["outcome"] != "ok"
+
+
+def judge(rows: Iterable[Row], among: Sequence[rules.Rule] | None = None) -> tuple[Tally, list[dict[str, Any]]]:
+    """Predicts every row; only rows that ran and say how it ended are counted."""
+    tally, per_row = Tally(), []
+    for number, row in enumerate(rows, 1):
+        predicted, fired = predict(context(row), among)
+        per_row.append({"id": row.get("id", number), "predicted": predicted, "rules": fired})
+        outcome = failed(row)
+        if outcome is not None:
+            tally.add(predicted, outcome)
+    return tally, per_row
+
+
+def score(path: str | Path) -> dict[str, Any]:
+    """How well the rules foresee a file of rows, as the command line prints it."""
+    tally, per_row = judge(load(Path(path)))
+    counts = {name: getattr(tally, name) for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall")}
+    return {**counts, "per_row": per_row}
+
+
+# --- what was measured near a launch ------------------------------------------------------------------------
+
+WEIGHTS = {
+    "model": 8.0, "architecture": 4.0, "packing": 3.0, "release": 2.0, "ep": 2.0, "tp": 2.0, "pp": 2.0, "nodes": 2.0,
+    "moe_runner_backend": 2.0, "speculative_algorithm": 2.0, "attention_backend": 1.5, "disable_cuda_graph": 1.5,
+    "fp4_gemm_backend": 1.0, "kv_cache_dtype": 1.0, "image": 1.0, "speculative_num_steps": 0.5, "speculative_num_draft_tokens": 0.5,
+    "disable_piecewise_cuda_graph": 0.5, "mem_fraction_static": 0.5, "context_length": 0.5, "cuda_graph_max_bs": 0.25,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """One measured row and how it differs from what was asked: (setting, asked, measured)."""
+
+    row: Row
+    distance: float
+    differences: tuple[tuple[str, Any, Any], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        differences = [
+            {"setting": name, "asked": asked, "measured": measured} for name, asked, measured in self.differences
+        ]
+        return {**summary(self.row), "distance": self.distance, "differences": differences}
+
+
+def summary(row: Row) -> dict[str, Any]:
+    keys = ["id", "model", "image", "engine_version", "tp", "pp", "ep", "outcome", "symptom", "n1", "n4", "n8", "n16"]
+    return {**{key: row.get(key) for key in keys}, "source": source(row)}
+
+
+def source(row: Row) -> str:
+    """The test log that a row was read from."""
+    return str(row.get("id", "")).split("#")[0]
+
+
+def find(launch: Launch, limit: int = 5) -> list[Near]:
+    """The runs closest to a launch, nearest first; each difference is named."""
+    return nearest(rules.context(launch), limit)
+
+
+def nearest(ctx: Context, limit: int = 5) -> list[Near]:
+    asked = _settings(ctx)
+    found = [_near(row, asked) for row in shipped() if failed(row) is not None]
+    return sorted(found, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
+
+
+def _near(row: Row, asked: Mapping[str, Any]) -> Near:
+    measured = _measured(str(row["id"]))
+    differences = tuple(
+        (name, asked.get(name), measured.get(name)) for name in WEIGHTS if asked.get(name) != measured.get(name)
+    )
+    return Near(row, round(sum(WEIGHTS[name] for name, _, _ in differences), 3), differences)
+
+
+@cache
+def _all_measured() -> dict[str, dict[str, Any]]:
+    return {str(row["id"]): _settings(context(row)) for row in shipped()}
+
+
+def _measured(row_id: str) -> dict[str, Any]:
+    return _all_measured()[row_id]
+
+
+def _settings(ctx: Context) -> dict[str, Any]:
+    fixed = {
+        "model": ctx.model_id, "architecture": ctx.architecture, "packing": ctx.packing, "release": ctx.release,
+        "image": ctx.image.split("@")[0], "nodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
+    }  # fmt: skip
+    flags = {name: ctx.flags.get(name) for name in WEIGHTS if name not in fixed}
+    for switch in ("disable_cuda_graph", "disable_piecewise_cuda_graph"):
+        flags[switch] = bool(flags[switch])
+    return {**fixed, **flags}
+
+
+def best(model: str) -> list[Row]:
+    """The sane runs of a model, best first: by n = 8, then 4, then 1. Names match in any case, whole or in part."""
+    wanted = model.lower()
+    rows = [row for row in shipped() if failed(row) is False and wanted in str(row["model"]).lower()]
+    rows = [row for row in rows if any(isinstance(row.get(n), int | float) for n in ("n1", "n4", "n8"))]
+    return sorted(rows, key=lambda row: tuple(-(row.get(n) or 0.0) for n in ("n8", "n4", "n1")))
+
+
+def models() -> list[str]:
+    return sorted({str(row["model"]) for row in shipped()})
