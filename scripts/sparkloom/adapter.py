@@ -71,5 +71,5 @@ def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
     text = checks.table(rows)
     if failed:
         nodes = len({row.node for row in failed})
-        text = f"{len(failed)} checks failed on {nodes} node(s); nothing more was done\n{text}"
+        text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
     return {"failed": bool(failed), "msg": text or passed}

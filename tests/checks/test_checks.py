@@ -116,7 +116,7 @@ RAIL_FAULTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda p: p["links"][VF]["gids"].pop(1), "fe80::1"),
     (lambda p: p["links"][VF]["gids"][1].update(type="IB/RoCE v1"), "RoCE v1"),
     (lambda p: p["links"][VF].update(gids=[]), "no RDMA device"),
-    (lambda p: p["pings"][0].update(ok=False), "smaller packets pass"),
+    (lambda p: p["pings"][0].update(ok=False), "smaller ones pass"),
     (lambda p: p["pings"][0].update(ok=False, small_ok=False), "nothing passes"),
 ]
 
@@ -157,3 +157,11 @@ def test_warnings_alone_do_not_fail() -> None:
     rows = [checks.Row("a", "clock", "x", "y", "z", "warning")]
     assert adapter.verdict(rows, "fine")["failed"] is False
     assert adapter.verdict([], "fine") == {"failed": False, "msg": "fine"}
+
+
+def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, Any]) -> None:
+    for ping in probes["spark2"]["pings"]:
+        ping.update(ok=False, small_ok=True)
+    rows = rails.judge(CLUSTER, PLAN, probes)
+    assert [row.check for row in rows] == ["enp1s0f0v1 to any other node", "enP2p1s0f0v1 to any other node"]
+    assert all("of spark2" in row.change for row in rows)

@@ -38,7 +38,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe]) -> list[Row
             continue
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
             rows += _endpoint(endpoint, probe)
-        rows += _jumbo(node.name, cluster, probe)
+        rows += _jumbo(node.name, probe)
     return rows
 
 
@@ -51,6 +51,7 @@ def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Row]:
         return
     if not (link["up"] and link["carrier"]):
         yield Row(node, name, f"{endpoint.interface} down", "up with carrier", "the cable and the switch's port")
+        return
     if link["mtu"] != endpoint.mtu:
         yield Row(node, name, f"MTU {link['mtu']}", f"MTU {endpoint.mtu}", f"fabric.mtu in fabric.yml; {AGAIN}")
     if endpoint.cidr not in link["addresses"]:
@@ -72,21 +73,28 @@ def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
     return "v2" in str(gid["type"]) and mapped == ipaddress.IPv4Address(address)
 
 
-def _jumbo(node: str, cluster: Cluster, probe: Probe) -> Iterator[Row]:
+def _jumbo(node: str, probe: Probe) -> Iterator[Row]:
+    """Which peers do not answer at full size; a node that reaches nobody gets one row, not one per peer."""
+    by_interface: dict[str, list[Mapping[str, Any]]] = {}
     for ping in probe["pings"]:
-        if ping["ok"]:
-            continue
-        size = ping["payload"] + 28
-        small = "smaller packets pass" if ping["small_ok"] else "nothing passes"
-        advice = (
-            f"the MTU of the switch's ports and of {ping['node']}; or fabric.mtu in fabric.yml"
-            if ping["small_ok"]
-            else f"the cable, the switch's VLAN, and {ping['node']}'s side of the same rail"
-        )
-        yield Row(
-            node,
-            f"{size} byte packets to {ping['node']}",
-            f"no answer from {ping['address']} over {ping['interface']} ({small})",
-            "an answer",
-            advice,
-        )
+        by_interface.setdefault(ping["interface"], []).append(ping)
+    for interface, asked in by_interface.items():
+        for small_ok in (True, False):
+            silent = [ping for ping in asked if not ping["ok"] and ping["small_ok"] is small_ok]
+            if silent:
+                yield _silent(node, interface, silent, everyone=len(silent) == len(asked), small_ok=small_ok)
+
+
+def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, everyone: bool, small_ok: bool) -> Row:
+    peers = "any other node" if everyone else ", ".join(ping["node"] for ping in silent)
+    blamed = node if everyone else peers
+    size = silent[0]["payload"] + 28
+    return Row(
+        node,
+        f"{interface} to {peers}",
+        f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})",
+        "an answer",
+        f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
+        if small_ok
+        else f"the cable, the switch's VLAN, and the same rail of {blamed}",
+    )
