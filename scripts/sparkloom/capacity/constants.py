@@ -1,0 +1,42 @@
+"""The few numbers that no configuration file gives. Each was measured on GB10; each says where.
+
+The speed model has two of them, one pair for all models: the share of the memory's bandwidth that decoding
+reaches, and the time of one all-reduce between Sparks.
+"""
+
+from __future__ import annotations
+
+from sparkloom.capacity.figure import Figure
+
+_POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
+
+BANDWIDTH_SHARE = Figure(
+    0.83, "share of 273 GB/s that decoding reaches", f"fitted once to 15 points of four models; {_POSTS}"
+)
+ALL_REDUCE_S = Figure(
+    165e-6, "seconds per all-reduce over RoCE: link, launch, host", f"fitted once to 15 points of four models; {_POSTS}"
+)
+ALL_REDUCE_SOCKET_S = Figure(1.2e-3, "seconds per all-reduce over TCP sockets", _POSTS)
+
+# What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
+# the engine's own processes. Logs show 100.7 to 104.2 GiB free; a plan takes the least.
+TAKEN_BEFORE_LOAD_GIB = Figure(
+    20.9, "121.6 GiB - 100.7 GiB free before load (100.7 to 104.2 seen, the least is planned with)", _POSTS
+)
+# One Spark without the four-node stack around it: system, desktop services, container runtime.
+BARE_HOST_GIB = Figure(8.0, "system and services of a single Spark; not measured, generous", "assumed")
+LOAD_OVERHEAD_GIB = Figure(
+    4.5, "beside the tensors while loading: allocator, scale layouts, workspaces (4.5 and 5.7 seen)", _POSTS
+)
+GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemotron-3-Ultra on four Sparks")
+GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
+# Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
+HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
+
+# Half of the 3,072 tokens that the posts' requests generate: the context a request has on average.
+LIVE_TOKENS = Figure(1536, "tokens of context per running request on average", "half of 3,072 generated tokens")
+ACCEPTANCE = Figure(
+    0.72,
+    "chance that one more draft token is accepted, where a model's accept length was not measured",
+    "accept lengths 1.81, 2.67 and 2.95 at 1, 3 and 5 draft steps of Nemotron-3-Super",
+)

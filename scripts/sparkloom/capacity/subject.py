@@ -1,0 +1,55 @@
+"""What capacity needs to know of a launch, and nothing else: facts, topology, the engine's flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sparkloom import engines
+from sparkloom.launch import Launch
+from sparkloom.platform import GB10, Platform
+from sparkloom.profile import FlagValue, Model, Parallel
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    model: Model
+    engine: str
+    parallel: Parallel
+    flags: Mapping[str, FlagValue] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    platform: Platform = GB10
+
+    @property
+    def sockets(self) -> bool:
+        """Collectives go over TCP: only where somebody asked for it."""
+        return self.env.get("NCCL_IB_DISABLE") == "1" or self.env.get("NCCL_NET", "").lower() == "socket"
+
+    def with_flag(self, name: str, value: FlagValue) -> Subject:
+        return replace(self, flags={**self.flags, name: value})
+
+    def number(self, name: str) -> float | None:
+        value = self.flags.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def whole(self, name: str) -> int | None:
+        value = self.number(name)
+        return None if value is None else int(value)
+
+    def text(self, name: str) -> str:
+        value = self.flags.get(name)
+        return value if isinstance(value, str) else ""
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.flags.get(name)
+        return value if isinstance(value, dict) else {}
+
+
+def of(launch: Launch, platform: Platform = GB10) -> Subject:
+    adapter = engines.get(launch.engine)
+    env = {variable.name: variable.value for variable in launch.ranks[0].env} if launch.ranks else {}
+    profile = launch.profile.profile
+    return Subject(
+        profile.model, launch.engine, profile.launch.parallel, adapter.canonical(launch.settings), env, platform
+    )
