@@ -27,6 +27,7 @@ from testbed.rack import (
     rootfs,
     status,
     steps,
+    sysctls,
 )
 from testbed.rack.shell import RackError, run
 
@@ -70,22 +71,11 @@ def build(_: argparse.Namespace) -> int:
 def up(args: argparse.Namespace) -> int:
     machine.require_root()
     with _alone():
-        down.save_sysctls()
-        spent = steps.perform([*_built(), *cluster.steps(), *fabric.steps()])
+        steps.perform([*_built(), *sysctls.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(args.check)])
         if not cluster.is_current():
             _say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
-        if args.check or spent.keys() & {"cluster", "network"}:
-            print(f"checked: {_check()}", file=sys.stderr)
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
     return 0
-
-
-def _check() -> str:
-    with steps.Progress("check", steps.expected("check")) as progress:
-        found = checks.check(progress.say)
-    steps.record("check", progress.elapsed)
-    took = steps.duration(progress.elapsed)
-    return f"{found['pairs']} pod pairs, DNS, a Service answering from {found['endpoints']} endpoints, in {took}"
 
 
 def take_down(_: argparse.Namespace) -> int:

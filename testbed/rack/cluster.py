@@ -16,6 +16,7 @@ MARK = names.STATE / "cluster.json"
 KIND_CONFIG = names.KIND_DIR / "cluster.yaml"
 BIN = names.STATE / "bin"
 READY_SECONDS = 180
+SYSTEM = "kube-system"
 NETWORK = names.CLUSTER  # a Docker network of its own: other kind clusters of this machine keep theirs
 KIND_ENV = {"KIND_EXPERIMENTAL_DOCKER_NETWORK": NETWORK}
 
@@ -129,10 +130,15 @@ def _network_script(container: str, known: dict[str, dict[str, str]]) -> str:
     )
 
 
+def _api_ready() -> bool:
+    tool = binaries.binary("kubernetes", "kubectl")
+    return ok([tool, f"--kubeconfig={names.KUBECONFIG}", "get", "--raw=/readyz"])
+
+
 def _wait_api() -> dict[str, dict[str, str]]:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
-        if ok([binaries.binary("kubernetes", "kubectl"), f"--kubeconfig={names.KUBECONFIG}", "get", "--raw=/readyz"]):
+        if _api_ready():
             known = nodes()
             if len(known) == len(names.NODES) and all(n["cidr"] for n in known.values()):
                 return known
@@ -152,8 +158,23 @@ def _join_up(say: Say) -> None:
     kubectl("wait", "--for=condition=Ready", "nodes", "--all", f"--timeout={READY_SECONDS}s")
     for container in names.NODES.values():
         _report_gpu(container)
-    say("waiting for CoreDNS")
-    kubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", f"--timeout={READY_SECONDS}s")
+    # what crashed waits up to five minutes before it tries again; a new pod tries at once
+    for pod in [name for name, state in _system_pods().items() if state == "CrashLoopBackOff"]:
+        kubectl("-n", SYSTEM, "delete", "pod", pod, "--wait=false")
+    for what in ("daemonset/kube-proxy", "deployment/coredns"):
+        say(f"waiting for {what}")
+        kubectl("-n", SYSTEM, "rollout", "status", what, f"--timeout={READY_SECONDS}s")
+
+
+def _system_pods() -> dict[str, str]:
+    """{pod: `ready`, or why it is not}, of Kubernetes' own."""
+    found = {}
+    for pod in json.loads(kubectl("-n", SYSTEM, "get", "pods", "-o", "json"))["items"]:
+        containers = pod["status"].get("containerStatuses", [])
+        ready = bool(containers) and all(c["ready"] for c in containers)
+        waiting = [c["state"]["waiting"].get("reason", "") for c in containers if "waiting" in c["state"]]
+        found[pod["metadata"]["name"]] = "ready" if ready else (waiting or [pod["status"]["phase"]])[0]
+    return found
 
 
 def _report_gpu(container: str) -> None:
@@ -163,14 +184,14 @@ def _report_gpu(container: str) -> None:
 
 
 def _joined() -> bool:
-    if not running() or not ok(
-        [binaries.binary("kubernetes", "kubectl"), f"--kubeconfig={names.KUBECONFIG}", "get", "--raw=/readyz"]
-    ):
+    if not running() or not _api_ready():
         return False
     known = nodes()
-    ready = all(n["ready"] == "True" and n["gpu"] == "1" for n in known.values()) and len(known) == len(names.NODES)
+    if len(known) != len(names.NODES) or any(n["ready"] != "True" or n["gpu"] != "1" for n in known.values()):
+        return False
     routed = f"[ $(ip route | grep -c ' via .* dev eth0') -ge {len(names.NODES)} ]"
-    return ready and all(ok(["docker", "exec", c, "bash", "-c", routed]) for c in names.NODES.values())
+    whole = all(ok(["docker", "exec", c, "bash", "-c", routed]) for c in names.NODES.values())
+    return whole and all(state == "ready" for state in _system_pods().values())
 
 
 def steps() -> list[Step]:

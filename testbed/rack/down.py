@@ -6,28 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
-from testbed.rack import binaries, cluster, docker, fabric, names, store
+from testbed.rack import binaries, cluster, docker, fabric, names, sysctls
 from testbed.rack.shell import out, run
 from testbed.rack.steps import Say
-
-SYSCTLS = names.STATE / "sysctl.json"
-# the kubelet sets these for the whole machine
-TOUCHED = ("vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops")
-
-
-def save_sysctls() -> None:
-    if not SYSCTLS.exists():
-        store.write_json(SYSCTLS, {name: _proc(name).read_text().strip() for name in TOUCHED if _proc(name).exists()})
-
-
-def _restore_sysctls() -> None:
-    if SYSCTLS.exists():
-        for name, value in json.loads(SYSCTLS.read_text()).items():
-            run(["sysctl", "-q", "-w", f"{name}={value}"], check=False)
-
-
-def _proc(name: str) -> Path:
-    return Path("/proc/sys") / name.replace(".", "/")
 
 
 def counts() -> dict[str, int]:
@@ -60,9 +41,10 @@ def down(say: Say) -> dict[str, dict[str, int]]:
         run(["docker", "network", "rm", cluster.NETWORK], check=False)
     say("network namespace of the rails")
     fabric.remove()
-    _restore_sysctls()
-    if not docker.others_left() and docker.put_back():
-        say("Docker's configuration is as it was before")
+    if not docker.others_left():
+        changed = [docker.put_back(), sysctls.put_back()]
+        if any(changed):
+            say("Docker's configuration and the kernel's limits are as they were before")
     shutil.rmtree(names.STATE, ignore_errors=True)
     return {"before": before, "after": counts()}
 

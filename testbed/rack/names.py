@@ -7,9 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-CLUSTER = os.environ.get(
-    "SPARKLOOM_RACK", "sparkloom"
-)  # another name: a second rack beside the first, for trying things
+# another name makes a second rack beside the first, for trying things
+CLUSTER = os.environ.get("SPARKLOOM_RACK", "sparkloom")
 NODES = {  # inventory name -> container name (kind fixes the latter)
     "spark1": f"{CLUSTER}-control-plane",
     "spark2": f"{CLUSTER}-worker",
