@@ -72,6 +72,14 @@ def test_step_reports_name_time_and_passes_the_code_on() -> None:
     assert "unreached" not in ran.stdout
 
 
+def test_a_step_stops_at_the_first_failing_line_of_a_function() -> None:
+    script = (
+        "set -e; source scripts/setup/step.sh; work() { false; echo went on; }; step work early work; echo unreached"
+    )
+    ran = subprocess.run(["bash", "-c", script], cwd=REPO, capture_output=True, text=True)
+    assert ran.returncode == 1 and "went on" not in ran.stdout and "unreached" not in ran.stdout
+
+
 def test_every_make_target_is_a_script_a_person_could_call() -> None:
     makefile = (REPO / "Makefile").read_text()
     for target in ("demo", "test", "lint", "setup", "clean"):

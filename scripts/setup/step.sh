@@ -27,7 +27,14 @@ step() {
   local name=$1 what=$2 started=$EPOCHREALTIME code=0
   shift 2
   say "$name" "$what"
-  "$@" || code=$?
+  # A shell of its own with -e: after `||` bash would run a function on past its failing line.
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  code=$?
+  set -e
   if ((code)); then
     printf '[%s] FAILED after %s s (exit %d): %s\n' "$name" "$(seconds_since "$started")" "$code" "$*" >&2
     exit "$code"

@@ -5,8 +5,11 @@ Runs at boot before the network and whenever the fabric role runs; does nothing 
 moved into a pod is left alone.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -34,9 +37,9 @@ def number(path: Path) -> int:
 
 def wait_for(path: Path, seconds: float) -> bool:
     until = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < until:
+    while not os.path.exists(path) and time.monotonic() < until:  # noqa: PTH110 - no error is an answer here
         time.sleep(0.2)
-    return path.exists()
+    return os.path.exists(path)  # noqa: PTH110
 
 
 class Rail:
@@ -69,7 +72,7 @@ class Rail:
         changes = []
         for function in self.plan["functions"]:
             home = self.pf / f"device/virtfn{function['vf']}/net"
-            if (self.net / function["interface"]).exists() or not wait_for(home, seconds):
+            if self.address(function["interface"]) is not None or not wait_for(home, seconds):
                 continue
             for found in [entry.name for entry in home.iterdir()]:
                 changes.append(f"{found}: renamed {function['interface']}")
@@ -78,12 +81,18 @@ class Rail:
                     ip("link", "set", found, "name", function["interface"])
         return changes
 
+    def address(self, interface: str) -> str | None:
+        """None for a function that is not on the host, or that leaves it at this moment."""
+        try:
+            return (self.net / interface / "address").read_text().strip()
+        except OSError:
+            return None
+
     def set_macs(self) -> list[str]:
         changes = []
         for function in self.plan["functions"]:
             interface, mac = function["interface"], function["mac"]
-            address = self.net / interface / "address"
-            if not address.exists() or address.read_text().strip() == mac:
+            if self.address(interface) in (None, mac):
                 continue
             changes.append(f"{interface}: MAC {mac}")
             if not self.dry:
