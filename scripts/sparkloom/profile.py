@@ -171,7 +171,7 @@ class Engine(Strict):
         default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'"
     )
     patches: list[str] = Field(
-        default_factory=list, description="source patches that the measured setup applied at start, by name"
+        default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
     )
 
 

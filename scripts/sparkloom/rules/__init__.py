@@ -54,7 +54,7 @@ def context(launch: Launch) -> Context:
         engine=launch.engine,
         release=launch.release,
         image=launch.image,
-        carries=frozenset(profile.engine.carries),
+        carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
         model_id=profile.model.id,
         architecture=profile.model.architecture,
         packing=profile.model.checkpoint.packing,
