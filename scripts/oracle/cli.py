@@ -1,4 +1,7 @@
-"""Command line of the oracle: fetch, catalog, judge, batch. Run ``python -m scripts.oracle --help``."""
+"""Command line of the oracle: fetch, catalog, judge, batch. Run ``python -m scripts.oracle --help``.
+
+Exit: 0 fine, 1 the command line is refused, 2 something is wrong here, 3 the release could not be fetched.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def main(words: list[str] | None = None) -> int:
         return int(options.run(options))
     except fetch.FetchError as refusal:
         print(f"oracle: {refusal}", file=sys.stderr)
-        return 2
+        return 3  # apart from every other failure: whoever asks may go without an answer, but must say so
     except ImportError as missing:
         print(
             f"oracle: the release imports '{missing.name}', which is neither stubbed nor installed; "
@@ -53,6 +56,10 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("argv", nargs="*")
         if name in ("judge", "batch"):
             command.add_argument("--values", action="store_true", help="include the parsed values")
+        if name == "batch":
+            command.add_argument(
+                "--catalog", type=Path, help="also write the release's catalog there, from the same process"
+            )
     return parser
 
 
@@ -90,6 +97,8 @@ def _judge(options: argparse.Namespace) -> int:
 
 def _batch(options: argparse.Namespace) -> int:
     release = _load(options)
+    if options.catalog:
+        options.catalog.write_text(catalog.dump(catalog.build(release)), encoding="utf-8")
     for line in sys.stdin:
         if not line.strip():
             continue

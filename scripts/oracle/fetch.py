@@ -6,6 +6,7 @@ wheel comes through pip, with whatever index this machine's pip is configured fo
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -21,10 +22,11 @@ from pathlib import Path
 _PLATFORMS = ("manylinux_2_35", "manylinux_2_34", "manylinux_2_31", "manylinux_2_28", "manylinux2014", "manylinux1")
 _PYTHON = "3.11"
 
-# What the parsers really import; everything else heavy is a stub.
+# What the parsers really import; everything else heavy is a stub. Pinned, so that a verdict is the same tomorrow.
+_SGLANG = ("msgspec==0.22.0", "packaging==26.3", "typing_extensions==4.16.0")
 REAL_DEPENDENCIES: dict[str, tuple[str, ...]] = {
-    "sglang": ("msgspec", "packaging", "typing_extensions"),
-    "vllm": ("msgspec", "packaging", "pydantic", "regex", "typing_extensions"),
+    "sglang": _SGLANG,
+    "vllm": (*_SGLANG, "pydantic==2.14.3", "regex==2026.11.15"),
 }
 
 
@@ -42,7 +44,8 @@ def release_dir(engine: str, version: str, root: Path | None = None) -> Path:
 
 
 def dependency_dir(engine: str, root: Path | None = None) -> Path:
-    return (root or cache_root()) / f"{engine}-python{sys.version_info[0]}.{sys.version_info[1]}"
+    pins = hashlib.sha256(" ".join(REAL_DEPENDENCIES[engine]).encode()).hexdigest()[:8]
+    return (root or cache_root()) / f"{engine}-needs-py{sys.version_info[0]}{sys.version_info[1]}-{pins}"
 
 
 def is_fetched(engine: str, version: str, root: Path | None = None) -> bool:

@@ -49,7 +49,7 @@ def coerce(catalog: Catalog, name: str, value: object) -> object:
             FlagProblem(name, hints.unknown(catalog, "--" + name.removeprefix("--").replace("_", "-")), "unknown")
         )
     if not flag.takes_value:
-        if value in (True, False, None):
+        if value is None or isinstance(value, bool):
             return value
         raise FlagError(
             FlagProblem(
@@ -167,6 +167,8 @@ def _most(flag: Flag) -> int:
 
 def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
     flag, name = use.flag, use.spelled
+    if flag.action == "exit":
+        yield FlagProblem(name, f"{name} prints its text and exits; it does not serve", "exit")
     if flag.action == "refused":
         instead = f"; write {flag.replacement}" if flag.replacement else ""
         yield FlagProblem(
