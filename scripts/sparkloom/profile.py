@@ -397,10 +397,9 @@ def apply_override(target: Document, text: str) -> None:
 
 def json_schema() -> dict[str, Any]:
     """schema.json for editors."""
-    schema = Profile.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "Sparkloom model profile"
-    return schema
+    from sparkloom import schema
+
+    return schema.build()
 
 
 def _divisors(number: int) -> str:

@@ -49,9 +49,9 @@ def sentence(profile: Profile) -> str:
     best = best_evidence(profile)
     if best is None:
         return "nothing is recorded that was run; every value is a guess until `sparkloom bench` says otherwise"
-    if best.config is None:
-        return f"the {best.status} figures ({best.source}) come without their configuration"
     found = differences(profile)
+    if not found and not _names_flags(best):
+        return f"the {best.status} figures{_figures(best)} came without their flags; the shipped ones may not be theirs"
     if not found:
         return ""
     what = {"measured": "the best measured run", "vendor": "the vendor's recipe"}.get(best.status, "its best evidence")
@@ -95,6 +95,10 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
         "source": best.source if best else None,
         "differs": [difference.key for difference in differences(profile)],
     }
+
+
+def _names_flags(entry: Evidence) -> bool:
+    return bool(set(entry.config or {}) - {"parallel", "transport"})
 
 
 def _weight(entry: Evidence) -> tuple[int, float, float, float]:
