@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sparkloom import families, profile, rules
 from sparkloom.errors import InputError
 from sparkloom.profile import FlagValue
-from sparkloom.rules.base import Context
+from sparkloom.rules.base import Context, Rule
 
 if TYPE_CHECKING:
     from sparkloom.launch import Launch
@@ -25,14 +25,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Prediction = Literal["ok", "fail", "unknown"]
 SHIPPED = Path(__file__).parent / "data" / "measured_rows.jsonl"
-PACKINGS = {
-    "modelopt": "modelopt",
-    "compressed-tensors": "compressed-tensors",
-    "fp8": "fp8",
-    "bf16": "bf16",
-    "gguf": "gguf",
-}
-COPIED = [
+PACKINGS = ("modelopt", "compressed-tensors", "fp8", "bf16", "gguf")
+COPIED = (
     "quantization",
     "kv_cache_dtype",
     "context_length",
@@ -45,7 +39,7 @@ COPIED = [
     "cuda_graph_max_bs",
     "max_mamba_cache_size",
     "mamba_scheduler_strategy",
-]
+)
 # Settings that the rows keep aside; everything else there is about the log, not about the launch.
 ASIDE = (
     "max_running_requests",
@@ -83,7 +77,7 @@ def load(path: Path) -> list[Row]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError.single(str(path), f"cannot be read: {error}", rule="unreadable") from None
-    rows = []
+    rows: list[Row] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -104,7 +98,7 @@ def load(path: Path) -> list[Row]:
 @cache
 def _profiled() -> dict[str, tuple[str, str, families.Facts]]:
     """Architecture, packing and facts by model id, from the shipped profiles; a broken profile is lint's to name."""
-    known = {}
+    known: dict[str, tuple[str, str, families.Facts]] = {}
     for name in profile.names():
         try:
             model = profile.load(name).profile.model
@@ -156,8 +150,8 @@ def _count(value: object) -> int:
 def _packing(row: Row) -> str:
     """How the weights are packed: the flag says it, else the name does."""
     said = str(row.get("quantization") or "")
-    for word, packing in PACKINGS.items():
-        if said.startswith(word):
+    for packing in PACKINGS:
+        if said.startswith(packing):
             return packing
     name = str(row["model"]).lower()
     if name.endswith("-fp8"):
@@ -166,7 +160,8 @@ def _packing(row: Row) -> str:
 
 
 def _flags(row: Row) -> dict[str, FlagValue]:
-    extra = row.get("extra") if isinstance(row.get("extra"), dict) else {}
+    aside = row.get("extra")
+    extra: Row = aside if isinstance(aside, dict) else {}
     flags: dict[str, FlagValue] = {name: row.get(name) for name in COPIED}
     flags |= {name: extra.get(name) for name in ASIDE}
     if extra.get("json_model_override"):
@@ -177,7 +172,7 @@ def _flags(row: Row) -> dict[str, FlagValue]:
     return {name: value for name, value in flags.items() if value is not None}
 
 
-def predict(ctx: Context, among: Iterable[rules.Rule] | None = None) -> tuple[Prediction, list[str]]:
+def predict(ctx: Context, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:
     """Fails when an error rule that speaks about starting and serving fires.
 
     `unknown` when nothing fires and the settings that most failures hang on (attention backend, and MoE runner
@@ -232,10 +227,10 @@ def failed(row: Row) -> bool | None:
     """
     if row.get("ran") is False or row.get("outcome") is None:
         return None
-    return row["outcome"] != "ok"
+    return bool(row["outcome"] != "ok")
 
 
-def judge(rows: Iterable[Row], among: Sequence[rules.Rule] | None = None) -> tuple[Tally, list[dict[str, Any]]]:
+def judge(rows: Iterable[Row], among: Sequence[Rule] | None = None) -> tuple[Tally, list[dict[str, Any]]]:
     """Predicts every row; only rows that ran and say how it ended are counted."""
     tally, per_row = Tally(), []
     for number, row in enumerate(rows, 1):

@@ -21,6 +21,7 @@ from sparkloom.families import Facts
 from sparkloom.profile import FlagValue
 
 Severity = Literal["error", "warning", "info"]
+NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Context:
     model_id: str = ""
     architecture: str = ""
     packing: str = ""  # modelopt, compressed-tensors, fp8, bf16, gguf
-    facts: Facts = Facts()
+    facts: Facts = NO_FACTS
     nodes: int = 1
     tp: int = 1
     pp: int = 1

@@ -12,7 +12,10 @@ class CompressedTensorsMoeRunner(Rule):
     id = "compressed-tensors-moe-runner"
     severity = "error"
     scope = Scope(engine="sglang", packing="compressed-tensors")
-    why = "the engine asserts the quantization for this runner at its arguments, and compressed-tensors is not on that list"
+    why = (
+        "the engine asserts the quantization for this runner at its arguments, and compressed-tensors is "
+        "not on that list"
+    )
     fix = "moe_runner_backend: triton"
     evidence = (
         rows("Qwen3.6-35B by RedHat, 0.5.12: 12 of 12 refused, triton and cutlass run"),

@@ -14,9 +14,10 @@ class FiCutlassMoeIllegalInstruction(Rule):
     # Qwen3-235B (32 experts a rank) never met the faulty tile: 3 of 3 clean runs, and the post's RoCE figures
     scope = Scope(engine="sglang", releases=">=0.5.10rc0,<0.5.12", architecture="(?!Qwen3Moe)", packing="modelopt")
     why = (
-        "the grouped GEMM picks its tile by tokens per expert; some tiles exceed what SM121 has, so one request may pass and four "
-        "kill a random rank. Neither attention, FP4 GEMM, graph mode nor the all-gather switch helps; FlashInfer fixed the tiles and 0.5.12 has them. "
-        "One combination was seen clean: GLM-4.7 with triton attention and cuDNN FP4 GEMM at EP=1, or eager at EP=4"
+        "the grouped GEMM picks its tile by tokens per expert; some tiles exceed what SM121 has, so one "
+        "request may pass and four kill a random rank. Neither attention, FP4 GEMM, graph mode nor the "
+        "all-gather switch helps; FlashInfer fixed the tiles and 0.5.12 has them. One combination was "
+        "seen clean: GLM-4.7 with triton attention and cuDNN FP4 GEMM at EP=1, or eager at EP=4"
     )
     fix = "moe_runner_backend: triton (EP=1) on this release, or an image of release 0.5.12 or newer"
     evidence = (

@@ -13,8 +13,9 @@ class FiCutlassMoeSnapshot(Rule):
     severity = "error"
     scope = Scope(engine="sglang", releases="<0.5.10rc0", packing="modelopt")
     why = (
-        "the kernels have the same faulty tiles as in 0.5.10: illegal instructions or memory exhaustion at capture. Without a pipeline, "
-        "MiniMax-M2 was clean with FlashInfer attention, or in eager mode; with triton attention inside graphs a worker died at four requests"
+        "the kernels have the same faulty tiles as in 0.5.10: illegal instructions or memory exhaustion "
+        "at capture. Without a pipeline, MiniMax-M2 was clean with FlashInfer attention, or in eager "
+        "mode; with triton attention inside graphs a worker died at four requests"
     )
     fix = "an image of release 0.5.12 or newer; on this one moe_runner_backend: triton with EP=1"
     evidence = (

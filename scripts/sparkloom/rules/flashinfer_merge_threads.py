@@ -14,13 +14,15 @@ class FlashInferMergeThreads(Rule):
     severity = "error"
     scope = Scope(engine="sglang", packing="(?!gguf).*")
     why = (
-        "merge_state launches (query heads per rank) x (head size / 8) threads; above 1,024 the launch is invalid. It is needed as "
-        "soon as requests share a cached prefix, so a single request works and four fail with 0 tokens. Tensor parallelism divides the heads; a pipeline does not"
+        "merge_state launches (query heads per rank) x (head size / 8) threads; above 1,024 the launch is"
+        " invalid. It is needed as soon as requests share a cached prefix, so a single request works and "
+        "four fail with 0 tokens. Tensor parallelism divides the heads; a pipeline does not"
     )
     fix = "parallel: {tp: 4, pp: 1} so that each rank holds a quarter of the heads"
     evidence = (
         rows(
-            "GLM-4.7 (96 heads of 128) with PP=4: n=1 works, n>=4 never; MiniMax-M2.5 (48 heads) with PP=3 and 4 and GLM-4.7 with TP=4 are fine"
+            "GLM-4.7 (96 heads of 128) with PP=4: n=1 works, n>=4 never; MiniMax-M2.5 (48 heads) with PP=3 "
+            "and 4 and GLM-4.7 with TP=4 are fine"
         ),
     )
     log_pattern = r"[Mm]erge_?[Ss]tate\w*.*invalid (argument|configuration)"
@@ -41,8 +43,9 @@ class FlashInferMergeThreads(Rule):
 
     def check(self, ctx: Context) -> Iterable[Hit]:
         heads, size = ctx.facts.q_heads, ctx.facts.head_dim
-        if ctx.attention == "flashinfer" and heads and size and (heads // ctx.tp) * (size // 8) > 1024:
-            yield Hit(
-                f"{heads // ctx.tp} query heads of {size} on one rank need {(heads // ctx.tp) * (size // 8)} threads to merge",
-                "attention_backend",
-            )
+        if ctx.attention != "flashinfer" or not heads or not size:
+            return
+        own = heads // ctx.tp
+        if own * (size // 8) > 1024:
+            message = f"{own} query heads of {size} on one rank need {own * (size // 8)} threads to merge"
+            yield Hit(message, "attention_backend")

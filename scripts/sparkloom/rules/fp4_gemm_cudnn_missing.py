@@ -19,16 +19,21 @@ class Fp4GemmCudnnMissing(Rule):
         unless_carries=("cudnn",),
     )
     why = (
-        "flashinfer_cudnn is called for every FP4 layer outside the experts; without the cuDNN wheel it raises at graph capture, "
-        "or in eager mode at the first request. Where only the routed experts are FP4 (Qwen3.5 MoE, MiniMax, Ultra) it is never "
-        "called, which is why the posts disagree about the same image. The images named -cudnn bring the wheel"
+        "flashinfer_cudnn is called for every FP4 layer outside the experts; without the cuDNN wheel it "
+        "raises at graph capture, or in eager mode at the first request. Where only the routed experts "
+        "are FP4 (Qwen3.5 MoE, MiniMax, Ultra) it is never called, which is why the posts disagree about "
+        "the same image. The images named -cudnn bring the wheel"
     )
-    fix = "fp4_gemm_backend: flashinfer_cutlass (equally fast), or an image with the cuDNN wheel and `engine.carries: [cudnn]`"
+    fix = (
+        "fp4_gemm_backend: flashinfer_cutlass (equally fast), or an image with the cuDNN wheel and "
+        "`engine.carries: [cudnn]`"
+    )
     evidence = (
         SUPER_POST,
         ULTRA_POST,
         rows(
-            "GLM-4.7, Qwen3-235B on 0.5.10, Super and Qwen3.6-35B by RedHat on 0.5.12: all fail; on -cudnn images they run"
+            "GLM-4.7, Qwen3-235B on 0.5.10, Super and Qwen3.6-35B by RedHat on 0.5.12: all fail; on -cudnn "
+            "images they run"
         ),
     )
     log_pattern = r"cuDNN is not available"

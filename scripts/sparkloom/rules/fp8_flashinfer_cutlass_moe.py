@@ -13,8 +13,9 @@ class Fp8FlashInferCutlassMoe(Rule):
     severity = "error"
     scope = Scope(engine="sglang", packing="fp8")
     why = (
-        "with --quantization fp8 the argument check refuses the runner; when the checkpoint alone says FP8, that check sees "
-        "nothing and the method object is built without a runner: AttributeError at capture, or at the first request"
+        "with --quantization fp8 the argument check refuses the runner; when the checkpoint alone says "
+        "FP8, that check sees nothing and the method object is built without a runner: AttributeError at "
+        "capture, or at the first request"
     )
     fix = "moe_runner_backend: triton"
     evidence = (

@@ -13,8 +13,8 @@ class Gemma4FlashInferAttention(Rule):
     severity = "error"
     scope = Scope(engine="sglang", architecture="Gemma4")
     why = (
-        "full-attention heads of 512 exceed FlashInfer's tile configurations: graph capture fails, and in eager mode the "
-        "first request; later releases refuse it at the arguments"
+        "full-attention heads of 512 exceed FlashInfer's tile configurations: graph capture fails, and in"
+        " eager mode the first request; later releases refuse it at the arguments"
     )
     fix = "attention_backend: triton"
     evidence = (

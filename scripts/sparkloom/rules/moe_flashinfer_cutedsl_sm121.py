@@ -12,7 +12,10 @@ class MoeFlashInferCutedslSm121(Rule):
     id = "moe-flashinfer-cutedsl-sm121"
     severity = "error"
     scope = Scope(engine="sglang")
-    why = "the runner refuses every packing but ModelOpt NVFP4, and there its compiler finds no target among major versions [10]"
+    why = (
+        "the runner refuses every packing but ModelOpt NVFP4, and there its compiler finds no target "
+        "among major versions [10]"
+    )
     fix = "moe_runner_backend: flashinfer_cutlass for NVFP4 by ModelOpt, triton for the rest"
     evidence = (
         rows("Gemma-4 BF16, Qwen3.6-35B in FP8 and two NVFP4 packings, 0.5.11 and 0.5.12: 26 of 26 crash at startup"),

@@ -13,7 +13,10 @@ class Nvfp4EpBatchBeyondGraphs(Rule):
     severity = "error"
     predicts_failure = False  # a benchmark with few requests never leaves the graphs; a busy server does
     scope = Scope(engine="sglang", releases="<0.5.12", packing="modelopt", ep=">1")
-    why = "decode steps of more requests than the largest captured batch run eagerly, which is the garbage regime of this kernel under EP; the engine's default is 48 with speculation"
+    why = (
+        "decode steps of more requests than the largest captured batch run eagerly, which is the garbage "
+        "regime of this kernel under EP; the engine's default is 48 with speculation"
+    )
     fix = "max_running_requests: at most cuda_graph_max_bs (raise both together)"
     evidence = (TUNING_POST,)
     failing = Context(

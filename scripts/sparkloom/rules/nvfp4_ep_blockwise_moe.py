@@ -13,10 +13,14 @@ class Nvfp4EpBlockwiseMoe(Rule):
     severity = "error"
     scope = Scope(engine="sglang", releases="<0.5.16", packing="modelopt", ep=">1", unless_carries=("patch:nvfp4-ep",))
     why = (
-        "triton and cutlass both lead to cutlass_moe_fp4; under expert parallelism its input scales are not cut to the rank's "
-        "experts and its parameters count all experts: a device assertion at capture, or requests that end with 0 tokens in eager mode"
+        "triton and cutlass both lead to cutlass_moe_fp4; under expert parallelism its input scales are "
+        "not cut to the rank's experts and its parameters count all experts: a device assertion at "
+        "capture, or requests that end with 0 tokens in eager mode"
     )
-    fix = "moe_runner_backend: flashinfer_cutlass where the release can, or parallel.ep: 1, or an image with the EP patches named in `engine.carries: [patch:nvfp4-ep]`"
+    fix = (
+        "moe_runner_backend: flashinfer_cutlass where the release can, or parallel.ep: 1, or an image "
+        "with the EP patches named in `engine.carries: [patch:nvfp4-ep]`"
+    )
     evidence = (
         rows(
             "MiniMax-M2.5, GLM-4.7, Qwen3-235B and unpatched Qwen3.5-397B with EP=4, 0.5.9 to 0.5.10: every run fails"

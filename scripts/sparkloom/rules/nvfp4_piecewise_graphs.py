@@ -1,4 +1,4 @@
-"""Piecewise CUDA graphs trace into FlashInfer's fp4_quantize, which torch.compile cannot fake before FlashInfer 0.6.14."""
+"""Piecewise CUDA graphs trace into fp4_quantize, which torch.compile cannot fake before FlashInfer 0.6.14."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Nvfp4PiecewiseGraphs(Rule):
         pp="==1",
     )
     why = (
-        "piecewise capture runs torch.compile over the forward pass, and fp4_quantize has no fake-tensor form there. The engine "
-        "itself turns piecewise graphs off for multimodal models, pipelines, speculation and a few architectures: that is why one "
-        "post calls 'piecewise off' mandatory for all NVFP4 while its own Qwen3.5 winner has it 'on' (it never was)"
+        "piecewise capture runs torch.compile over the forward pass, and fp4_quantize has no fake-tensor "
+        "form there. The engine itself turns piecewise graphs off for multimodal models, pipelines, "
+        "speculation and a few architectures: that is why one post calls 'piecewise off' mandatory for "
+        "all NVFP4 while its own Qwen3.5 winner has it 'on' (it never was)"
     )
     fix = "disable_piecewise_cuda_graph: true"
     evidence = (

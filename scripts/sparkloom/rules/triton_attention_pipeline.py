@@ -11,7 +11,7 @@ from sparkloom.rules.sources import code, rows
 class TritonAttentionPipeline(Rule):
     id = "triton-attention-pipeline"
     severity = "error"
-    # architectures whose class tells the pool its first layer (in 0.5.10); the others hold a pool for all layers and are spared
+    # architectures whose class tells the pool its first layer (0.5.10); the others pool all layers and are spared
     scope = Scope(
         engine="sglang",
         releases="<0.5.19",
@@ -19,13 +19,15 @@ class TritonAttentionPipeline(Rule):
         pp=">2",
     )
     why = (
-        "to learn the width of a value head the backend reads layer 0 of the rank's own pool; from the third rank on that index lies "
-        "outside the pool and the start ends with an IndexError, in eager mode too"
+        "to learn the width of a value head the backend reads layer 0 of the rank's own pool; from the "
+        "third rank on that index lies outside the pool and the start ends with an IndexError, in eager "
+        "mode too"
     )
     fix = "attention_backend: flashinfer, or parallel: {tp: 4, pp: 1}"
     evidence = (
         rows(
-            "GLM-4.7 with PP=4 on 0.5.10rc0 and 0.5.10: 35 of 35 crash; MiniMax-M2.5, whose class does not report its first layer, runs"
+            "GLM-4.7 with PP=4 on 0.5.10rc0 and 0.5.10: 35 of 35 crash; MiniMax-M2.5, whose class does not "
+            "report its first layer, runs"
         ),
         code("0.5.10 to 0.5.17: the value buffer of layer 0; 0.5.19 no longer asks for it"),
     )

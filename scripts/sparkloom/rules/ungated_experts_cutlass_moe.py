@@ -13,8 +13,9 @@ class UngatedExpertsCutlassMoe(Rule):
     severity = "error"
     scope = Scope(engine="sglang", releases="<0.5.16", architecture="NemotronH", packing="modelopt")
     why = (
-        "every NVFP4 runner but FlashInfer's goes through cutlass_moe_fp4, which asserts a first projection twice as wide "
-        "as the expert; experts without a gate have it once. 0.5.16 removed that function: test again there"
+        "every NVFP4 runner but FlashInfer's goes through cutlass_moe_fp4, which asserts a first "
+        "projection twice as wide as the expert; experts without a gate have it once. 0.5.16 removed that"
+        " function: test again there"
     )
     fix = "moe_runner_backend: flashinfer_cutlass (the only runner that knows ungated experts)"
     evidence = (
