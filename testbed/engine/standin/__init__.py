@@ -1,0 +1,1 @@
+"""What runs inside the stand-in image. Standard library only; never imports the product."""
