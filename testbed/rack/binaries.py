@@ -54,6 +54,7 @@ BUILDS = (
     Build("kind", f"builds kind {names.KIND}", ("sigs.k8s.io/kind",)),
     Build("etcd", "builds etcd", ("go.etcd.io/etcd/server/v3",), rename="etcd"),
     Build("pause", "builds the pause program of pods", (".",), rename="pause"),
+    Build("gpu", "builds the stand-in for NVIDIA's device plugin", (".",), rename="gpu-stand-in"),
     Build("coredns", "builds CoreDNS with a dozen plugins", (".",), rename="coredns"),
     Build(
         "kubernetes",

@@ -17,6 +17,7 @@ KIND_CONFIG = names.KIND_DIR / "cluster.yaml"
 BIN = names.STATE / "bin"
 READY_SECONDS = 180
 SYSTEM = "kube-system"
+KUBELET_ANSWERS = f"for i in $(seq {READY_SECONDS}); do curl -sf 127.0.0.1:10248/healthz && exit; sleep 1; done; exit 1"
 NETWORK = names.CLUSTER  # a Docker network of its own: other kind clusters of this machine keep theirs
 KIND_ENV = {"KIND_EXPERIMENTAL_DOCKER_NETWORK": NETWORK}
 
@@ -155,9 +156,11 @@ def _join_up(say: Say) -> None:
     everywhere(lambda _, container: node_sh(container, _network_script(container, known)))
     kubectl("taint", "nodes", "--all", "node-role.kubernetes.io/control-plane-", check=False)
     say("waiting for every node to be Ready")
+    # after a restart the API server still believes an old report: ask the kubelets themselves first
+    everywhere(lambda _, container: node_sh(container, KUBELET_ANSWERS))
     kubectl("wait", "--for=condition=Ready", "nodes", "--all", f"--timeout={READY_SECONDS}s")
-    for container in names.NODES.values():
-        _report_gpu(container)
+    say("waiting for one GPU on every node")
+    _wait_gpus()
     # what crashed waits up to five minutes before it tries again; a new pod tries at once
     for pod in [name for name, state in _system_pods().items() if state == "CrashLoopBackOff"]:
         kubectl("-n", SYSTEM, "delete", "pod", pod, "--wait=false")
@@ -177,10 +180,12 @@ def _system_pods() -> dict[str, str]:
     return found
 
 
-def _report_gpu(container: str) -> None:
-    """Stand-in for NVIDIA's device plugin: the node's status says one GPU; there is nothing to hand to a pod."""
-    patch = [{"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": "1"}]
-    kubectl("patch", "node", container, "--subresource=status", "--type=json", f"--patch={json.dumps(patch)}")
+def _wait_gpus() -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while (found := {n: row["gpu"] for n, row in nodes().items()}) != dict.fromkeys(names.NODES.values(), "1"):
+        if time.monotonic() > deadline:
+            raise RackError(f"expected one nvidia.com/gpu on each node, found {found}; see sparkloom-gpu.service there")
+        time.sleep(0.5)
 
 
 def _joined() -> bool:

@@ -13,7 +13,7 @@ from testbed.rack.steps import Say, Step, artefact
 RECIPE = "3"  # raise to rebuild
 REPOSITORY = "sparkloom/node"
 WRAPPER = names.KIND_DIR / "runc-wrapper"
-ON = ("kubelet", "containerd", "undo-mount-hacks", "systemd-networkd", "sparkloom-testbed")
+ON = ("kubelet", "containerd", "undo-mount-hacks", "systemd-networkd", "sparkloom-testbed", "sparkloom-gpu")
 # binfmt is the whole machine's; wait-online waits for links that no one configured
 MASKED = (
     "systemd-binfmt",
@@ -67,6 +67,7 @@ def _add_files(tree: Path) -> None:
         (tree / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
     for name in ("kubeadm", "kubelet", "kubectl"):
         shutil.copy2(binaries.binary("kubernetes", name), tree / "usr/bin" / name)
+    shutil.copy2(binaries.binary("gpu", "gpu-stand-in"), tree / "usr/local/lib/sparkloom-testbed/gpu-stand-in")
     (tree / "kind/version").write_text(names.KUBERNETES)  # kind compares it byte by byte
     shutil.copy2(WRAPPER, tree / "usr/local/sbin/runc")
     (tree / "usr/local/bin/containerd").symlink_to("/usr/bin/containerd")

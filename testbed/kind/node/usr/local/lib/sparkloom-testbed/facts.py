@@ -131,24 +131,27 @@ def faulty(fault: str) -> list[str]:
         return []
 
 
-def interfaces(namespace: str | None = None) -> list[Interface]:
-    command = ["ip", "-j", "-s", "addr"]
-    if namespace:
-        command = ["nsenter", f"--net={namespace}", *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def ask_ip(namespace: str, *words: str) -> list[Interface]:
+    prefix = ["nsenter", f"--net={namespace}"] if namespace else []
+    done = subprocess.run([*prefix, "ip", "-j", *words], capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else []
 
 
 def locate() -> dict[str, tuple[Interface, bool]]:
     """Where each device is now: {name: (interface, whether it is in the node's own namespace)}."""
-    found = {i["ifname"]: (i, True) for i in interfaces() if any(d["netdev"] == i["ifname"] for d in DEVICES)}
+    found = {
+        i["ifname"]: (i, True) for i in ask_ip("", "-s", "addr") if any(d["netdev"] == i["ifname"] for d in DEVICES)
+    }
     missing = {d["netdev"] for d in DEVICES} - found.keys()
     if missing and Path("/run/netns").is_dir():
         for namespace in sorted(Path("/run/netns").glob("cni-*")):
-            for interface in interfaces(str(namespace)):
-                # the host-device plugin notes the name that an interface had on the node as its alias
-                if interface.get("ifalias") in missing:
-                    found[interface["ifalias"]] = (interface, False)
+            # the host-device plugin notes the name that an interface had on the node as its alias (`link` shows it)
+            aliases = {i["ifname"]: i.get("ifalias") for i in ask_ip(str(namespace), "link")}
+            if missing.isdisjoint(aliases.values()):
+                continue
+            for interface in ask_ip(str(namespace), "-s", "addr"):
+                if (name := aliases.get(interface["ifname"])) in missing:
+                    found[str(name)] = (interface, False)
     return found
 
 
