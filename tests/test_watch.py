@@ -27,14 +27,17 @@ def pod(
 class Script:
     """Pods over time: one list per poll, the last one stays."""
 
-    def __init__(self, *polls: list[Any], log: list[str] | None = None) -> None:
-        self.polls, self.log, self.now = list(polls), log or [], 0.0
+    def __init__(self, *polls: list[Any], log: list[str] | None = None, refused: list[str] | None = None) -> None:
+        self.polls, self.log, self.refused, self.now = list(polls), log or [], refused or [], 0.0
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
         return self.polls.pop(0) if len(self.polls) > 1 else self.polls[0]
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         return self.log[-lines:]
+
+    def refusals(self) -> list[str]:
+        return self.refused
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -96,3 +99,9 @@ def test_a_running_rank_shows_its_log_every_ten_seconds() -> None:
     _, said = run(Script([pod(0), pod(1, ready=True)], log=["loading shard 3/45"]), timeout=21)
     lines = [line for line in said if "loading shard 3/45" in line]
     assert len(lines) == 1, "the same line again is no news"
+
+
+def test_pods_that_are_never_made_say_why() -> None:
+    outcome, _ = run(Script([], refused=["old", 'pod rejected: RuntimeClass "nvidia" not found']), timeout=600)
+    assert not outcome.ready and outcome.seconds < 40
+    assert outcome.message == 'no pod was made: pod rejected: RuntimeClass "nvidia" not found'

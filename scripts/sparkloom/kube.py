@@ -37,6 +37,12 @@ class Cluster:
         found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
         return sorted(found.items, key=lambda pod: str(pod.metadata.name))
 
+    def refusals(self) -> list[str]:
+        """Why controllers could not make pods, latest last."""
+        found = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate")
+        latest = sorted(found.items, key=lambda event: str(event.last_timestamp or event.event_time))
+        return [str(event.message) for event in latest]
+
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         """The last lines of a pod's log; nothing when there is no log yet."""
         from kubernetes.client import ApiException

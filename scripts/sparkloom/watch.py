@@ -16,10 +16,13 @@ STUCK = {
 }  # fmt: skip
 LOG_EVERY = 10.0
 KEPT_LINES = 12
+NO_PODS_AFTER = 30.0
 
 
 class Source(Protocol):
     def pods(self, labels: dict[str, str]) -> list[Any]: ...
+
+    def refusals(self) -> list[str]: ...
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
 
@@ -105,6 +108,8 @@ def wait(
             return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
         if lost := _lost(states, group, now, stuck_since):
             return Outcome(False, now, _why(source, lost), states)
+        if not states and now > NO_PODS_AFTER and (refused := source.refusals()):
+            return Outcome(False, now, f"no pod was made: {refused[-1]}")
         if now > group.timeout:
             waiting = ", ".join(f"rank {s.rank} {s.reason or s.phase}" for s in states if not s.ready) or "no pods"
             return Outcome(False, now, f"not ready after {group.timeout:.0f} s: {waiting}", states)
