@@ -49,9 +49,8 @@ def _loosen(definition: Schema) -> None:
 
 def _loosen_values(value: Schema) -> None:
     """A variant removes one entry of a mapping with null as well, as one environment variable."""
-    values = value.get("additionalProperties")
-    if isinstance(values, dict) and values.get("type"):
-        value["additionalProperties"] = {"anyOf": [values, {"type": "null"}]}
+    for pattern, values in value.get("patternProperties", {}).items():
+        value["patternProperties"][pattern] = {"anyOf": [values, {"type": "null"}]}
 
 
 def _when(engine: str) -> Schema:
