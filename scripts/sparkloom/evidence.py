@@ -1,7 +1,8 @@
 """The measured rows: what was tried on four Sparks, how it ended, and how well the rules foresee it.
 
 A row is one run: settings, outcome, speed. `context` makes of it what a rule may look at, and nothing else:
-outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from.
+outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `precedents`
+finds the runs nearest to a launch.
 """
 
 from __future__ import annotations
@@ -249,87 +250,15 @@ def score(path: str | Path) -> dict[str, Any]:
     return {**counts, "per_row": per_row}
 
 
-# --- what was measured near a launch ------------------------------------------------------------------------
+def find(launch: Launch, limit: int = 5) -> list[dict[str, Any]]:
+    """The runs closest to a launch, nearest first, each with its distance and the settings that differ."""
+    from sparkloom import precedents
 
-WEIGHTS = {
-    "model": 8.0, "architecture": 4.0, "packing": 3.0, "release": 2.0, "ep": 2.0, "tp": 2.0, "pp": 2.0, "nodes": 2.0,
-    "moe_runner_backend": 2.0, "speculative_algorithm": 2.0, "attention_backend": 1.5, "disable_cuda_graph": 1.5,
-    "fp4_gemm_backend": 1.0, "kv_cache_dtype": 1.0, "image": 1.0, "speculative_num_steps": 0.5, "speculative_num_draft_tokens": 0.5,
-    "disable_piecewise_cuda_graph": 0.5, "mem_fraction_static": 0.5, "context_length": 0.5, "cuda_graph_max_bs": 0.25,
-}  # fmt: skip
+    return [near.as_dict() for near in precedents.find(launch, limit)]
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """One measured row and how it differs from what was asked: (setting, asked, measured)."""
+def best(model: str, limit: int = 5) -> list[dict[str, Any]]:
+    """The fastest sane runs of a model."""
+    from sparkloom import precedents
 
-    row: Row
-    distance: float
-    differences: tuple[tuple[str, Any, Any], ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        differences = [
-            {"setting": name, "asked": asked, "measured": measured} for name, asked, measured in self.differences
-        ]
-        return {**summary(self.row), "distance": self.distance, "differences": differences}
-
-
-def summary(row: Row) -> dict[str, Any]:
-    keys = ["id", "model", "image", "engine_version", "tp", "pp", "ep", "outcome", "symptom", "n1", "n4", "n8", "n16"]
-    return {**{key: row.get(key) for key in keys}, "source": source(row)}
-
-
-def source(row: Row) -> str:
-    """The test log that a row was read from."""
-    return str(row.get("id", "")).split("#")[0]
-
-
-def find(launch: Launch, limit: int = 5) -> list[Near]:
-    """The runs closest to a launch, nearest first; each difference is named."""
-    return nearest(rules.context(launch), limit)
-
-
-def nearest(ctx: Context, limit: int = 5) -> list[Near]:
-    asked = _settings(ctx)
-    found = [_near(row, asked) for row in shipped() if failed(row) is not None]
-    return sorted(found, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
-
-
-def _near(row: Row, asked: Mapping[str, Any]) -> Near:
-    measured = _measured(str(row["id"]))
-    differences = tuple(
-        (name, asked.get(name), measured.get(name)) for name in WEIGHTS if asked.get(name) != measured.get(name)
-    )
-    return Near(row, round(sum(WEIGHTS[name] for name, _, _ in differences), 3), differences)
-
-
-@cache
-def _all_measured() -> dict[str, dict[str, Any]]:
-    return {str(row["id"]): _settings(context(row)) for row in shipped()}
-
-
-def _measured(row_id: str) -> dict[str, Any]:
-    return _all_measured()[row_id]
-
-
-def _settings(ctx: Context) -> dict[str, Any]:
-    fixed = {
-        "model": ctx.model_id, "architecture": ctx.architecture, "packing": ctx.packing, "release": ctx.release,
-        "image": ctx.image.split("@")[0], "nodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
-    }  # fmt: skip
-    flags = {name: ctx.flags.get(name) for name in WEIGHTS if name not in fixed}
-    for switch in ("disable_cuda_graph", "disable_piecewise_cuda_graph"):
-        flags[switch] = bool(flags[switch])
-    return {**fixed, **flags}
-
-
-def best(model: str) -> list[Row]:
-    """The sane runs of a model, best first: by n = 8, then 4, then 1. Names match in any case, whole or in part."""
-    wanted = model.lower()
-    rows = [row for row in shipped() if failed(row) is False and wanted in str(row["model"]).lower()]
-    rows = [row for row in rows if any(isinstance(row.get(n), int | float) for n in ("n1", "n4", "n8"))]
-    return sorted(rows, key=lambda row: tuple(-(row.get(n) or 0.0) for n in ("n8", "n4", "n1")))
-
-
-def models() -> list[str]:
-    return sorted({str(row["model"]) for row in shipped()})
+    return [precedents.as_dict(row) for row in precedents.best(model, limit)]
