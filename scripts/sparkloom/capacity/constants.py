@@ -16,7 +16,9 @@ BANDWIDTH_SHARE = Figure(
 ALL_REDUCE_S = Figure(
     165e-6, "seconds per all-reduce over RoCE: link, launch, host", f"fitted once to 15 points of four models; {_POSTS}"
 )
-ALL_REDUCE_SOCKET_S = Figure(1.2e-3, "seconds per all-reduce over TCP sockets", _POSTS)
+ALL_REDUCE_SOCKET_S = Figure(
+    560e-6, "seconds per all-reduce over TCP sockets (0.3 to 1.2 ms seen, the middle of 11 points)", _POSTS
+)
 
 # What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
 # the engine's own processes. Logs show 100.7 to 104.2 GiB free; a plan takes the least.
@@ -26,8 +28,9 @@ TAKEN_BEFORE_LOAD_GIB = Figure(
 # One Spark without the four-node stack around it: system, desktop services, container runtime.
 BARE_HOST_GIB = Figure(8.0, "system and services of a single Spark; not measured, generous", "assumed")
 LOAD_OVERHEAD_GIB = Figure(
-    4.5, "beside the tensors while loading: allocator, scale layouts, workspaces (4.5 and 5.7 seen)", _POSTS
+    4.5, "beside quantized tensors while loading: scale layouts, workspaces, allocator (2.2 to 5.7 seen)", _POSTS
 )
+LOAD_OVERHEAD_PLAIN_GIB = Figure(1.2, "beside BF16 tensors while loading: allocator", "one log, Gemma-4-31B")
 GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemotron-3-Ultra on four Sparks")
 GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
 # Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.

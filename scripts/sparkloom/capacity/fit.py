@@ -45,17 +45,26 @@ def weigh(subject: Subject, ledger: Ledger) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
     model, parallel = subject.model, subject.parallel
     tensors = weights.gib(model, parallel)
-    overhead = 0.0 if subject.engine == "llamacpp" else float(constants.LOAD_OVERHEAD_GIB.value or 0)
-    computed = tensors + overhead
-    formula = f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {overhead:g} GiB"
+    extra = load_overhead(subject)
+    computed = tensors + float(extra.value or 0)
+    formula = (
+        f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
+    )
     measured = model.measured.weights_gib_per_rank.get(f"tp{parallel.tp}-ep{parallel.ep}")
     used = computed if measured is None or parallel.pp > 1 else measured
     if measured is None:
-        ledger.put("weights_gib_per_rank", used, formula, constants.LOAD_OVERHEAD_GIB.origin)
+        ledger.put("weights_gib_per_rank", used, formula, extra.origin)
     else:
         ledger.put("weights_gib_per_rank", used, "as measured; better than computed", model.source)
-    ledger.put("weights_computed_gib_per_rank", computed, formula, constants.LOAD_OVERHEAD_GIB.origin)
+    ledger.put("weights_computed_gib_per_rank", computed, formula, extra.origin)
     return used
+
+
+def load_overhead(subject: Subject) -> Figure:
+    if subject.engine == "llamacpp":
+        return Figure(0.0, "the file's size is what is loaded")
+    plain = subject.model.checkpoint.packing == "bf16"
+    return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
 
 def available(subject: Subject, ledger: Ledger, taken: Figure) -> float:

@@ -75,9 +75,9 @@ def _pools(demand: Demand, budget: float, per_slot: float, ledger: Ledger) -> Po
     state_gib = ledger.put("state_pool_gib", (slots + 1) * per_slot, "(slots + 1 for padding) x bytes per slot")
     ledger.put("state_slots", slots, how)
     ledger.put("state_slots_per_request", each, "1 without prefix cache, 3 with it, 5 with extra_buffer (speculation)")
-    extra = (live + 1) * per_slot * drafts
+    extra = live * per_slot * drafts
     if drafts:
-        ledger.put("speculative_pool_gib", extra, f"({live} running + 1) x {drafts} draft positions x bytes per slot")
+        ledger.put("speculative_pool_gib", extra, f"{live} running x {drafts} draft positions x bytes per slot")
     return Pools(slots, running, state_gib, extra)
 
 

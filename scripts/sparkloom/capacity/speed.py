@@ -44,8 +44,11 @@ class Speed:
             bytes_ += speculation.steps * self._draft(batch)
         return requests * (speculation.most if speculation else 1) / (rounds * bytes_ / self.bandwidth)
 
-    def predicted(self, requests: int) -> float:
+    def predicted(self, requests: int) -> float | None:
+        """None where speculation drafts with a model of unknown size."""
         speculation = self.demand.speculation
+        if speculation and not self.subject.model.mtp:
+            return None
         batch, rounds = self._pipelined(requests)
         seconds = self._step(batch, speculation.drafts if speculation else 1) * rounds
         if not speculation:
@@ -87,13 +90,14 @@ class Speed:
 
     def formula(self) -> str:
         collectives, socket = traffic.collectives(self.subject), self.subject.sockets
-        each = "1.2 ms (sockets)" if socket else "165 us"
+        each = "560 us (sockets)" if socket else "165 us"
         moved = f"bytes of the busiest rank per step / (0.83 x {self.bandwidth / 1e9:g} GB/s)"
         text = f"n / ({moved} + {collectives} x {each})"
         speculation = self.demand.speculation
         if speculation:
-            text += f", at n x {speculation.drafts} positions plus {speculation.steps} draft steps, x accept length"
-            text += f" {self.accept_length(speculation)[0]:.2f}"
+            length, known_from = self.accept_length(speculation)
+            text += f", at n x {speculation.drafts} positions plus {speculation.steps} draft steps, "
+            text += f"x {length:.2f} tokens per step ({known_from})"
         return text
 
     def figures(self) -> dict[str, Figure]:

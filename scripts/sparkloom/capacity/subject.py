@@ -9,7 +9,7 @@ from typing import Any
 from sparkloom import engines
 from sparkloom.launch import Launch
 from sparkloom.platform import GB10, Platform
-from sparkloom.profile import FlagValue, Model, Parallel
+from sparkloom.profile import Evidence, FlagValue, Model, Parallel
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class Subject:
 
     @property
     def sockets(self) -> bool:
-        """Collectives go over TCP: only where somebody asked for it."""
+        """Collectives go over TCP: only where somebody asked for it, or measured it so."""
+        if self.text("transport"):
+            return self.text("transport") == "socket"
         return self.env.get("NCCL_IB_DISABLE") == "1" or self.env.get("NCCL_NET", "").lower() == "socket"
 
     def with_flag(self, name: str, value: FlagValue) -> Subject:
@@ -53,3 +55,13 @@ def of(launch: Launch, platform: Platform = GB10) -> Subject:
     return Subject(
         profile.model, launch.engine, profile.launch.parallel, adapter.canonical(launch.settings), env, platform
     )
+
+
+def as_measured(asked: Subject, evidence: Evidence) -> Subject:
+    """The launch that a measurement was made with, as far as its `config` says; the shipped one for the rest."""
+    config = dict(evidence.config or {})
+    split = config.pop("parallel", None)
+    parallel = Parallel.model_validate(split) if isinstance(split, dict) else asked.parallel
+    env = {key[4:]: str(value) for key, value in config.items() if key.startswith("env.")}
+    flags = {key: value for key, value in config.items() if not key.startswith("env.")}
+    return replace(asked, parallel=parallel, flags={**asked.flags, **flags}, env={**asked.env, **env})

@@ -1,0 +1,39 @@
+"""Subjects from shipped profiles, with what was measured taken out: a computed figure may not lean on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sparkloom import capacity, cluster, launch, profile
+from sparkloom.capacity import Subject
+from sparkloom.launch import Launch
+from sparkloom.profile import Measured, Model
+
+Maker = Callable[..., Subject]
+ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+SUPER = "nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec"
+SUPER_MTP = "nvidia--nemotron-3-super-120b-a12b-nvfp4"
+QWEN = "nvidia--qwen3.5-397b-a17b-nvfp4"
+GLM = "nvidia--glm-4.7-nvfp4"
+
+
+def resolved(name: str, *overrides: str) -> Launch:
+    return launch.resolve(profile.load(name, overrides=overrides), cluster.load())
+
+
+def facts_only(model: Model) -> Model:
+    return model.model_copy(update={"measured": Measured()})
+
+
+def make(name: str, *overrides: str) -> Subject:
+    """`launch.`-overrides without the prefix: make(ULTRA, "mem_fraction_static=0.85")."""
+    asked = capacity.subject_of(resolved(name, *(f"launch.{text}" for text in overrides)))
+    return replace(asked, model=facts_only(asked.model))
+
+
+@pytest.fixture
+def subject() -> Maker:
+    return make
