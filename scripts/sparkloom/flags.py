@@ -16,6 +16,7 @@ from sparkloom.launch import Launch
 from sparkloom.profile import LoadedProfile
 from sparkloom.rules import Finding
 from sparkloom.rules.base import Severity
+from sparkloom.values import Setting
 
 FIXES = {
     "unknown": "write the name that this release knows, or name another release in engine.release",
@@ -52,16 +53,25 @@ def check(launch: Launch) -> list[Finding]:
 
 def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
     """By typed value first, because words no longer show that a switch was given a number; then by command line."""
-    for setting in launch.settings:
-        if setting.origin.kind in ("profile", "set") and catalog.flag(setting.name) is not None:
-            try:
-                catalog.coerce(setting.name, setting.value)
-            except FlagError as error:
-                yield error.problem
+    typed = [problem for setting in launch.settings if (problem := _typed(setting, catalog)) is not None]
+    yield from typed
     # All ranks between the first and the last differ in their number only.
     for rank in {0, len(launch.ranks) - 1}:
-        yield from catalog.check_argv(launch.ranks[rank].argv)
+        for problem in catalog.check_argv(launch.ranks[rank].argv):
+            # A word too many is the echo of a value that was refused already.
+            if problem.flag.startswith("-") or not typed:
+                yield problem
     yield from catalog.check_env({variable.name: variable.value for variable in launch.ranks[0].env})
+
+
+def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
+    if setting.origin.kind not in ("profile", "set") or catalog.flag(setting.name) is None:
+        return None
+    try:
+        catalog.coerce(setting.name, setting.value)
+    except FlagError as error:
+        return error.problem
+    return None
 
 
 def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:

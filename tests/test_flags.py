@@ -1,0 +1,85 @@
+"""Launch keys against the catalogs: a slip is refused, another release's flag or value is a finding."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkloom import api
+from sparkloom.errors import InputError
+from sparkloom.rules import Finding
+
+ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
+
+
+def findings(profile: str, *overrides: str, release: str | None = None) -> list[Finding]:
+    found = api.case(profile, overrides=overrides, release=release).findings
+    return [finding for finding in found if finding.rule.startswith("flag-")]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("launch.mem_fraction_statik=0.9", "did you mean 'mem_fraction_static'?"),
+        ("launch.disable_deep_gemm=true", "no release of sglang has such a flag"),
+        ("launch.mem-fraction-static=0.9", "write 'mem_fraction_static'"),
+        ("launch.gpu_memory_utilization=0.9", "no release of sglang has such a flag"),
+        ("launch.tp=4", "no release of sglang has such a flag"),  # an abbreviation that works in some releases only
+    ],
+)
+def test_a_key_that_no_release_has_is_refused_with_its_place(override: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        api.case(ULTRA, overrides=[override])
+    (problem,) = caught.value.problems
+    assert said in problem.message and problem.rule == "unknown-flag"
+    assert problem.file == f"--set {override}"
+
+
+@pytest.mark.parametrize(
+    ("override", "rule", "said"),
+    [
+        ("launch.attention_backend=flashinfr", "flag-choice", "flashinfr"),
+        ("launch.context_length=long", "flag-type", "a whole number"),
+        ("launch.mem_fraction_static=high", "flag-type", "a number"),
+        ("launch.trust_remote_code='yes'", "flag-extra-value", "takes no value"),
+        ("launch.cuda_graph_max_bs=true", "flag-missing-value", "needs a value"),
+        ("launch.chunked_prefill_size=[1, 2]", "flag-extra-value", "takes one value"),
+    ],
+)
+def test_a_value_that_the_release_refuses_is_an_error(override: str, rule: str, said: str) -> None:
+    (finding,) = findings(ULTRA, override)
+    assert (finding.rule, finding.severity) == (rule, "error")
+    assert said in finding.message and finding.where.startswith("--set ") and finding.fix
+
+
+def test_a_flag_of_another_release_is_an_error_that_says_which() -> None:
+    (finding,) = findings(ULTRA, "launch.dsa_decode_backend=tilelang")
+    assert (finding.rule, finding.severity) == ("flag-unknown", "error")
+    assert "no flag of sglang 0.5.12" in finding.message and "0.5.13" in finding.message
+
+
+def test_the_dialect_follows_the_release() -> None:
+    assert findings(ULTRA, release="0.5.23") == []
+    argv = api.case(ULTRA, release="0.5.23").launch.ranks[0].argv
+    assert "--cuda-graph-max-bs-decode" in argv and "--cuda-graph-max-bs" not in argv
+
+
+def test_a_release_without_a_parser_of_that_name_is_an_error() -> None:
+    found = {finding.rule: finding.message for finding in findings(ULTRA, release="0.5.9")}
+    assert "nemotron_3" in found["flag-choice"]
+    assert "--disable-piecewise-cuda-graph" in found["flag-unknown"]
+
+
+def test_an_unregistered_name_is_an_error_although_the_parser_lets_it_through() -> None:
+    (finding,) = findings(VLLM, "launch.quantization=fp4")
+    assert (finding.rule, finding.severity) == ("flag-unregistered", "error")
+
+
+def test_a_variable_that_the_release_does_not_read_is_a_warning() -> None:
+    (finding,) = findings(ULTRA, "env.SGLANG_ENABLE_JIT_DEEPGEM='0'")
+    assert (finding.rule, finding.severity) == ("flag-unknown", "warning")
+
+
+def test_a_word_that_is_no_truth_value_is_an_error() -> None:
+    (finding,) = findings(ULTRA, "env.SGLANG_ENABLE_JIT_DEEPGEMM='off'")
+    assert (finding.rule, finding.severity) == ("flag-type", "error")
