@@ -137,9 +137,9 @@ def kind_files() -> Path:
     return place("kind") / "node-files"
 
 
-def inputs() -> list[store.Part]:
-    """What every binary is made from: part of the key of whatever contains them."""
-    return [part for build in BUILDS for part in _inputs(build)]
+def inputs(*which: str) -> list[store.Part]:
+    """What these binaries are made from: part of the key of whatever contains them."""
+    return [part for build in BUILDS if build.name in which for part in _inputs(build)]
 
 
 def steps() -> list[Step]:

@@ -61,12 +61,14 @@ def check(say: Say) -> dict[str, object]:
     """Raises RackError with what was found and expected; cleans up after itself."""
     say("a probe pod on every node")
     kubectl = cluster.kubectl
+    # what is left of a check that was stopped, or that ended a moment ago
+    kubectl("delete", "namespace", SPACE, "--ignore-not-found", "--timeout=120s")
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": _manifests()})
     kubectl("apply", "-f", "-", stdin=manifest)
     try:
         kubectl("-n", SPACE, "rollout", "status", "daemonset/probe", "--timeout=120s")
         pods = json.loads(kubectl("-n", SPACE, "get", "pods", "-o", "json"))["items"]
-        addresses = {p["metadata"]["name"]: p["status"]["podIP"] for p in pods}
+        addresses = {p["metadata"]["name"]: p["status"].get("podIP", "") for p in pods}
         say("every pod asks every pod, and the Service by its name")
         with ThreadPoolExecutor(len(addresses)) as pool:
             answers = dict(zip(addresses, pool.map(lambda pod: _ask(pod, addresses), addresses), strict=True))

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -184,6 +185,12 @@ def main() -> int:
         return code
     except RackError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KeyError, ValueError, OSError) as error:  # a bug here, or a machine unlike those we know
+        log = names.CACHE / "logs" / "error.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc())
+        print(f"error: unexpected {type(error).__name__}: {error} (details: {log})", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)

@@ -13,11 +13,12 @@ from testbed.rack.steps import Say, Step, artefact
 RECIPE = "2"  # raise to rebuild
 FILES = names.KIND_DIR / "images"  # small files and the pause program
 IPTABLES = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore")
+BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus")
 SIMPLE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
 def _inputs() -> list[store.Part]:
-    return [RECIPE, *binaries.inputs(), *rootfs.base_inputs(), FILES, Path(oci.__file__)]
+    return [RECIPE, *binaries.inputs(*BUILDS), *rootfs.base_inputs(), FILES, Path(oci.__file__)]
 
 
 def _stage(tree: Path, files: Iterable[tuple[Path, str]]) -> Path:

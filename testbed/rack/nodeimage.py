@@ -36,7 +36,15 @@ STALE_WANTS = (
 
 
 def _inputs() -> list[store.Part]:
-    return [RECIPE, *images.inputs(), *rootfs.base_inputs(), names.NODE_FILES, WRAPPER, Path(__file__)]
+    return [
+        RECIPE,
+        *images.inputs(),
+        *binaries.inputs("kind", "gpu"),
+        *rootfs.base_inputs(),
+        names.NODE_FILES,
+        WRAPPER,
+        Path(__file__),
+    ]
 
 
 def key() -> str:
