@@ -10,12 +10,20 @@ from sparkloom.manifests.names import CONFIG_HASH, RANK
 
 
 def pod(
-    rank: int, *, ready: bool = False, waiting: str = "", restarts: int = 0, hash_: str = "h1", phase: str = "Running"
+    rank: int,
+    *,
+    ready: bool = False,
+    waiting: str = "",
+    restarts: int = 0,
+    hash_: str = "h1",
+    phase: str = "Running",
+    words: str = "",
 ) -> Any:
     engine = NS(
         state=NS(waiting=NS(reason=waiting, message="") if waiting else None, terminated=None),
         ready=ready,
         restart_count=restarts,
+        last_state=NS(terminated=NS(message=words)) if words else None,
     )
     return NS(
         metadata=NS(name=f"g-rank{rank}-0", labels={RANK: str(rank)}, annotations={CONFIG_HASH: hash_}),
@@ -36,7 +44,7 @@ class Script:
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         return self.log[-lines:]
 
-    def refusals(self) -> list[str]:
+    def refusals(self, seconds: float) -> list[str]:
         return self.refused
 
     def sleep(self, seconds: float) -> None:
@@ -74,6 +82,12 @@ def test_a_crashing_rank_ends_the_wait_with_its_last_words() -> None:
     assert not outcome.ready and outcome.seconds == 2
     assert outcome.message.startswith("rank 1 on spark2: CrashLoopBackOff, 3 restarts")
     assert "  Not enough memory" in outcome.message
+
+
+def test_what_the_kubelet_kept_of_its_last_words_comes_first() -> None:
+    crash = [pod(0), pod(1, restarts=3, words="NCCL error\nnetwork IB not found")]
+    outcome, _ = run(Script(crash, log=["unable to retrieve container logs"]))
+    assert outcome.message.endswith("\n  NCCL error\n  network IB not found")
 
 
 def test_an_image_that_cannot_be_pulled_is_given_up_but_not_at_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,36 @@ class Cluster:
         found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
         return sorted(found.items, key=lambda pod: str(pod.metadata.name))
 
-    def refusals(self) -> list[str]:
-        """Why controllers could not make pods, latest last."""
+    def refusals(self, seconds: float) -> list[str]:
+        """Why controllers could not make pods during the last seconds, latest last."""
         found = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate")
-        latest = sorted(found.items, key=lambda event: str(event.last_timestamp or event.event_time))
-        return [str(event.message) for event in latest]
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        seen = [(event.last_timestamp or event.event_time, str(event.message)) for event in found.items]
+        return [message for at, message in sorted(seen, key=lambda entry: str(entry[0])) if at and at >= since]
+
+    def facts(self, runtime_class: str) -> dict[str, Any]:
+        """What a served profile needs of the cluster, as plain data."""
+        from kubernetes import client
+
+        api = self.core.api_client
+        attachments = client.CustomObjectsApi(api).list_namespaced_custom_object
+        nodes = {
+            node.metadata.labels.get("kubernetes.io/hostname", node.metadata.name): {
+                "ready": any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
+                "gpus": int(node.status.allocatable.get("nvidia.com/gpu", 0)),
+                "cordoned": bool(node.spec.unschedulable),
+            }
+            for node in self.core.list_node().items
+        }
+        classes = [item.metadata.name for item in client.NodeV1Api(api).list_runtime_class().items]
+        group = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
+        try:
+            found = [item["metadata"]["name"] for item in attachments(*group)["items"]]
+        except client.ApiException as error:
+            if error.status != 404:  # 404: the kind itself is unknown, Multus was never installed
+                raise
+            found = []
+        return {"nodes": nodes, "runtime_class": runtime_class in classes, "attachments": found}
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         """The last lines of a pod's log; nothing when there is no log yet."""

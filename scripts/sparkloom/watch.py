@@ -22,7 +22,7 @@ NO_PODS_AFTER = 30.0
 class Source(Protocol):
     def pods(self, labels: dict[str, str]) -> list[Any]: ...
 
-    def refusals(self) -> list[str]: ...
+    def refusals(self, seconds: float) -> list[str]: ...
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
 
@@ -38,6 +38,7 @@ class State:
     reason: str
     ready: bool
     restarts: int
+    last_words: str = ""
 
 
 @dataclass(slots=True)
@@ -82,7 +83,16 @@ def state(pod: Any) -> State:
         reason=reason,
         ready=bool(engine and engine.ready),
         restarts=engine.restart_count if engine else 0,
+        last_words=_last_words(engine),
     )
+
+
+def _last_words(engine: Any) -> str:
+    """What the container said before it last ended, as the kubelet kept it."""
+    for ended in (engine.state, engine.last_state) if engine else ():
+        if ended and ended.terminated and ended.terminated.message:
+            return str(ended.terminated.message)
+    return ""
 
 
 def wait(
@@ -108,7 +118,7 @@ def wait(
             return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
         if lost := _lost(states, group, now, stuck_since):
             return Outcome(False, now, _why(source, lost), states)
-        if not states and now > NO_PODS_AFTER and (refused := source.refusals()):
+        if not states and now > NO_PODS_AFTER and (refused := source.refusals(now)):
             return Outcome(False, now, f"no pod was made: {refused[-1]}")
         if now > group.timeout:
             waiting = ", ".join(f"rank {s.rank} {s.reason or s.phase}" for s in states if not s.ready) or "no pods"
@@ -145,5 +155,5 @@ def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, 
 
 def _why(source: Source, one: State) -> str:
     words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"
-    log = source.tail(one.pod, KEPT_LINES, previous=True) or source.tail(one.pod, KEPT_LINES)
-    return "\n".join([words, *(f"  {line}" for line in log)])
+    log = one.last_words.splitlines() or source.tail(one.pod, KEPT_LINES, previous=True)
+    return "\n".join([words, *(f"  {line}" for line in log[-KEPT_LINES:])])

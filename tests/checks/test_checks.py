@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from sparkloom import adapter, checks, cluster, fabric
-from sparkloom.checks import host, rails
+from sparkloom.checks import host, kubernetes, rails
+from sparkloom.manifests.attachments import NETWORKS
 
 CLUSTER = cluster.load()
 PLAN = fabric.plan(CLUSTER)
@@ -165,3 +167,47 @@ def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, An
     rows = rails.judge(CLUSTER, PLAN, probes)
     assert [row.check for row in rows] == ["enp1s0f0v1 to any other node", "enP2p1s0f0v1 to any other node"]
     assert all("of spark2" in row.change for row in rows)
+
+
+def ranks() -> list[dict[str, Any]]:
+    networks = json.dumps([{"name": "rail-a-vf0"}, {"name": "rail-b-vf0"}])
+    return [
+        {
+            "kind": "StatefulSet",
+            "spec": {
+                "template": {
+                    "metadata": {"annotations": {NETWORKS: networks}},
+                    "spec": {"runtimeClassName": "nvidia", "nodeSelector": {"kubernetes.io/hostname": node}},
+                }
+            },
+        }
+        for node in NODES[:2]
+    ]
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    nodes = {node: {"ready": True, "gpus": 1, "cordoned": False} for node in NODES}
+    return {"nodes": nodes, "runtime_class": True, "attachments": ["rail-a-vf0", "rail-b-vf0"]}
+
+
+def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
+    facts["nodes"]["spark4"]["gpus"] = 0  # names no rank
+    assert kubernetes.judge(CLUSTER, ranks(), facts) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "found"),
+    [
+        (lambda f: f.update(runtime_class=False), "RuntimeClass", "no 'nvidia'"),
+        (lambda f: f["attachments"].remove("rail-b-vf0"), "networks", "no attachment rail-b-vf0"),
+        (lambda f: f["nodes"].pop("spark2"), "node", "no spark2 (nodes: spark1, spark3, spark4)"),
+        (lambda f: f["nodes"]["spark2"].update(ready=False), "node", "not Ready"),
+        (lambda f: f["nodes"]["spark2"].update(cordoned=True), "node", "cordoned"),
+        (lambda f: f["nodes"]["spark2"].update(gpus=0), "GPU", "no allocatable nvidia.com/gpu"),
+    ],
+)
+def test_what_a_cluster_lacks(facts: dict[str, Any], fault: Callable[[Any], Any], check: str, found: str) -> None:
+    fault(facts)
+    (row,) = kubernetes.judge(CLUSTER, ranks(), facts)
+    assert (row.check, row.found) == (check, found) and row.change

@@ -1,0 +1,27 @@
+"""Judge whether the cluster has what a rendered profile asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom import adapter, api, kube
+from sparkloom.checks import kubernetes
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        args = adapter.plain(self._task.args)
+
+        def work() -> dict[str, Any]:
+            cluster = api.cluster(adapter.inventory(task_vars))
+            facts = kube.Cluster.of(args["kubeconfig"], args["namespace"]).facts("nvidia")
+            return adapter.verdict(
+                kubernetes.judge(cluster, args["objects"], facts), "the cluster has what it asks for"
+            )
+
+        return result | adapter.guarded(work)
