@@ -1,0 +1,110 @@
+"""The guard of one stream: batches the text of each channel and asks the detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from sparkloom.guard.loops import CounterLoopDetector, LoopDetector
+from sparkloom.guard.novelty import NoveltyDetector
+from sparkloom.guard.salad import SaladDetector
+from sparkloom.guard.verdict import OK, Channel, Symptom, Verdict
+
+BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
+
+
+class _Text:
+    """One channel."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._pending: list[str] = []
+        self._waiting = 0
+        self._loops = LoopDetector()
+        self._counters = CounterLoopDetector()
+        self._novelty = NoveltyDetector()
+        self._salad = SaladDetector()
+
+    def feed(self, text: str) -> Symptom | None:
+        self.characters += len(text)
+        self._pending.append(text)
+        self._waiting += len(text)
+        return self._flush() if self._waiting >= BATCH else None
+
+    def _flush(self) -> Symptom | None:
+        joined = "".join(self._pending)
+        self._pending, self._waiting = [], 0
+        for start in range(0, len(joined), 4 * BATCH):
+            found = self._judge(joined[start : start + 4 * BATCH])
+            if found:
+                return found
+        return None
+
+    def _judge(self, batch: str) -> Symptom | None:
+        for detector in (self._loops, self._counters, self._novelty, self._salad):
+            detector.feed(batch)
+        return self._loops.symptom() or self._counters.symptom() or self._novelty.symptom() or self._salad.symptom()
+
+    def finish(self) -> Symptom | None:
+        return (self._flush() if self._waiting else None) or self._loops.symptom(ended=True)
+
+
+class Guard:
+    """`feed` every chunk in order; the first verdict that is not None is final. `finish` always gives one."""
+
+    def __init__(self, *, stall_s: float = 120.0) -> None:
+        self._stall_s = stall_s
+        self._texts: dict[Channel, _Text] = {}
+        self._chunks = 0
+        self._last: float | None = None
+        self._gaps: list[float] = []
+        self.verdict: Verdict | None = None
+
+    def feed(self, text: str, channel: Channel = "content", t: float | None = None) -> Verdict | None:
+        """One chunk; `t` is when it came, in seconds on any steady clock."""
+        if self.verdict is not None:
+            return self.verdict
+        at = self._chunks
+        self._chunks += 1
+        own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
+        found = (self._arrived(t) if t is not None else None) or (own.feed(text) if text else None)
+        if found:
+            self.verdict = Verdict("garbage", found.kind, at, own.characters, channel, found.why)
+        return self.verdict
+
+    def _arrived(self, now: float) -> Symptom | None:
+        stalled = self.stalled(now)
+        if self._last is not None and len(self._gaps) < 512:
+            self._gaps.append(now - self._last)
+        self._last = now
+        return stalled
+
+    def stalled(self, now: float) -> Symptom | None:
+        """Ask between chunks: has the stream been silent for far longer than its own rhythm?"""
+        if self._last is None or now - self._last < self._stall_s:
+            return None
+        gap, usual = now - self._last, median(self._gaps) if self._gaps else 0.0
+        if gap < 50 * usual:
+            return None
+        return Symptom("stall", f"nothing for {gap:.0f} s after a chunk every {usual:.2f} s")
+
+    def finish(self, usage: Mapping[str, Any] | None = None) -> Verdict:
+        """The verdict over the whole stream; `usage` is the engine's own count."""
+        for channel, text in self._texts.items():
+            if self.verdict is not None:
+                break
+            found = text.finish()
+            if found:
+                at = max(self._chunks - 1, 0)
+                self.verdict = Verdict("garbage", found.kind, at, text.characters, channel, found.why)
+        self.verdict = self.verdict or self._silent(usage) or OK
+        return self.verdict
+
+    def _silent(self, usage: Mapping[str, Any] | None) -> Verdict | None:
+        tokens = (usage or {}).get("completion_tokens")
+        characters = sum(text.characters for text in self._texts.values())
+        if not isinstance(tokens, int) or tokens < 64 or characters >= 0.15 * tokens:
+            return None
+        why = f"{tokens} tokens were counted and {characters} characters of text came"
+        return Verdict("garbage", "no-text", max(self._chunks - 1, 0), characters, None, why)

@@ -1,0 +1,49 @@
+"""What the guard says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Channel = Literal["content", "reasoning", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`at_chunk` counts chunks of all channels from 0; `at_char` counts characters of the named channel.
+
+    Both say where the stream could have been stopped, not where the trouble began.
+    """
+
+    verdict: Literal["ok", "garbage"]
+    kind: str | None = None
+    at_chunk: int | None = None
+    at_char: int | None = None
+    channel: Channel | None = None
+    why: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict == "ok"
+
+    def as_dict(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "verdict": self.verdict,
+            "kind": self.kind,
+            "at_chunk": self.at_chunk,
+            "at_char": self.at_char,
+        }
+        if self.why:
+            shown |= {"channel": self.channel, "why": self.why}
+        return shown
+
+
+OK = Verdict("ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What one detector found, without a place."""
+
+    kind: str
+    why: str
