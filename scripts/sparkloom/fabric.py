@@ -84,14 +84,17 @@ def plan(cluster: Cluster) -> Plan:
             for number, rail in enumerate(fabric.rails)
             for vf in in_use
         ),
-        attachments=tuple(
-            Attachment(
-                attachment_name(rail.name, vf), rail.name, vf, vf_interface(rail.pf, vf), fabric.mtu, rail.subnet
-            )
-            for rail in fabric.rails
-            for vf in in_use
-        ),
+        attachments=attachments(cluster),
         nodes=tuple(node.name for node in cluster.nodes),
+    )
+
+
+def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
+    fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
+    return tuple(
+        Attachment(attachment_name(rail.name, vf), rail.name, vf, vf_interface(rail.pf, vf), fabric.mtu, rail.subnet)
+        for rail in fabric.rails
+        for vf in in_use
     )
 
 

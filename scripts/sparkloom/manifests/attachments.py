@@ -21,7 +21,7 @@ CNI_VERSION = "0.4.0"  # spoken by every release of the CNI plugins and of Multu
 
 
 def definitions(cluster: Cluster) -> list[dict[str, Any]]:
-    return [definition(attachment, cluster.namespace) for attachment in fabric.plan(cluster).attachments]
+    return [definition(attachment, cluster.namespace) for attachment in fabric.attachments(cluster)]
 
 
 def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:

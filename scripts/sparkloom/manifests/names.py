@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Any
 
 from sparkloom.launch import Launch
@@ -20,6 +21,7 @@ CONFIG_HASH = "sparkloom/config-hash"
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
+@lru_cache(maxsize=1024)
 def group(profile: str) -> str:
     """The profile's name as a DNS label: as written where it is one, else changed and told apart by a hash."""
     safe = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
