@@ -1,0 +1,105 @@
+"""The node's stand-in for mlx5: GID tables and link facts follow the interface, and show what a fault says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from testbed.rack import names
+
+VF = {"netdev": "enp1s0f0v0", "pci": "0000:01:00.2", "hca": "rocep1s0f0v0", "rail": "a", "speed": 200000}
+ZERO = ":".join(["0000"] * 8)
+
+
+@pytest.fixture
+def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    path = names.NODE_FILES / "usr/local/lib/sparkloom-testbed/facts.py"
+    spec = importlib.util.spec_from_file_location("rack_node_facts", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("INFINIBAND", "PCI", "NET"):
+        monkeypatch.setattr(module, name, tmp_path / name.lower())
+    monkeypatch.setattr(module, "FAULTS", tmp_path / "faults.json")
+    monkeypatch.setattr(module, "overlay_interface", lambda real, upper: None)
+    return module
+
+
+def interface(*ipv4: str, up: bool = True, name: str = "enp1s0f0v0") -> dict[str, Any]:
+    return {
+        "ifname": name,
+        "address": "02:5b:1b:00:02:04",
+        "flags": ["UP", "LOWER_UP"] if up else ["UP", "NO-CARRIER"],
+        "addr_info": [{"family": "inet", "local": ip, "scope": "global"} for ip in ipv4],
+        "stats64": {"rx": {"bytes": 4000}, "tx": {"bytes": 800}},
+    }
+
+
+def port(facts: ModuleType) -> Path:
+    return Path(facts.INFINIBAND) / "rocep1s0f0v0/ports/1"
+
+
+def gids(facts: ModuleType) -> list[str]:
+    return [(port(facts) / f"gids/{i}").read_text().strip() for i in range(facts.GIDS)]
+
+
+def test_without_ipv4_only_the_link_local_gid_is_there(facts: ModuleType) -> None:
+    facts.show(VF, interface(), True)
+    assert gids(facts)[:2] == ["fe80:0000:0000:0000:005b:1bff:fe00:0204"] * 2
+    assert set(gids(facts)[2:]) == {ZERO}
+    assert not (port(facts) / "gid_attrs/types/2").exists()
+
+
+def test_ipv4_gives_a_roce_v1_and_a_v2_entry(facts: ModuleType) -> None:
+    facts.show(VF, interface("10.10.10.2"), True)
+    assert gids(facts)[2:4] == ["0000:0000:0000:0000:0000:ffff:0a0a:0a02"] * 2
+    types = [(port(facts) / f"gid_attrs/types/{i}").read_text().strip() for i in (2, 3)]
+    assert types == ["IB/RoCE v1", "RoCE v2"]
+
+
+def test_entries_keep_their_place_and_free_places_are_used_again(facts: ModuleType) -> None:
+    facts.show(VF, interface("10.0.0.1", "10.0.0.2"), True)
+    facts.show(VF, interface("10.0.0.2"), True)
+    assert gids(facts)[3] == ZERO and gids(facts)[5].endswith("0a00:0002")
+    facts.show(VF, interface("10.0.0.2", "10.0.0.3"), True)
+    assert gids(facts)[3].endswith("0a00:0003") and gids(facts)[5].endswith("0a00:0002")
+
+
+def test_in_a_pod_the_entry_names_the_pods_interface(facts: ModuleType) -> None:
+    facts.show(VF, interface("10.0.0.1", name="net1"), False)
+    assert (port(facts) / "gid_attrs/ndevs/3").read_text().strip() == "net1"
+
+
+def test_state_rate_and_counters_follow_the_link(facts: ModuleType) -> None:
+    facts.show(VF, interface(), True)
+    assert (port(facts) / "state").read_text().strip() == "4: ACTIVE"
+    assert (port(facts) / "counters/port_rcv_data").read_text().strip() == "1000"
+    facts.show(VF, interface(up=False), True)
+    assert (port(facts) / "state").read_text().strip() == "1: DOWN"
+    assert (Path(facts.NET) / "enp1s0f0v0/speed").read_text().strip() == "-1"
+
+
+@pytest.mark.parametrize("rail", ["a", "b"])
+def test_faults_show_on_their_rail_only(facts: ModuleType, rail: str) -> None:
+    Path(facts.FAULTS).write_text(json.dumps({"slow": {rail: {}}, "no-gid": {rail: {}}}))
+    facts.show(VF, interface("10.0.0.1"), True)
+    hit = rail == "a"
+    assert (Path(facts.NET) / "enp1s0f0v0/speed").read_text().strip() == ("13000" if hit else "200000")
+    assert (port(facts) / "rate").read_text().startswith("13 Gb/sec" if hit else "200 Gb/sec")
+    assert (gids(facts)[3] == ZERO) is hit
+
+
+def test_a_device_that_is_gone_comes_back_whole(facts: ModuleType) -> None:
+    facts.show(VF, interface("10.0.0.1"), True)
+    Path(facts.FAULTS).write_text('{"no-rdma-device": {"a": {}}}')
+    facts.show(VF, interface("10.0.0.1"), True)
+    assert not port(facts).exists()
+    Path(facts.FAULTS).unlink()
+    facts.show(VF, interface("10.0.0.1"), True)
+    assert gids(facts)[3].endswith("0a00:0001")
+    assert (port(facts) / "state").exists()
