@@ -14,7 +14,7 @@ def plan(data: dict[str, Any], explain: bool) -> None:
     terminal = console()
     _headline(terminal, data)
     _memory(terminal, data, explain)
-    _speed(terminal, data)
+    _speed(terminal, data, explain)
     _launch(terminal, data["launch"], explain)
     findings_list(terminal, data["findings"])
 
@@ -26,6 +26,8 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     )
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     terminal.print(Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
+    for line in (data.get("reason"), *data.get("notes", ())):
+        terminal.print(Text(f"  {line}", style="dim")) if line else None
     if data.get("change"):
         terminal.print(Text(f"  smallest change that fits: {data['change']}"))
 
@@ -41,7 +43,7 @@ def _memory(terminal: Console, data: dict[str, Any], explain: bool) -> None:
     terminal.print(rows)
 
 
-def _speed(terminal: Console, data: dict[str, Any]) -> None:
+def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
     speed = data["speed"]
     rows = table("tok/s at n requests", "1>", "4>", "8>")
     bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
@@ -49,6 +51,13 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
     for name, values in (("memory bound", bounds), ("predicted", speed.get("predicted") or {}), ("measured", measured)):
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
     terminal.print(rows)
+    for n in speed.get("impossible", ()):
+        terminal.print(Text(f"  measured at n = {n} is beyond the memory bound: impossible", style=COLOURS["error"]))
+    for name in ("bound", "predicted") if explain else ():
+        details = data.get("explain", {}).get(f"speed.{name}.1", {})
+        terminal.print(
+            Text(f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]", style="dim")
+        )
 
 
 def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:

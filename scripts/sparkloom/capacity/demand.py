@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkloom.capacity.subject import Subject
+from sparkloom.capacity.subject import Subject, finite
 
 # An engine's default where a profile says nothing.
 SGLANG_SPECULATIVE_REQUESTS = 48
@@ -129,11 +129,11 @@ def _trtllm(subject: Subject) -> Demand:
     options = subject.mapping("extra_llm_api_options")
     cache = options.get("kv_cache_config") if isinstance(options.get("kv_cache_config"), dict) else {}
     assert isinstance(cache, dict)
-    given = cache.get("free_gpu_memory_fraction")
+    given = finite(cache.get("free_gpu_memory_fraction"))
     speculative = options.get("speculative_config")
     tokens = speculative.get("num_nextn_predict_layers") if isinstance(speculative, dict) else None
     return Demand(
-        fraction=float(given) if isinstance(given, int | float) else 0.9,
+        fraction=0.9 if given is None else given,
         fraction_flag="extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction",
         fraction_given=given is not None,
         context=subject.whole("max_seq_len") or subject.model.context,

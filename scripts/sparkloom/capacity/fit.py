@@ -55,7 +55,9 @@ def weigh(subject: Subject, ledger: Ledger) -> float:
     if measured is None:
         ledger.put("weights_gib_per_rank", used, formula, extra.origin)
     else:
-        ledger.put("weights_gib_per_rank", used, "as measured; better than computed", model.source)
+        ledger.put(
+            "weights_gib_per_rank", used, "as a rank was weighed; better than computed", "model.measured in the profile"
+        )
     ledger.put("weights_computed_gib_per_rank", computed, formula, extra.origin)
     return used
 

@@ -92,6 +92,8 @@ def _floor(subject: Subject, demand: Demand, needed: float, free: float, ledger:
 
 
 def _headroom(subject: Subject, demand: Demand, free: float, tokens: int, ledger: Ledger) -> float:
+    floor = constants.HOST_FLOOR_GIB
+    ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
     reserve = ledger.put("reserve_gib", (1 - demand.fraction) * free, "(1 - fraction) x free before load")
     spent = graphs(demand, ledger)
     if demand.speculation and subject.model.mtp:

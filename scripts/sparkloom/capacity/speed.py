@@ -64,7 +64,7 @@ class Speed:
         if known:
             return min(known, float(speculation.most)), f"accept length measured at {speculation.key}: {known:g}"
         chance = float(constants.ACCEPTANCE.value or 0)
-        length = sum(chance**step for step in range(speculation.most))
+        length = (1 - chance**speculation.most) / (1 - chance)
         return length, f"accept length not measured; {chance:g} per further draft token: {constants.ACCEPTANCE.origin}"
 
     def _step(self, batch: float, positions: int) -> float:

@@ -11,6 +11,15 @@ from sparkloom.launch import Launch
 from sparkloom.platform import GB10, Platform
 from sparkloom.profile import Evidence, FlagValue, Model, Parallel
 
+LARGEST = 1e12  # beyond any number of tokens, slots or requests
+
+
+def finite(value: object) -> float | None:
+    """Nonsense (text, NaN) counts as not given: refusing it is the flag check's task, which names its place."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        return None
+    return float(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -32,12 +41,11 @@ class Subject:
         return replace(self, flags={**self.flags, name: value})
 
     def number(self, name: str) -> float | None:
-        value = self.flags.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return finite(self.flags.get(name))
 
     def whole(self, name: str) -> int | None:
         value = self.number(name)
-        return None if value is None else int(value)
+        return None if value is None else max(0, int(value))
 
     def text(self, name: str) -> str:
         value = self.flags.get(name)
