@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from unicodedata import category
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -18,6 +19,7 @@ from sparkloom.errors import InputError, Problem, did_you_mean
 
 Loc = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
+MAX_DEPTH = 40
 MAX_NODES = 20_000  # aliases can multiply a small file into a huge one; no profile comes near this
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -66,6 +68,7 @@ def load(path: Path, *, shown: str | None = None) -> Document:
 def parse(text: str, file: str) -> Document:
     """As `load`, from text."""
     document = Document(file, None)
+    _refuse_abyss(text, file)
     try:
         node = yaml.compose(text, Loader=_Loader)
         document.data = _build(node, (), document) if node is not None else None
@@ -84,11 +87,24 @@ def parse(text: str, file: str) -> Document:
     return document
 
 
+def _refuse_abyss(text: str, file: str) -> None:
+    """The YAML library's C parser nests on the C stack: a few thousand levels end the process without a word.
+
+    Brackets, dashes in one line and indentation each bound the depth from above; no profile comes near the limit.
+    """
+    open_brackets = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        open_brackets += line.count("[") + line.count("{") - line.count("]") - line.count("}")
+        indent = len(line) - len(line.lstrip(" -?:"))
+        if max(open_brackets, indent, line.count("["), line.count("{")) > 10 * MAX_DEPTH:
+            raise InputError.single(file, "nested too deep or too large for a profile", line=number, rule="bad-yaml")
+
+
 def _build(node: Any, loc: Loc, document: Document, depth: int = 0) -> Any:
     mark = (node.start_mark.line + 1, node.start_mark.column + 1)
     document.marks.setdefault(loc, mark)
     document.nodes += 1
-    if depth > 40 or document.nodes > MAX_NODES:
+    if depth > MAX_DEPTH or document.nodes > MAX_NODES:
         raise InputError([document.problem(loc, "nested too deep or too large for a profile", "bad-yaml")])
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, loc, document, depth)
@@ -106,6 +122,10 @@ def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -
                 document.file, "a key must be a plain word", line=line, column=column, rule="bad-key"
             )
         key = str(key_node.value)
+        if strange := _strange(key):
+            raise InputError.single(
+                document.file, f"a key holds {strange}; write plain text", line=line, column=column, rule="bad-key"
+            )
         if key in result:
             raise InputError.single(
                 document.file, f"key '{key}' stands twice; keep one", line=line, column=column, rule="duplicate-key"
@@ -128,10 +148,22 @@ def _scalar(node: yaml.ScalarNode, loc: Loc, document: Document) -> Any:
     constructor = _Scalars.yaml_constructors.get(node.tag)
     if constructor is None:
         raise InputError([document.problem(loc, f"tag '{node.tag}' is not allowed; write plain data", "bad-yaml")])
+    if strange := _strange(node.value):
+        raise InputError([document.problem(loc, f"the text holds {strange}; write plain text", "bad-yaml")])
     try:
         return constructor(_SCALARS, node)
     except (ValueError, KeyError, yaml.YAMLError) as error:
-        raise InputError([document.problem(loc, f"'{node.value}' is no valid value: {error}", "bad-yaml")]) from None
+        raise InputError(
+            [document.problem(loc, f"{_short(node.value)} is no valid value: {error}", "bad-yaml")]
+        ) from None
+
+
+def _strange(text: str) -> str:
+    """Names the first character that no command line, variable or terminal can carry."""
+    if text.isprintable():
+        return ""
+    found = next((c for c in text if category(c) in ("Cc", "Cs") and c not in "\n\t"), None)
+    return f"the character U+{ord(found):04X}" if found else ""
 
 
 def validate(model: type[Model], document: Document, loc: Loc = ()) -> Model:

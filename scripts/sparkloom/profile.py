@@ -7,7 +7,8 @@ refuses anything that is not exactly understood, with file, line and column.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,14 +21,17 @@ from sparkloom.errors import InputError, did_you_mean
 
 PROFILES = Path(__file__).resolve().parents[2] / "model_profiles"
 Precision = Literal["nvfp4", "fp8", "bf16", "fp32", "int4", "q2"]
-Count = Annotated[int, Field(ge=1)]
-Maybe = Annotated[int, Field(ge=0)]
+LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Maybe = Annotated[int, Field(ge=0, le=LARGEST)]
+Size = Annotated[float, Field(gt=0, le=1e6)]
+Speed = Annotated[float, Field(ge=0, le=1e6)]
 Scalar = bool | int | float | str
 FlagValue = Scalar | list[Scalar] | dict[str, Any] | None
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
 class Layers(Strict):
@@ -94,14 +98,14 @@ class Checkpoint(Strict):
         description="who packed the weights"
     )
     mixed: bool = Field(default=False, description="several precisions, listed per layer (ModelOpt MIXED_PRECISION)")
-    size_gb: float | None = Field(default=None, description="bytes to download, 10^9")
+    size_gb: Size | None = Field(default=None, description="bytes to download, 10^9")
     gated: bool = Field(default=False, description="the hub asks for a token and an accepted licence")
 
 
 class Mtp(Strict):
     layers: Count = Field(description="multi-token-prediction layers inside the checkpoint")
     precision: Precision = Field(default="bf16", description="stored precision of those layers; rarely quantized")
-    accept_length: dict[str, float] = Field(
+    accept_length: dict[str, Annotated[float, Field(ge=1, le=64)]] = Field(
         default_factory=dict, description="measured tokens per verification step, by 'steps/draft tokens'"
     )
 
@@ -114,8 +118,8 @@ class Draft(Strict):
 
 
 class Measured(Strict):
-    weights_gib_per_rank: dict[str, float] = Field(default_factory=dict, description="by 'tp4-ep4'")
-    load_seconds: float | None = None
+    weights_gib_per_rank: dict[str, Size] = Field(default_factory=dict, description="by 'tp4-ep4'")
+    load_seconds: Size | None = None
 
 
 class Model(Strict):
@@ -125,8 +129,8 @@ class Model(Strict):
         default=None, description="one file of the repository, where an engine wants a file (GGUF)"
     )
     architecture: str = Field(description="config.json architectures[0]")
-    parameters_b: float
-    active_b: float
+    parameters_b: Size
+    active_b: Size
     context: Count = Field(description="native context length in tokens")
     multimodal: bool = False
     hidden: Count
@@ -200,9 +204,25 @@ class LaunchSection(BaseModel):
     __pydantic_extra__: dict[str, FlagValue]
     parallel: Parallel
 
+    @model_validator(mode="after")
+    def _numbers_are_numbers(self) -> LaunchSection:
+        for name, value in self.flags.items():
+            for number in _numbers(value):
+                if not math.isfinite(number) or abs(number) > LARGEST:
+                    raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
+        return self
+
     @property
     def flags(self) -> Mapping[str, FlagValue]:
         return self.__pydantic_extra__ or {}
+
+
+def _numbers(value: FlagValue) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
+    elif isinstance(value, int | float):
+        yield value
 
 
 class Requests(Strict):
@@ -213,12 +233,12 @@ class Requests(Strict):
 
 
 class Numbers(Strict):
-    n1: float | None = None
-    n4: float | None = None
-    n8: float | None = None
-    n16: float | None = None
-    ttft_n8: float | None = None
-    accept_length: float | None = None
+    n1: Speed | None = None
+    n4: Speed | None = None
+    n8: Speed | None = None
+    n16: Speed | None = None
+    ttft_n8: Speed | None = None
+    accept_length: Speed | None = None
 
 
 class Evidence(Strict):
