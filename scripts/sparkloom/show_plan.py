@@ -26,8 +26,8 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     )
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     terminal.print(Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
-    for line in (data.get("reason"), *data.get("notes", ())):
-        terminal.print(Text(f"  {line}", style="dim")) if line else None
+    for line in filter(None, (data.get("reason"), *data.get("notes", ()))):
+        terminal.print(Text(f"  {line}", style="dim"))
     if data.get("change"):
         terminal.print(Text(f"  smallest change that fits: {data['change']}"))
 
@@ -77,4 +77,4 @@ def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
 
 
 def _origin(value: dict[str, Any]) -> str:
-    return value["where"] or value["origin"]
+    return str(value["where"] or value["origin"])

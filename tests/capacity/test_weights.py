@@ -46,7 +46,7 @@ def test_a_measured_rank_is_used_and_the_computed_one_shown_beside_it() -> None:
 
     memory = fit(capacity.subject_of(resolved(ULTRA))).memory
     assert memory["weights_gib_per_rank"].value == 83.72
-    assert "measured" in memory["weights_gib_per_rank"].formula
+    assert "weighed" in memory["weights_gib_per_rank"].formula
     assert memory["weights_computed_gib_per_rank"].value == pytest.approx(83.72, rel=0.01)
 
 
