@@ -105,7 +105,7 @@ def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
         **dict(own),
     }
     found = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*found, EnvVar("MAX_JOBS", "4", jobs)]
+    return [*found, EnvVar("MAX_JOBS", "2", jobs)]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
