@@ -17,7 +17,7 @@ from sparkloom.errors import InputError
 from sparkloom.rules.base import Rule
 
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\r")
-# "[rank3]: ", "(EngineCore pid=94) ", "[2026-06-01 10:00:00 TP0 EP0] ", "spark2:123:456 [0] ", "pod/x-0 | " and the like
+# "[rank3]: ", "(EngineCore pid=94) ", "[2026-06-01 10:00:00 TP0 EP0] ", "spark2:123:456 [0] ", "pod/x-0 | "
 PREFIX = re.compile(
     r"^\s*(?:"
     r"\[rank\s?\d+\]:?\s*"

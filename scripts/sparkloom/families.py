@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sparkloom.profile import Model
 
 GIB = 2**30
-FREE_GIB = 102.5  # free before the load, as four Sparks logged it (100.7 to 104.2 of 121.6 GiB usable)
+FREE_GIB = 100.7  # free before the load: the least that four Sparks logged (to 104.2); capacity plans with it too
 
 
 @dataclass(frozen=True, slots=True)

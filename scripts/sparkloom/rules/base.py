@@ -106,7 +106,7 @@ class Scope:
             and _counts(self.tp, ctx.tp)
             and _counts(self.pp, ctx.pp)
             and _counts(self.ep, ctx.ep)
-            and (not self.releases or _within(ctx.release, self.releases))
+            and (not self.releases or within(ctx.release, self.releases))
             and (not self.architecture or re.match(self.architecture, ctx.architecture) is not None)
             and (not self.packing or re.fullmatch(self.packing, ctx.packing) is not None)
             and (not self.image or re.search(self.image, ctx.image) is not None)
@@ -163,7 +163,7 @@ class Rule:
 
 
 @lru_cache(maxsize=4096)
-def _within(release: str, releases: str) -> bool:
+def within(release: str, releases: str) -> bool:
     """Unknown releases (an image that hides its version) are within no range: unknown is no evidence."""
     try:
         return SpecifierSet(releases, prereleases=True).contains(Version(release), prereleases=True)

@@ -19,7 +19,7 @@ class CompressedTensorsMoeRunner(Rule):
     fix = "moe_runner_backend: triton"
     evidence = (
         rows("Qwen3.6-35B by RedHat, 0.5.12: 12 of 12 refused, triton and cutlass run"),
-        code("the list stands in 0.5.10 to 0.5.13"),
+        code("the list stands in 0.5.10 to 0.5.23"),
     )
     log_pattern = r"Invalid quantization '[\w-]+'|FlashInfer Cutlass MOE supports only"
     failing = Context(packing="compressed-tensors", flags={"moe_runner_backend": "flashinfer_cutlass"})

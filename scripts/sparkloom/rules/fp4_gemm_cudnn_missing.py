@@ -13,7 +13,7 @@ class Fp4GemmCudnnMissing(Rule):
     severity = "error"
     scope = Scope(
         engine="sglang",
-        releases=">=0.5.10",
+        releases=">=0.5.10,<0.5.14",
         packing="modelopt|compressed-tensors",
         image=r"^scitrera/dgx-spark-sglang:|nemotronh-mtp",
         unless_carries=("cudnn",),

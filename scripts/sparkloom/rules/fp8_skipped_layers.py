@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.rules.base import Context, Hit, Rule, Scope
+from sparkloom.rules.base import Context, Hit, Rule, Scope, within
 from sparkloom.rules.sources import code, rows
 
 
@@ -32,7 +32,7 @@ class Fp8SkippedLayers(Rule):
     passing = Context(release="0.5.11", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
 
     def check(self, ctx: Context) -> Iterable[Hit]:
-        dense = ctx.architecture == "Qwen3_5ForConditionalGeneration" and ctx.release.startswith(("0.5.9", "0.5.10"))
+        dense = ctx.architecture == "Qwen3_5ForConditionalGeneration" and within(ctx.release, "<0.5.11")
         if dense or "sglang#23467" in ctx.lacks:
             yield Hit(
                 f"release {ctx.release} without sglang#23467 and FP8 weights of {ctx.architecture}", "quantization"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.rules.base import Context, Hit, Rule, Scope
+from sparkloom.rules.base import Context, Hit, Rule, Scope, within
 from sparkloom.rules.sources import rows
 
 
@@ -14,7 +14,7 @@ class MoeFlashInferCutedslSm121(Rule):
     scope = Scope(engine="sglang")
     why = (
         "the runner refuses every packing but ModelOpt NVFP4, and there its compiler finds no target "
-        "among major versions [10]"
+        "among major versions [10] (seen up to 0.5.13; test again from 0.5.17)"
     )
     fix = "moe_runner_backend: flashinfer_cutlass for NVFP4 by ModelOpt, triton for the rest"
     evidence = (
@@ -25,5 +25,6 @@ class MoeFlashInferCutedslSm121(Rule):
     passing = Context(flags={"moe_runner_backend": "triton"})
 
     def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner == "flashinfer_cutedsl":
+        refused = ctx.packing != "modelopt" or within(ctx.release, "<0.5.17")
+        if ctx.moe_runner == "flashinfer_cutedsl" and refused:
             yield Hit("moe_runner_backend is flashinfer_cutedsl on GB10", "moe_runner_backend")

@@ -38,7 +38,7 @@ class NemotronhSpeculationRadix(Rule):
     )
 
     def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates and not ctx.on("disable_radix_cache"):
+        if ctx.speculates and ctx.off("disable_radix_cache"):
             yield Hit(
                 f"speculation on {ctx.architecture} with the prefix cache on, release {ctx.release}",
                 "speculative_algorithm",

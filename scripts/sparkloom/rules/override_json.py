@@ -16,7 +16,9 @@ class OverrideJson(Rule):
     why = "the parser takes any text; the JSONDecodeError comes when the model's config is read"
     fix = "write it as a mapping in the profile: the launcher turns it into JSON"
     evidence = (code("0.5.10 to 0.5.23"),)
-    log_pattern = r"JSONDecodeError(?s:.{0,300})json_model_override|json_model_override(?s:.{0,2000})JSONDecodeError"
+    log_pattern = (
+        r"JSONDecodeError(?s:.{0,300})json[-_]model[-_]override|json[-_]model[-_]override(?s:.{0,2000})JSONDecodeError"
+    )
     failing = Context(flags={"json_model_override_args": "{max_position_embeddings: 1}"})
     passing = Context(flags={"json_model_override_args": {"max_position_embeddings": 1}})
 

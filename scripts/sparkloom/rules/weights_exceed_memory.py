@@ -13,7 +13,7 @@ class WeightsExceedMemory(Rule):
     id = "weights-exceed-memory"
     severity = "error"
     scope = Scope(engine="*")
-    why = "about 102 GiB are free before the load (121.6 GiB of unified memory less host, engine and page cache)"
+    why = "about 100 GiB are free before the load (121.6 GiB of unified memory less host, engine and page cache)"
     fix = "parallel: more nodes, or a smaller checkpoint"
     evidence = (
         rows(

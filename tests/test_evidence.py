@@ -1,0 +1,136 @@
+"""The rules against the measured rows: how many failures they foresee, and that they do not cheat."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom import cluster, evidence, evidence_page, launch, precedents, profile
+from sparkloom.errors import InputError
+
+REPO = Path(__file__).resolve().parents[1]
+OUTCOMES = ("outcome", "symptom", "note", "n1", "n4", "n8", "n16", "ttft_n8", "ran", "id")
+STRICT: dict[str, tuple[float, float]] = {"model": (0.85, 0.95), "image": (0.9, 0.95), "test log": (0.9, 0.95)}
+
+
+@pytest.fixture(scope="module")
+def scored() -> dict[str, Any]:
+    return evidence.score(evidence.SHIPPED)
+
+
+def test_recall_and_precision(scored: dict[str, Any]) -> None:
+    assert scored["recall"] >= 0.90
+    assert scored["precision"] >= 0.95
+
+
+def test_unknown_is_no_way_out(scored: dict[str, Any]) -> None:
+    assert scored["unknown"] <= 0.02 * scored["rows"]
+
+
+def test_the_shape_of_a_score(scored: dict[str, Any]) -> None:
+    assert list(scored) == ["rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall", "per_row"]
+    assert scored["rows"] == 866 == sum(scored[key] for key in ("tp", "fp", "fn", "tn", "unknown"))
+    assert len(scored["per_row"]) == 1080
+    for item in scored["per_row"]:
+        assert list(item) == ["id", "predicted", "rules"]
+        assert item["predicted"] in ("ok", "fail", "unknown")
+        assert bool(item["rules"]) == (item["predicted"] == "fail")
+    json.dumps(scored)
+
+
+def test_predictions_do_not_look_at_how_a_run_ended(scored: dict[str, Any], tmp_path: Path) -> None:
+    """The same predictions with every outcome, note and figure taken away or shuffled, and ids replaced."""
+    rows = [dict(row) for row in evidence.shipped()]
+    shuffled = random.Random(7).sample(rows, len(rows))
+    for number, (row, other) in enumerate(zip(rows, shuffled, strict=True)):
+        row |= {key: other.get(key) for key in OUTCOMES if key != "id"} | {"id": f"row-{number}"}
+        row["extra"] = {key: value for key, value in row["extra"].items() if key in evidence.ASIDE}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    again = evidence.score(path)["per_row"]
+    assert [item["predicted"] for item in again] == [item["predicted"] for item in scored["per_row"]]
+
+
+def test_rows_without_an_outcome_are_predicted_and_not_counted(tmp_path: Path) -> None:
+    row = {"id": "x", "model": "google/gemma-4-31B-it", "attention_backend": "flashinfer", "disable_cuda_graph": False}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n\n" + json.dumps(row | {"id": "y", "outcome": "ok", "ran": False}))
+    scored = evidence.score(path)
+    assert scored["rows"] == 0 and scored["recall"] is None and scored["precision"] is None
+    assert [item["predicted"] for item in scored["per_row"]] == ["fail", "fail"]
+
+
+def test_a_row_that_says_nothing_is_unknown() -> None:
+    assert evidence.predict(evidence.context({"model": "acme/new-9B"})) == ("unknown", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("{", 1), ('{"model": "a/b"}\n[1]', 2), ('{"id": 3}', 1), ('{"model": "a/b"}\n\n{,}', 3)]
+)
+def test_a_file_that_is_no_rows_is_refused_by_line(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        evidence.score(path)
+    assert refused.value.problems[0].line == line
+
+
+@pytest.mark.parametrize("left_out", STRICT)
+def test_the_rules_hold_where_they_were_not_seen(left_out: str) -> None:
+    """Each group judged only by rules that caught a failure outside of it."""
+    recall, precision = STRICT[left_out]
+    result = evidence_page.cross(evidence_page.SPLITS[left_out])
+    assert (result.recall or 0) >= recall
+    assert (result.precision or 0) >= precision
+
+
+def test_no_rule_is_a_source_of_false_alarms() -> None:
+    for item in evidence_page.judged():
+        if not item.failed and item.fired:
+            assert set(item.fired) <= {"fi-cutlass-moe-snapshot", "fi-cutlass-moe-illegal-instruction"}
+
+
+def test_the_page_is_fresh() -> None:
+    """Only the line with date and commit may differ."""
+    page = (REPO / "docs" / "evidence.md").read_text()
+    wanted = evidence_page.text("")
+    body = "\n".join(line for line in page.splitlines() if not line.startswith(evidence_page.STAMP))
+    assert body.split() == wanted.split(), f"stale: {evidence_page.__doc__}"
+
+
+def test_precedents_find_the_shipped_profile_itself() -> None:
+    loaded = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
+    near = evidence.find(launch.resolve(loaded, cluster.load()), 3)
+    assert len(near) == 3
+    assert near[0]["model"] == loaded.profile.model.id and near[0]["outcome"] == "ok"
+    assert [item["distance"] for item in near] == sorted(item["distance"] for item in near)
+    for item in near:
+        assert item["source"].startswith("TESTLOG_")
+        named = {difference["setting"] for difference in item["differences"]}
+        assert bool(named) == (item["distance"] > 0) and named <= set(precedents.WEIGHTS)
+
+
+def test_best_is_the_fastest_sane_run() -> None:
+    best = evidence.best("qwen3.5-397b", 3)
+    assert [row["n8"] for row in best] == sorted((row["n8"] for row in best), reverse=True)
+    assert best[0]["n8"] == 125.4, "garbage at 156 tok/s must not win"
+
+
+def test_best_of_an_unknown_model_is_refused() -> None:
+    with pytest.raises(InputError, match="no measured row names a model like 'qwen9'"):
+        evidence.best("qwen9")
+
+
+def test_the_shipped_rows_name_their_source() -> None:
+    readme = (evidence.SHIPPED.parent / "README.md").read_text()
+    assert "dgxarley" in readme and len(evidence.shipped()) == 1080
+
+
+def test_context_reads_no_outcome_key() -> None:
+    source = inspect.getsource(evidence.context) + inspect.getsource(evidence._flags)
+    assert not any(f'"{key}"' in source for key in OUTCOMES)
