@@ -1,4 +1,4 @@
-"""Command line of the oracle: fetch, catalog, judge, batch. Run ``python -m scripts.oracle --help``.
+"""Command line of the oracle: fetch, catalog, judge, batch, refresh. Run ``python -m scripts.oracle --help``.
 
 Exit: 0 fine, 1 the command line is refused, 2 something is wrong here, 3 the release could not be fetched.
 """
@@ -11,8 +11,12 @@ import os
 import sys
 from pathlib import Path
 
-from . import catalog, fetch
+from . import catalog, describe, fetch, refresh
 from .release import Release, isolate
+
+
+class BadInput(Exception):
+    """What came on stdin is not what batch reads."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -27,6 +31,14 @@ def main(words: list[str] | None = None) -> int:
             f"oracle: the release imports '{missing.name}', which is neither stubbed nor installed; "
             f"if no parser needs it, name it in STUBBED of scripts/oracle/engine_{options.engine}.py ({missing})",
             file=sys.stderr,
+        )
+        return 2
+    except BadInput as refusal:
+        print(f"oracle: {refusal}", file=sys.stderr)
+        return 2
+    except (describe.UnknownShape, LookupError, AttributeError) as strange:
+        print(
+            f"oracle: {options.engine} {options.version} is built in a way that is new here: {strange}", file=sys.stderr
         )
         return 2
     except KeyboardInterrupt:
@@ -60,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--catalog", type=Path, help="also write the release's catalog there, from the same process"
             )
+    again = commands.add_parser("refresh", help="write all generated catalogs of this repository anew")
+    again.set_defaults(run=lambda _options: refresh.refresh(_progress), engine="*")
     return parser
 
 
@@ -99,13 +113,24 @@ def _batch(options: argparse.Namespace) -> int:
     release = _load(options)
     if options.catalog:
         options.catalog.write_text(catalog.dump(catalog.build(release)), encoding="utf-8")
-    for line in sys.stdin:
-        if not line.strip():
-            continue
-        case = json.loads(line)
-        verdict = release.judge(case["argv"] if isinstance(case, dict) else case)
-        print(json.dumps(verdict.as_dict(options.values)), flush=True)
+    for number, line in enumerate(sys.stdin, start=1):
+        if line.strip():
+            verdict = release.judge(_words(line, number))
+            print(json.dumps(verdict.as_dict(options.values)), flush=True)
     return 0
+
+
+def _words(line: str, number: int) -> list[str]:
+    try:
+        case = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"line {number} of the input: expected JSON, found {line.strip()[:60]!r} ({error})") from None
+    words = case.get("argv") if isinstance(case, dict) else case
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise BadInput(
+            f'line {number} of the input: expected a list of words or {{"argv": [...]}}, found {line.strip()[:60]}'
+        )
+    return words
 
 
 def _progress(line: str) -> None:

@@ -65,12 +65,10 @@ class Engine:
     def environment(self) -> dict[str, dict[str, Any]]:
         module = importlib.import_module("sglang.srt.environ")
         source = self._folder / "sglang" / "srt" / "environ.py"
-        found: dict[str, dict[str, Any]] = {
-            name: {} for name in envscan.names_read(self._folder / "sglang" / "srt", "SGLANG_")
-        }
+        found = envscan.names_read(self._folder / "sglang", "SGLANG_")
         for name, field in vars(module.Envs).items():
             if isinstance(field, module.EnvField):
-                found[name] = _describe_field(field)
+                found[name] = _describe_field(field) | found.get(name, {})
         for name, replacement in _deprecated_names(source, module).items():
             found.setdefault(name, {})["deprecated"] = replacement or True
         return found

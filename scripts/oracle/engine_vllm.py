@@ -68,7 +68,7 @@ class Engine:
     def environment(self) -> dict[str, dict[str, Any]]:
         module = importlib.import_module("vllm.envs")
         declared = _declared_variables(self._folder / "vllm" / "envs.py")
-        found: dict[str, dict[str, Any]] = {name: {} for name in envscan.names_read(self._folder / "vllm", "VLLM_")}
+        found = envscan.names_read(self._folder / "vllm", "VLLM_")
         for name, read in module.environment_variables.items():
             facts = dict(declared.get(name, {}))
             if facts.get("type") == "bool" and not _takes(name, read, "true"):

@@ -7,16 +7,27 @@ from pathlib import Path
 from typing import Any
 
 _READ = re.compile(r"""(?:getenv|environ(?:\.\w+)?|\w*env_var\w*)\s*[(\[]\s*["']([A-Z][A-Z0-9_]+)["']""")
+_NOTICE = re.compile(r"""["']([A-Z][A-Z0-9_]+) (has been removed|is no longer supported|is deprecated)([^"'\n]*)""")
 _FLAG = re.compile(r"--[a-z0-9][a-z0-9-]*[a-z0-9]")
 
 
-def names_read(folder: Path, prefix: str) -> set[str]:
-    """Names with this prefix that any file below the folder reads directly, outside the release's own table."""
-    found: set[str] = set()
+def names_read(folder: Path, prefix: str) -> dict[str, dict[str, Any]]:
+    """Names with this prefix that any file below the folder reads directly, outside the release's own table.
+
+    A name whose only reader tells people that it is gone is marked so.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for path in folder.rglob("*.py"):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if prefix in text:
-            found.update(name for name in _READ.findall(text) if name.startswith(prefix))
+        text = path.read_text(encoding="utf-8", errors="replace") if "test" not in path.parts else ""
+        if prefix not in text:
+            continue
+        for name in _READ.findall(text):
+            if name.startswith(prefix):
+                found.setdefault(name, {})
+        for name, verb, rest in _NOTICE.findall(text):
+            if name.startswith(prefix):
+                gone = verb != "is deprecated"
+                found[name] = {"removed": True} if gone else {"deprecated": flag_in(rest) or True}
     return found
 
 

@@ -129,7 +129,16 @@ def _publish(folder: Path, target: Path) -> None:
 
 
 def _pip(*words: str) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--retries=2",
+        "--timeout=30",
+        *words,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         tail = "\n".join((result.stderr or result.stdout).strip().splitlines()[-6:])

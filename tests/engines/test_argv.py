@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from sparkloom.engines.catalog import Catalog
@@ -72,6 +74,33 @@ def test_all_problems_are_named_at_once() -> None:
 )
 def test_a_refusal_says_what_to_write(engine: str, release: str, words: list[str], hint: str) -> None:
     assert hint in message(engine, release, *words)
+
+
+def test_no_word_list_breaks_the_judge() -> None:
+    chance = random.Random(1)
+    nasty = [
+        "",
+        "-",
+        "--",
+        "---",
+        "=",
+        "--=",
+        "--x=",
+        "-O",
+        "-O=",
+        "-.",
+        "--a.b",
+        "--a.+",
+        "--speculative-config.x",
+        "{",
+        "[" * 20_000,
+    ]
+    for engine, release in PAIRS:
+        catalog = Catalog.load(engine, release)
+        known = [name for flag in catalog.flags() for name in flag.names]
+        for _ in range(200):
+            words = [chance.choice([*nasty, *chance.sample(known, 5)]) for _ in range(chance.randint(0, 6))]
+            assert all(problem.message for problem in catalog.check_argv(words)), words
 
 
 def test_a_plugin_may_register_its_own_parser() -> None:

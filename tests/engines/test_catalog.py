@@ -158,6 +158,11 @@ def test_environment_variables() -> None:
     assert "0.17.1 to 0.19.0" in vllm[0].message
 
 
+def test_a_variable_that_is_read_only_to_say_it_is_gone() -> None:
+    (gone,) = Catalog.load("sglang", "0.5.14").check_env({"SGLANG_ENABLE_SPEC_V2": "1"})
+    assert gone.kind == "removed" and "does nothing" in gone.message
+
+
 def test_speculation_defaults_changed_where_the_design_says() -> None:
     found = {
         release: Catalog.load("sglang", release).variable("SGLANG_ENABLE_SPEC_V2") for release in ("0.5.10", "0.5.12")

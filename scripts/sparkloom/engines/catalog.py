@@ -97,6 +97,7 @@ class Variable:
     default: object = None
     replacement: str | None = None
     deprecated: bool = False
+    removed: bool = False  # the release reads it only to say that it is gone
 
 
 @dataclass(frozen=True, eq=False)  # one object per release and process: compared by identity
@@ -160,7 +161,8 @@ class Catalog:
             return None
         retired = facts.get("deprecated", False)
         replacement = retired if isinstance(retired, str) else None
-        return Variable(name, facts.get("type"), facts.get("default"), replacement, bool(retired))
+        gone = bool(facts.get("removed", False))
+        return Variable(name, facts.get("type"), facts.get("default"), replacement, bool(retired), gone)
 
     def variables(self) -> tuple[str, ...]:
         return tuple(self._env)

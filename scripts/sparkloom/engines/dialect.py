@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from sparkloom.engines.catalog import Catalog, FlagProblem
+from sparkloom.engines.flagtypes import parse_json
 
 
 def normalise(catalog: Catalog, words: list[str]) -> tuple[list[str], list[FlagProblem]]:
@@ -54,7 +55,7 @@ def _dashed(word: str) -> str:
 def _optimization(words: list[str]) -> list[str]:
     """`-O3`, `-O=3` and `-O 3` are one flag with a value."""
     result: list[str] = []
-    for word, follower in zip(words, [*words[1:], ""], strict=True):
+    for word, follower in zip(words, [*words[1:], ""], strict=False):
         if word == "-O" and follower in ("0", "1", "2", "3"):
             result.append("--optimization-level")
         elif word.startswith("-O") and word != "-O":
@@ -99,6 +100,6 @@ def _put(target: dict[str, Any], keys: list[str], value: object) -> None:
 
 def _plain(value: str) -> object:
     try:
-        return json.loads(value)
+        return parse_json(value)
     except ValueError:
         return value

@@ -28,6 +28,9 @@ def _judge(catalog: Catalog, name: str, value: str) -> Iterator[FlagProblem]:
     if variable is None:
         yield FlagProblem(name, _unknown(catalog, name), "unknown")
         return
+    if variable.removed:
+        yield FlagProblem(name, f"{catalog.engine} {catalog.version} has removed {name}; it does nothing", "removed")
+        return
     if variable.deprecated:
         instead = f"; write {variable.replacement}" if variable.replacement else ""
         yield FlagProblem(name, f"{name} is deprecated in {catalog.engine} {catalog.version}{instead}", "deprecated")

@@ -54,22 +54,23 @@ def _float(text: str) -> float:
         raise ValueError("a number") from None
 
 
-def _json(text: str) -> object:
+def parse_json(text: str) -> object:
+    """ValueError for whatever is no JSON, nesting without end included."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"valid JSON ({error})") from None
 
 
 def _json_object(text: str) -> object:
-    value = _json(text)
+    value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError("a JSON object")
     return value
 
 
 def _str_or_json(text: str) -> object:
-    return _json(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
+    return parse_json(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 
 def check_keys(value: object, known: Sequence[str]) -> None:
@@ -118,7 +119,7 @@ _CONVERTERS: Mapping[str, Callable[[str], object]] = {
     "str": str,
     "int": _int,
     "float": _float,
-    "json": _json,
+    "json": parse_json,
     "json_object": _json_object,
     "str_or_json": _str_or_json,
     "folded": _folded,

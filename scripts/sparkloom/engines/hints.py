@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 
+from sparkloom.engines import flagtypes
 from sparkloom.engines.catalog import Catalog, FlagProblem
 from sparkloom.engines.releases import releases
 
@@ -77,7 +77,7 @@ def _speculative(catalog: Catalog, values: list[str]) -> Iterator[FlagProblem]:
     methods = catalog.registries.get("speculative-method", ())
     for value in values:
         try:
-            content = json.loads(value)
+            content = flagtypes.parse_json(value)
         except ValueError:
             continue  # reported as a wrong type already
         for key in content if isinstance(content, dict) and fields else ():
