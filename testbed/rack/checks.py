@@ -13,14 +13,15 @@ SPACE = "rack-check"
 PASSED = names.STATE / "checked.json"
 # a pod asks all others and the Service, and reports what it saw as JSON
 ASK = r"""
-import json, socket, sys, urllib.request
-def get(url, tries=3):
+import json, sys, time, urllib.request
+def get(url, tries=8):
     for left in range(tries, 0, -1):
         try:
             return urllib.request.urlopen(url, timeout=3).read().decode().strip()
         except OSError as error:
             if left == 1:
                 return f"{type(error).__name__}: {error}"
+            time.sleep(1)  # kube-proxy learns of the endpoints a moment after the pods are ready
 peers = json.loads(sys.argv[1])
 service = "http://probe.%s.svc.cluster.local/" % sys.argv[2]
 print(json.dumps({"peers": {name: get(f"http://{ip}:8080/") for name, ip in peers.items()},
