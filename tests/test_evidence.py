@@ -89,6 +89,12 @@ def test_the_rules_hold_where_they_were_not_seen(left_out: str) -> None:
     assert (result.precision or 0) >= precision
 
 
+def test_models_known_by_name_only() -> None:
+    result = evidence_page.tally(evidence_page.judged(profiles=False))
+    assert (result.recall or 0) >= 0.90
+    assert (result.precision or 0) >= 0.95
+
+
 def test_no_rule_is_a_source_of_false_alarms() -> None:
     for item in evidence_page.judged():
         if not item.failed and item.fired:

@@ -110,17 +110,20 @@ def _profiled() -> dict[str, tuple[str, str, families.Facts]]:
 
 
 @lru_cache(maxsize=512)
-def _model(model_id: str) -> tuple[str, str, families.Facts]:
-    known = _profiled().get(model_id)
+def _model(model_id: str, profiles: bool) -> tuple[str, str, families.Facts]:
+    known = _profiled().get(model_id) if profiles else None
     if known:
         return known
     family = families.family(model_id)
     return family.architecture, "", family.facts
 
 
-def context(row: Row) -> Context:
-    """What rules may look at in a row: the settings, and what is known of the model. Never how the run ended."""
-    architecture, packing, facts = _model(str(row["model"]))
+def context(row: Row, *, profiles: bool = True) -> Context:
+    """What rules may look at in a row: the settings, and what is known of the model. Never how the run ended.
+
+    Without `profiles` the model is known by its name alone, as one that ships without a profile is.
+    """
+    architecture, packing, facts = _model(str(row["model"]), profiles)
     patches = str(row.get("patches") or "")
     without = {fix for word, fix in FIXES.items() if re.search(rf"(before|none)\b.*{re.escape(word)}", patches)}
     if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits

@@ -81,13 +81,13 @@ FAMILIES = (
         Facts(multimodal=False, q_heads=96, kv_heads=8, head_dim=128, experts=160, expert_inter=1536, size_gb=362.0),
     ),
     Family(
-        r"glm-4\.[5-7](?!.*(air|v))",
+        r"glm-4\.[5-7](?!v|-air)",
         "Glm4MoeForCausalLM",
         Facts(multimodal=False, q_heads=96, kv_heads=8, head_dim=128, experts=160, expert_inter=1536),
     ),
     Family(r"glm-4\.[5-7]v", "Glm4vMoeForConditionalGeneration", Facts(multimodal=True)),
     Family(r"glm-4\.[5-7]", "Glm4MoeForCausalLM", Facts(multimodal=False)),
-    Family(r"minimax-m3", "MiniMaxM3ForCausalLM", Facts(fp4_outside_experts=False)),
+    Family(r"minimax-m3", "MiniMaxM3SparseForConditionalGeneration", Facts(multimodal=True, fp4_outside_experts=False)),
     Family(
         r"minimax-m2",
         "MiniMaxM2ForCausalLM",

@@ -12,7 +12,7 @@ from sparkloom.rules.sources import ULTRA_POST, rows
 class MemFractionTooLow(Rule):
     id = "mem-fraction-too-low"
     severity = "error"
-    scope = Scope(engine="sglang", releases="<0.5.20")
+    scope = Scope(engine="sglang")
     why = (
         "the KV pool is mem_fraction_static x free memory before the load, less the weights and the mamba"
         " pool; below zero the server stops after the whole load and says 'increase'. The name misleads: "
