@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
 from sparkloom import adapter, kube, smoke
 
@@ -22,12 +23,11 @@ class ActionModule(ActionBase):
             def connect() -> Any:
                 return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
 
-            answer = smoke.ask(connect, lambda text: None, max_tokens=int(args["max_tokens"]))
-            said = (answer.text or answer.reasoning).strip()
-            figures = f"{answer.tokens} tokens at {answer.tokens_per_second:.1f} tok/s, first after"
-            return {
-                "answer": answer.as_dict(),
-                "msg": f"{answer.model}: {said}\n({figures} {answer.first_token_ms:.0f} ms)",
-            }
+            show = Display()
+            answer = smoke.ask(
+                connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"])
+            )
+            show.display("\n")
+            return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}
 
         return result | adapter.guarded(work)

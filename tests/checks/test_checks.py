@@ -92,6 +92,7 @@ def test_kernel_with_its_cure_and_unknown_clock_pass(probes: dict[str, Any]) -> 
     ("probe", "check"),
     [
         ({"unreachable": True, "msg": "Failed to connect to the host via ssh"}, "connection"),
+        ({"msg": "deserialization failed. Error response from daemon: No such container: x"}, "connection"),
         ({"msg": "Missing sudo password"}, "sudo"),
         ({"msg": "/bin/sh: 1: /usr/bin/python3: not found"}, "python"),
         ({}, "probe"),

@@ -35,7 +35,7 @@ def _unusable(node: str, probe: Probe) -> Row | None:
     if "host" in probe:
         return None
     said = " ".join(str(probe.get("msg") or "no answer").split())
-    if probe.get("unreachable"):
+    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", said, re.I):
         return Row(
             node, "connection", said, "a login over ssh", "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
         )
