@@ -12,16 +12,16 @@ from sparkloom.platform import Platform
 from sparkloom.profile import FlagValue, LoadedProfile
 from sparkloom.values import EnvVar, Origin, Place, Setting, Topology
 
-# One thing, several spellings, oldest first: (flag, value or None for "the profile's own value").
-# Which one a release speaks is not written here: the first that its catalog knows and does not call deprecated.
-SPELLINGS: dict[str, tuple[tuple[str, FlagValue], ...]] = {
-    "cuda_graph_max_bs": (("cuda_graph_max_bs", None), ("cuda_graph_max_bs_decode", None)),
-    "disable_piecewise_cuda_graph": (
-        ("disable_piecewise_cuda_graph", None),
-        ("cuda_graph_backend_prefill", "disabled"),
-    ),
-    "disable_cuda_graph": (("disable_cuda_graph", None), ("cuda_graph_backend_decode", "disabled")),
-    "mamba_scheduler_strategy": (("mamba_scheduler_strategy", None), ("mamba_radix_cache_strategy", None)),
+# One thing, several spellings, oldest first; a spelling is one or more flags, each with its own value or None for
+# "the value that the profile gives". Which one a release speaks is not written here: the first whose flags its
+# catalog knows and does not call deprecated.
+Spelling = tuple[tuple[str, FlagValue], ...]
+DECODE_OFF, PREFILL_OFF = ("cuda_graph_backend_decode", "disabled"), ("cuda_graph_backend_prefill", "disabled")
+SPELLINGS: dict[str, tuple[Spelling, ...]] = {
+    "cuda_graph_max_bs": ((("cuda_graph_max_bs", None),), (("cuda_graph_max_bs_decode", None),)),
+    "disable_piecewise_cuda_graph": ((("disable_piecewise_cuda_graph", None),), (PREFILL_OFF,)),
+    "disable_cuda_graph": ((("disable_cuda_graph", None),), (DECODE_OFF, PREFILL_OFF)),
+    "mamba_scheduler_strategy": ((("mamba_scheduler_strategy", None),), (("mamba_radix_cache_strategy", None),)),
 }
 ALIASES = {
     "tensor_parallel_size": "tp_size",
@@ -80,7 +80,8 @@ class SGLang:
     def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
         """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
         catalog = Catalog.load(self.name, release)
-        return tuple(_spelled(setting, catalog) for setting in settings)
+        spelled = {new.name: new for setting in settings for new in _spelled(setting, catalog) if new.value is not None}
+        return tuple(spelled.values())
 
     def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
         """The same settings under their oldest names, which is what rules are written against."""
@@ -111,8 +112,9 @@ class SGLang:
 
 
 def _concept(setting: Setting) -> tuple[str, FlagValue]:
+    """The oldest name of what a flag says: `cuda_graph_backend_decode: disabled` is `disable_cuda_graph: true`."""
     for concept, spellings in SPELLINGS.items():
-        for flag, fixed in spellings:
+        for flag, fixed in (spelling[0] for spelling in spellings):
             if setting.name == flag and fixed is None:
                 return concept, setting.value
             if setting.name == flag and setting.value == fixed:
@@ -120,16 +122,16 @@ def _concept(setting: Setting) -> tuple[str, FlagValue]:
     return setting.name, setting.value
 
 
-def _spelled(setting: Setting, catalog: Catalog) -> Setting:
+def _spelled(setting: Setting, catalog: Catalog) -> list[Setting]:
     concept, value = _concept(setting)
-    for flag, fixed in SPELLINGS.get(concept, ()):
-        known = catalog.flag(flag)
-        if known is None or known.deprecated:
-            continue
-        if fixed is None:
-            return replace(setting, name=flag, value=value)
-        return replace(setting, name=flag, value=fixed if value is True else None)
-    return setting
+    for spelling in SPELLINGS.get(concept, ()):
+        known = [catalog.flag(flag) for flag, _ in spelling]
+        if all(flag is not None and not flag.deprecated for flag in known):
+            return [
+                replace(setting, name=flag, value=value if fixed is None else fixed if value is True else None)
+                for flag, fixed in spelling
+            ]
+    return [setting]
 
 
 ADAPTER = SGLang()
