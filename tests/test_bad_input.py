@@ -101,7 +101,7 @@ def test_no_sound_profile_is_refused(
         text = "# a comment\n\n" + text.replace("\n", "  # why\n", 1) if ": |" not in text.split("\n", 1)[0] else text
     path = tmp_path_factory.getbasetemp() / "sound.yml"
     path.write_text(text, encoding="utf-8")
-    assert api.case(str(path), CLUSTER).launch.ranks
+    assert api.plan(str(path), CLUSTER)["launch"]["ranks"]
 
 
 @pytest.mark.parametrize("name", profile.names())
