@@ -68,11 +68,20 @@ def test_repeated_lines_count_once() -> None:
     assert diagnose.diagnose(text)["lines"] == ["ValueError: bent at 0x8", "OSError: disk"]
 
 
+HEALTHY = """\
+[2026-06-01 10:00:00] server_args=ServerArgs(mem_fraction_static=0.9, max_mamba_cache_size=48, \
+watchdog_timeout=300, kv_cache_dtype='fp8_e4m3', moe_runner_backend='flashinfer_cutlass', \
+json_model_override_args='{}', speculative_eagle_topk=1, speculative_moe_runner_backend=None, enable_deterministic_inference=False)
+spark1:77:77 [0] NCCL INFO NVLS multicast support is not available on dev 0
+spark1:77:77 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0v1:1/RoCE [1]roceP2p1s0f0v1:1/RoCE [RO]; OOB net1:10.0.0.1<0>
+(EngineCore pid=94) INFO speculative_config=SpeculativeConfig(method='mtp', num_spec_tokens=3, moe_backend='triton')
+[2026-06-01 10:08:00 TP0] Capture cuda graph end. Time elapsed: 12.51 s. mem usage=2.70 GB. avail mem=15.10 GB.
+[2026-06-01 10:08:10 TP0] The server is fired up and ready to roll!
+"""
+
+
 def test_a_healthy_log_has_no_cause_and_no_lines() -> None:
-    text = (
-        "[2026-06-01 10:00:00 TP0] The server is fired up and ready to roll!\nNET/IB : Using [0]rocep1s0f0v1:1/RoCE\n"
-    )
-    assert diagnose.diagnose(text) == {"matches": [], "lines": []}
+    assert diagnose.diagnose(HEALTHY) == {"matches": [], "lines": []}
 
 
 def test_empty_and_binary_input(tmp_path: Path) -> None:

@@ -46,11 +46,12 @@ MAX_CHARS = 8_000_000  # per log: the cause stands near the end, and a day of IN
 
 def diagnose(text: str) -> dict[str, Any]:
     """Matched rules with cause and fix, most severe first; for an unknown failure the three most telling lines."""
-    lines = list(_clean(text[-MAX_CHARS:]))
-    joined = "\n".join(line for line, _ in lines)
-    matches = [match for rule in _known() if (match := _match(rule, joined, lines))]
+    text = text[-MAX_CHARS:]
+    raw, lines = text.split("\n"), list(_clean(text))
+    joined = "\n".join(lines)
+    matches = [match for rule in _known() if (match := _match(rule, joined, lines, raw))]
     matches.sort(key=lambda match: (rules.ORDER[match["severity"]], -match["count"], match["rule"]))
-    return {"matches": matches, "lines": [] if matches else telling(line for line, _ in lines)}
+    return {"matches": matches, "lines": [] if matches else telling(lines)}
 
 
 def diagnose_files(paths: Iterable[Path]) -> dict[str, Any]:
@@ -67,16 +68,21 @@ def _read(path: Path) -> str:
         raise InputError.single(str(path), f"cannot be read: {error.strerror}", rule="unreadable") from None
 
 
-def _clean(text: str) -> Iterator[tuple[str, str]]:
-    """Lines without colours and prefixes, with the rank that a line names (or nothing)."""
+def _clean(text: str) -> Iterator[str]:
+    """Lines without colours and prefixes."""
     for raw in ANSI.sub("", text).split("\n"):
-        rank = RANK.search(raw[:200])
         line = raw
         for _ in range(4):  # prefixes stack: pod name, time, rank
             line, taken = PREFIX.subn("", line, count=1)
             if not taken:
                 break
-        yield line.rstrip(), next((group for group in rank.groups() if group), "") if rank else ""
+        yield line.rstrip()
+
+
+def _rank(raw: str) -> str:
+    """The rank that a raw line names, or nothing."""
+    found = RANK.search(raw[:200])
+    return next((group for group in found.groups() if group), "") if found else ""
 
 
 @cache
@@ -89,21 +95,22 @@ def _pattern(rule: Rule) -> re.Pattern[str]:
     return re.compile(str(rule.log_pattern))
 
 
-def _match(rule: Rule, text: str, lines: list[tuple[str, str]]) -> dict[str, Any] | None:
+def _match(rule: Rule, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
     found = _pattern(rule).search(text)
     if found is None:
         return None
     number = text.count("\n", 0, found.start())
-    hits = [(line, rank) for line, rank in lines[number:] if _pattern(rule).search(line)] or [lines[number]]
+    # a pattern over several lines counts once, at its first
+    hits = [at for at in range(number, len(lines)) if _pattern(rule).search(lines[at])] or [number]
     return {
         "rule": rule.id,
         "severity": rule.severity,
         "why": rule.why,
         "fix": rule.fix,
-        "line": lines[number][0].strip()[:400],
+        "line": lines[number].strip()[:400],
         "line_number": number + 1,
         "count": len(hits),
-        "ranks": sorted({rank for _, rank in hits if rank}, key=int),
+        "ranks": sorted({rank for at in hits if (rank := _rank(raw[at]))}, key=int),
     }
 
 

@@ -19,7 +19,7 @@ class ContextOverNative(Rule):
         'json_model_override_args: {max_position_embeddings: N} (or env SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN="1")'
     )
     evidence = (code("0.5.10 to 0.5.23"), SUPER_POST)
-    log_pattern = r"User-specified context_length \(\d+\) is greater than the derived context_length"
+    log_pattern = r"context_length \(\d+\) is greater than the derived context_length"
     failing = Context(facts=Facts(context=262144), flags={"context_length": 524288})
     passing = Context(
         facts=Facts(context=262144),

@@ -25,7 +25,7 @@ class FiCutlassMoeIllegalInstruction(Rule):
         rows("Qwen3.5-397B, GLM-4.7 and MiniMax-M2.5 on 0.5.10rc0 and 0.5.10; 0.5.12: 40 of 40 clean"),
         Source("flashinfer issues 2798 and 2913", "2026"),
     )
-    log_pattern = r"cudaErrorIllegalInstruction|an illegal instruction was encountered|Xid.*\b13\b"
+    log_pattern = r"cudaErrorIllegalInstruction|an illegal instruction was encountered|Xid \(\S+\): 13,"
     failing = Context(
         release="0.5.10",
         architecture="Qwen3_5MoeForConditionalGeneration",

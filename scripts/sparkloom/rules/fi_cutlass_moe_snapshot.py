@@ -22,7 +22,7 @@ class FiCutlassMoeSnapshot(Rule):
         rows("MiniMax-M2.5 on 2, 3 and 4 nodes and GLM-4.7 on 4, snapshot of 2026-03-11"),
         Source("flashinfer issues 2798 and 2913", "2026"),
     )
-    log_pattern = r"Xid.*\b13\b.*[Ii]llegal"
+    log_pattern = r"Xid \(\S+\): 13,.*[Ii]llegal"
     failing = Context(
         release="0.5.9",
         architecture="MiniMaxM2ForCausalLM",

@@ -21,7 +21,7 @@ class Nvfp4ExpertWidth(Rule):
     evidence = (
         rows("Gemma-4-26B NVFP4 (expert width 704) with TP=4: refused, and 35 more runs of that matrix were not tried"),
     )
-    log_pattern = r"intermediate size required padding"
+    log_pattern = r"[Ii]ntermediate size required padding"
     failing = Context(packing="modelopt", tp=4, ep=1, facts=Facts(expert_inter=704))
     passing = Context(packing="modelopt", tp=4, ep=4, facts=Facts(expert_inter=704))
 

@@ -18,7 +18,7 @@ class VllmSpeculativeMoeBackend(Rule):
     )
     fix = "an image of release 0.19.0 or newer"
     evidence = (GUIDE, code("absent in 0.17.1 and 0.18.1, present in 0.19.0"))
-    log_pattern = r"SpeculativeConfig(?s:.{0,200})moe_backend"
+    log_pattern = r"SpeculativeConfig\s+moe_backend|moe_backend\s+Unexpected keyword"
     failing = Context(
         engine="vllm", release="0.17.1", flags={"speculative_config": {"method": "mtp", "moe_backend": "triton"}}
     )
