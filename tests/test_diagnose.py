@@ -71,7 +71,7 @@ def test_repeated_lines_count_once() -> None:
 HEALTHY = """\
 [2026-06-01 10:00:00] server_args=ServerArgs(mem_fraction_static=0.9, max_mamba_cache_size=48, \
 watchdog_timeout=300, kv_cache_dtype='fp8_e4m3', moe_runner_backend='flashinfer_cutlass', \
-json_model_override_args='{}', speculative_eagle_topk=1, speculative_moe_runner_backend=None, enable_deterministic_inference=False)
+json_model_override_args='{}', speculative_eagle_topk=1, speculative_moe_runner_backend=None)
 spark1:77:77 [0] NCCL INFO NVLS multicast support is not available on dev 0
 spark1:77:77 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0v1:1/RoCE [1]roceP2p1s0f0v1:1/RoCE [RO]; OOB net1:10.0.0.1<0>
 (EngineCore pid=94) INFO speculative_config=SpeculativeConfig(method='mtp', num_spec_tokens=3, moe_backend='triton')

@@ -56,7 +56,7 @@ SPECULATIVE = {
     "eagle_topk": "speculative_eagle_topk",
     "draft_model": "speculative_draft_model_path",
 }
-# Words of the rows' `patches` field -> the fix, as profiles name it in `engine.carries`.
+# Words of the rows' `patches` field -> the fix, as profiles name it in `engine.carries` and `engine.patches`.
 FIXES = {
     "input_scale slicing": "patch:nvfp4-ep",
     "#27998": "sglang#27998",

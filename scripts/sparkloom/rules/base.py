@@ -31,7 +31,7 @@ class Context:
     engine: str = "sglang"
     release: str = "0.5.12"
     image: str = ""
-    carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998"
+    carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998" or "patch:nvfp4-ep"
     lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
     model_id: str = ""
     architecture: str = ""

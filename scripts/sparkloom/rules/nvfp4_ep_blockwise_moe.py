@@ -18,8 +18,8 @@ class Nvfp4EpBlockwiseMoe(Rule):
         "capture, or requests that end with 0 tokens in eager mode"
     )
     fix = (
-        "moe_runner_backend: flashinfer_cutlass where the release can, or parallel.ep: 1, or an image "
-        "with the EP patches named in `engine.carries: [patch:nvfp4-ep]`"
+        "moe_runner_backend: flashinfer_cutlass where the release can, or parallel.ep: 1, or the EP patches "
+        "applied at start (engine.patches: [nvfp4-ep])"
     )
     evidence = (
         rows(
