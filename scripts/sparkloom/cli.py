@@ -64,7 +64,8 @@ def lint(
     from sparkloom import linting, show
 
     result = linting.lint(profiles or [], inventory, overrides or [], engine_version)
-    show.out(result.findings, json, lambda _: show.findings(result))
+    show.out(result.as_list(), json, lambda _: show.findings(result))
+    show.problems(problem for _, problem in result.unusable)
     raise typer.Exit(result.exit_code)
 
 
@@ -263,7 +264,9 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
+        from sparkloom import show
+
+        show.problems(error.problems)
         code = 2
     except Refused as error:
         from sparkloom import show

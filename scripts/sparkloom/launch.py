@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sparkloom import engines, fabric
 from sparkloom.cluster import Cluster
-from sparkloom.engines import base
+from sparkloom.engines import base, releases
 from sparkloom.errors import InputError
 from sparkloom.platform import GB10, Platform
 from sparkloom.profile import FlagValue, LoadedProfile
@@ -48,7 +48,7 @@ def resolve(
 ) -> Launch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
     profile = loaded.profile
-    spoken = release or profile.engine.release
+    spoken = _release(loaded, release)
     engine = engines.get(profile.engine.name)
     topology = place(loaded, cluster)
     settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
@@ -74,6 +74,18 @@ def resolve(
         ranks=ranks,
         files=engine.files(settings, loaded),
     )
+
+
+def _release(loaded: LoadedProfile, asked: str | None) -> str:
+    """The release whose dialect is spoken; text without a release number in front is refused."""
+    release = asked or loaded.profile.engine.release
+    if releases.number(release) is not None:
+        return release
+    known = ", ".join(releases.releases(loaded.profile.engine.name))
+    message = f"'{release}' does not begin with a release number; catalogs here: {known}"
+    if asked:
+        raise InputError.single("--engine-version", message, rule="bad-release")
+    raise InputError([loaded.document.problem(("engine", "release"), message, "bad-release")])
 
 
 def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:

@@ -9,14 +9,18 @@ from typing import Any
 
 from sparkloom import api
 from sparkloom import profile as profiles
-from sparkloom.errors import InputError
+from sparkloom.errors import InputError, Problem
 
 
 @dataclass(slots=True)
 class Result:
     profiles: list[str]
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    unusable: int = 0
+    findings: list[dict[str, Any]] = field(default_factory=list)  # of the profiles that could be judged
+    unusable: list[tuple[str, Problem]] = field(default_factory=list)  # profile and what is wrong with its file
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """Everything, for `--json`: what is unusable first, in the shape of a finding."""
+        return [*(_as_finding(name, problem) for name, problem in self.unusable), *self.findings]
 
     @property
     def exit_code(self) -> int:
@@ -33,14 +37,13 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
         try:
             judged = api.case(name, cluster, overrides=overrides, release=release)
         except InputError as error:
-            result.unusable += 1
-            result.findings += [_unusable(name, problem) for problem in error.problems]
+            result.unusable += [(name, problem) for problem in error.problems]
         else:
             result.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
     return result
 
 
-def _unusable(name: str, problem: Any) -> dict[str, Any]:
+def _as_finding(name: str, problem: Problem) -> dict[str, Any]:
     where = f"{problem.file}:{problem.line}:{problem.column}"
     return {
         "profile": name,

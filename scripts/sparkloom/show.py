@@ -6,11 +6,11 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparkloom.errors import InputError
+from sparkloom.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,9 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    # a file or a pipe has no width: tables keep their rows whole there
+    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
+    return Console(stderr=stderr, highlight=False, width=wide)
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -57,6 +59,7 @@ def number(value: Any, digits: int = 1) -> str:
 
 def profiles(listing: list[dict[str, Any]]) -> None:
     rows = table("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>")
+    rows.columns[0].no_wrap = True
     for item in listing:
         engine = f"{item['engine']} {item['release']}"
         speeds = [number(item[key]) for key in ("n1", "n4", "n8")]
@@ -98,6 +101,11 @@ def _finding(terminal: Console, finding: dict[str, Any]) -> None:
         terminal.print(Text(f"    fix: {finding['fix']}"))
     for source in finding["evidence"][:2]:
         terminal.print(Text(f"    known from: {source}", style="dim"))
+
+
+def problems(found: Iterable[Problem]) -> None:
+    """What is unusable, on stderr: `file:line:column: message [rule]`, as compilers say it."""
+    sys.stderr.write("".join(f"{problem}\n" for problem in found))
 
 
 def refusal(found: list[Finding]) -> None:

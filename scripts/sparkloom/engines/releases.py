@@ -48,7 +48,7 @@ def nearest(engine: str, version: str) -> Resolved:
     known = releases(engine)
     if version in known:
         return Resolved(version, version, True)
-    wanted = _parse(version)
+    wanted = number(version)
     if wanted is None:
         note = f"'{version}' is no release number; judged by the newest catalog, {engine} {known[-1]}"
         return Resolved(version, known[-1], False, note)
@@ -63,7 +63,8 @@ def nearest(engine: str, version: str) -> Resolved:
     return Resolved(version, chosen, False, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
 
 
-def _parse(text: str) -> Version | None:
+def number(text: str) -> Version | None:
+    """The release number that leads a tag, or None where there is none."""
     if build := _BUILD.match(text):
         return Version(build.group(1))
     match = _LEADING.match(text)
@@ -75,7 +76,7 @@ def _parse(text: str) -> Version | None:
 
 
 def _order(name: str) -> Version:
-    parsed = _parse(name)
+    parsed = number(name)
     if parsed is None:
         raise ValueError(f"{FOLDER}: the catalog of '{name}' has no release number in its name")
     return parsed
