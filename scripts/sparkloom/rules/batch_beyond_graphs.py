@@ -13,7 +13,7 @@ class BatchBeyondGraphs(Rule):
     severity = "info"
     scope = Scope(engine="sglang")
     why = (
-        "eager decode costs a quarter to a third of the rate at one request (a tenth at eight); the limit"
+        "eager decode costs a quarter to a third of the rate at one request (little at eight); the limit"
         " is cheap to raise"
     )
     fix = "cuda_graph_max_bs: max_running_requests"

@@ -22,7 +22,10 @@ class FiCutlassMoeIllegalInstruction(Rule):
     fix = "moe_runner_backend: triton (EP=1) on this release, or an image of release 0.5.12 or newer"
     evidence = (
         TUNING_POST,
-        rows("Qwen3.5-397B, GLM-4.7 and MiniMax-M2.5 on 0.5.10rc0 and 0.5.10; 0.5.12: 40 of 40 clean"),
+        rows(
+            "Qwen3.5-397B, GLM-4.7 and MiniMax-M2.5 on 0.5.10rc0 and 0.5.10: 110 of 114 fail; from 0.5.12 on "
+            "almost none"
+        ),
         Source("flashinfer issues 2798 and 2913", "2026"),
     )
     log_pattern = r"cudaErrorIllegalInstruction|an illegal instruction was encountered|Xid \(\S+\): 13,"

@@ -18,7 +18,7 @@ class Gemma4FlashInferAttention(Rule):
     )
     fix = "attention_backend: triton"
     evidence = (
-        rows("Gemma-4 26B and 31B, 0.5.10 and 0.5.11: 15 of 15 fail with flashinfer, all run with triton"),
+        rows("Gemma-4 26B and 31B, 0.5.10 and 0.5.11: 21 of 21 fail with flashinfer, all run with triton"),
         code("from 0.5.13 an assertion names the backends that Gemma 4 supports"),
     )
     log_pattern = r"prefill\.cuh.*Invalid configuration|Gemma4 only supports"

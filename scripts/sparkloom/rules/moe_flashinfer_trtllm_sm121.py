@@ -14,7 +14,7 @@ class MoeFlashInferTrtllmSm121(Rule):
     scope = Scope(engine="sglang")
     why = "these batched GEMMs ship as SM100 binaries; GB10 is SM121 and cannot run them, whatever the model or packing"
     fix = "moe_runner_backend: flashinfer_cutlass for NVFP4 by ModelOpt, triton for the rest"
-    evidence = (rows("Qwen3.5-122B and 397B, Qwen3.6-35B in two packings, 0.5.12: 14 of 14 crash at startup"),)
+    evidence = (rows("Qwen3.5-122B and 397B, Qwen3.6-35B in two packings, 0.5.12: 17 of 17 crash at startup"),)
     log_pattern = r"trtllm_batched_gemm_runner\.cu.*Error|bmm_\w*sm100f"
     failing = Context(flags={"moe_runner_backend": "flashinfer_trtllm"})
     passing = Context(flags={"moe_runner_backend": "flashinfer_cutlass"})

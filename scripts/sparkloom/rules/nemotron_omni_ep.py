@@ -13,7 +13,7 @@ class NemotronOmniEp(Rule):
     severity = "warning"
     scope = Scope(engine="sglang", architecture="NemotronH_Nano_Omni", ep=">1")
     why = (
-        "both EP=4 starts died in FlashInfer's init_cuda_graph_state, but so did one of fourteen at EP=1,"
+        "both EP=4 starts died in FlashInfer's init_cuda_graph_state, but so did one of thirteen at EP=1,"
         " and its repeat served: the cause is not settled, so this warns and predicts nothing"
     )
     fix = "parallel.ep: 1"

@@ -28,7 +28,7 @@ class Nvfp4PiecewiseGraphs(Rule):
     fix = "disable_piecewise_cuda_graph: true"
     evidence = (
         TUNING_POST,
-        rows("GLM-4.7 EP=1 and Qwen3-235B EP=4 on 0.5.10: 14 of 14 crash; MiniMax-M2.7 runs on 0.5.12.post1"),
+        rows("GLM-4.7 EP=1 and Qwen3-235B EP=4 on 0.5.10: every run crashes; MiniMax-M2.7 runs on 0.5.12.post1"),
         code("the list of automatic exceptions, 0.5.10"),
     )
     log_pattern = r"Cannot access data pointer of .*FakeTensor|fp4_quantize.*(fake|meta)"
