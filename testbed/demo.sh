@@ -6,7 +6,7 @@ cd "$REPO"
 scripts/setup/setup.sh
 export PATH=$REPO/.venv/bin:$PATH
 inventory=inventories/kind
-profile=${PROFILE:-$(sed -n 's/^profile: *//p' "$inventory/group_vars/all/cluster.yml")}
+profile=${PROFILE:-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
 
 step rack "bringing up the virtual rack (4 nodes, 2 rails)" "$PY" -m testbed.rack up
 step engine "building the stand-in engine's image" "$PY" -m testbed.engine build
