@@ -1,0 +1,1 @@
+"""A small model hub: what a real huggingface_hub client asks for, answered from generated weights. A stand-in."""
