@@ -1,0 +1,30 @@
+"""Every molecule scenario, as part of the one test run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")
+ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
+
+
+def test_the_table_names_every_scenario() -> None:
+    table = (REPO / "molecule/README.md").read_text()
+    assert {"fabric", "fabric_refusals"} <= set(SCENARIOS)
+    assert all(f"| `{scenario}` |" in table for scenario in ["default", *SCENARIOS])
+
+
+@pytest.mark.rack
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_scenario(scenario: str) -> None:
+    env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
+    command = ["molecule", "test", "--destroy=never", "-s", scenario]
+    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, ESCAPES.sub("", done.stdout + done.stderr)[-8000:]
