@@ -1,0 +1,150 @@
+"""The virtual machines' command line."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from testbed.rack import machine, steps
+from testbed.rack.shell import RackError
+from testbed.vm import lifecycle, login, names, qemu
+
+DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
+EPILOG = f"""Booted once and kept in {names.CACHE}: from then on a start takes seconds and is always the same machine,
+fresh from its first boot. docs/vm.md tells what is real."""
+
+
+def _say(text: str) -> None:
+    print(f"      {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One command at a time makes or removes machines."""
+    names.CACHE.mkdir(parents=True, exist_ok=True)
+    with (names.CACHE / "vm-lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("waiting for another command of the virtual machines to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _able() -> None:
+    machine.require_root()
+    if machine.architecture() != "amd64":
+        raise RackError("found an ARM machine, expected x86_64: the virtual machines' cards were only tried there")
+
+
+def build(args: argparse.Namespace) -> int:
+    _able()
+    with _alone():
+        steps.perform(lifecycle.build_steps(args.nodes))
+    return 0
+
+
+def up(args: argparse.Namespace) -> int:
+    _able()
+    with _alone():
+        steps.perform(lifecycle.up_steps(args.nodes))
+    print("machines are up: ansible-playbook -i inventories/vm playbooks/fabric.yml", file=sys.stderr)
+    return 0
+
+
+def take_down(_: argparse.Namespace) -> int:
+    with _alone():
+        stopped = lifecycle.down()
+    print(f"stopped: {', '.join(stopped) or 'none was running'}; kept: {names.CACHE}")
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    rows = [
+        {"name": m.name, "pid": qemu.pid(m.state), "ssh": f"127.0.0.1:{m.port}", "answers": bool(login.boot_id(m))}
+        for m in lifecycle.running()
+    ]
+    if args.json:
+        print(json.dumps({"up": bool(rows), "accelerator": names.accelerator(), "machines": rows}, indent=1))
+    else:
+        for row in rows:
+            print(f"{row['name']:<8}pid {row['pid']:<8}{row['ssh']:<18}{'answers' if row['answers'] else 'silent'}")
+        print(f"accelerator: {names.accelerator()}; consoles: {names.STATE}/spark*/serial.log")
+    return 0 if rows and all(row["answers"] for row in rows) else 1
+
+
+def ssh(args: argparse.Namespace) -> int:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    found = login.argv(lifecycle.of(args.node), *(("-t",) if sys.stdin.isatty() and not command else ()))
+    os.execvp("ssh", [*found, *command])
+
+
+def reboot(args: argparse.Namespace) -> int:
+    start = time.monotonic()
+    with _alone():
+        lifecycle.reboot(lifecycle.of(args.node))
+    print(f"{args.node} is back after {time.monotonic() - start:.0f} s")
+    return 0
+
+
+def snapshot(args: argparse.Namespace) -> int:
+    with _alone():
+        for found in lifecycle.running():
+            lifecycle.snapshot(found, args.action_name, args.name)
+            print(f"{found.name}: {args.name} {'kept' if args.action_name == 'save' else 'is back'}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m testbed.vm", description=DESCRIPTION, epilog=EPILOG)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(action=action)
+        return sub
+
+    for name, action, text in (
+        ("up", up, "start the machines as they were after their first boot; builds what is missing"),
+        ("build", build, "only build: QEMU, the disk, one boot to keep"),
+    ):
+        sub = command(name, action, text)
+        sub.add_argument("--nodes", type=int, choices=range(2, names.MOST + 1), default=2)
+    command("down", take_down, "stop the machines and forget what they wrote; the cache stays")
+    sub = command("status", show, "what runs; exit 0 when all that run answer, 1 when not or none runs")
+    sub.add_argument("--json", action="store_true")
+    sub = command("ssh", ssh, "log in as root, or run a command: ssh spark1 -- rdma link")
+    sub.add_argument("node")
+    sub.add_argument("command", nargs=argparse.REMAINDER)
+    sub = command("reboot", reboot, "reboot one machine and wait until it answers")
+    sub.add_argument("node")
+    sub = command("snapshot", snapshot, "keep all running machines as they are under a name, or bring that back")
+    sub.add_argument("action_name", metavar="save|load", choices=["save", "load"])
+    sub.add_argument("name")
+    return parser
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    try:
+        code: int = args.action(args)
+        return code
+    except RackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KeyError, ValueError, OSError) as error:  # a bug here, or a machine unlike those we know
+        log = names.CACHE / "logs" / "vm-error.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc())
+        print(f"error: unexpected {type(error).__name__}: {error} (details: {log})", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)
+        return 130
