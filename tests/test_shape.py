@@ -34,7 +34,8 @@ def test_task_files_are_short_and_hide_nothing(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= 60
     assert "ignore_errors" not in text
-    assert not re.search(r"molecule|testbed|inventories/kind|sparkloom-worker", text), "product code does not know that it is under test"
+    # Product code does not know that it is under test.
+    assert not re.search(r"molecule|testbed|inventories/kind|sparkloom-worker", text)
 
 
 def test_inventories_have_the_same_files_and_keys() -> None:
