@@ -22,9 +22,7 @@ class Answer:
     tokens_per_second: float = 0.0
 
     def figures(self) -> str:
-        return (
-            f"{self.tokens} tokens at {self.tokens_per_second:.1f} tok/s, first after {self.first_token_ms:.0f} ms"
-        )
+        return f"{self.tokens} tokens at {self.tokens_per_second:.1f} tok/s, first after {self.first_token_ms:.0f} ms"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
