@@ -1,33 +1,47 @@
-"""The stand-in's images: one per engine release, under every image name that a shipped profile uses with it."""
+"""The stand-in's images: one under every image name that a shipped profile uses, each with its release inside."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scripts.oracle import fetch
+from sparkloom import engines, evidence
 from sparkloom import profile as profiles
 from sparkloom.engines import releases
 from testbed.rack import names, oci, rootfs, store
 from testbed.rack.shell import run
 from testbed.rack.steps import Say, Step, artefact
 
-RECIPE = "1"  # raise to rebuild
+RECIPE = "2"  # raise to rebuild
 HERE = Path(__file__).resolve().parent
 ORACLE = names.REPO / "scripts" / "oracle"
 JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
-Release = tuple[str, str]
+ROWS = Path(evidence.__file__).parent / "data" / "measured_rows.jsonl"
+GB = 1e9
 
 
-def image_names() -> dict[Release, list[str]]:
-    """(engine, catalog release) -> full image references, from the shipped profiles."""
-    found: dict[Release, set[str]] = defaultdict(set)
+@dataclass(frozen=True, order=True)
+class Wanted:
+    """One image that a profile names: the engine, the release that judges, and what the build carries beyond it."""
+
+    engine: str
+    release: str
+    reference: str
+    carries: tuple[str, ...] = ()
+
+
+def wanted() -> list[Wanted]:
+    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for name in profiles.names():
         engine = profiles.load(name).profile.engine
-        if engine.name in JUDGED:
-            found[engine.name, releases.nearest(engine.name, engine.release).version].add(qualified(engine.image))
-    return {release: sorted(references) for release, references in sorted(found.items())}
+        release = releases.nearest(engine.name, engine.release).version
+        found[engine.name, release, qualified(engine.image)] |= set(engine.carries)
+    return sorted(Wanted(*key, tuple(sorted(carries))) for key, carries in found.items())
 
 
 def qualified(reference: str) -> str:
@@ -36,44 +50,105 @@ def qualified(reference: str) -> str:
     return reference if "." in host or ":" in host or host == "localhost" else f"docker.io/{reference}"
 
 
+def model_facts() -> dict[str, dict[str, Any]]:
+    """What config.json would tell, for models whose weights are not on the nodes: from the shipped profiles."""
+    found = {}
+    for name in profiles.names():
+        model = profiles.load(name).profile.model
+        heads, layers = model.attention, model.layers.attention + model.layers.sliding
+        found[model.id] = {
+            "architecture": model.architecture,
+            "context": model.context,
+            "kv_heads": heads.kv_heads,
+            "hybrid": bool(model.layers.mamba or model.layers.linear),
+            "bytes_total": model.checkpoint.size_gb * GB if model.checkpoint.size_gb else None,
+            "active_share": model.active_b / model.parameters_b,
+            "kv_values": layers * heads.head_dim,
+            "weights_gib": dict(model.measured.weights_gib_per_rank),
+        }
+    return found
+
+
+def _facts() -> str:
+    return json.dumps(model_facts(), indent=1, sort_keys=True)
+
+
+def _listed() -> list[Path]:
+    """Catalogs of the engines that have no parser to ask."""
+    folder = Path(engines.__file__).parent / "catalogs"
+    return sorted({folder / f"{w.engine}-{w.release}.json" for w in wanted() if w.engine not in JUDGED})
+
+
+def _layer_inputs() -> list[store.Part]:
+    judged = sorted({f"{w.engine} {w.release}" for w in wanted() if w.engine in JUDGED})
+    return [RECIPE, *judged, *rootfs.base_inputs(), ORACLE / "fetch.py", Path(oci.__file__)]
+
+
 def _inputs() -> list[store.Part]:
-    wanted = [f"{engine} {version} {' '.join(references)}" for (engine, version), references in image_names().items()]
-    return [RECIPE, *wanted, *rootfs.base_inputs(), HERE / "standin", HERE / "entry", ORACLE, Path(oci.__file__)]
+    data = [_facts(), *(str(w) for w in wanted()), *_listed(), ROWS]
+    return [*_layer_inputs(), *data, HERE / "standin", HERE / "entry", ORACLE]
+
+
+def _build_layers(work: Path, say: Say) -> None:
+    """What changes seldom, packed once: the system, the parsers' few dependencies, each release's Python files."""
+    layers = {"base": oci.pack(rootfs.base(), work)}
+    for engine, release in sorted({(w.engine, w.release) for w in wanted() if w.engine in JUDGED}):
+        if f"needs-{engine}" not in layers:
+            layers[f"needs-{engine}"] = _pack(fetch.fetch_dependencies(engine, say=say), work)
+        say(f"packing {engine} {release}")
+        layers[f"{engine}-{release}"] = _pack(fetch.fetch(engine, release, say=say), work)
+    index = {name: [layer.path.name, layer.digest, layer.diff_id, layer.size] for name, layer in layers.items()}
+    (work / "index.json").write_text(json.dumps(index))
+
+
+def _pack(folder: Path, work: Path) -> oci.Layer:
+    tree = work / "tree"
+    shutil.copytree(folder, tree / "opt/engines" / folder.name)
+    layer = oci.pack(tree, work)
+    run(["rm", "-rf", tree])
+    return layer
+
+
+def _layers() -> dict[str, oci.Layer]:
+    folder = store.place("engine-layers", store.key_of(_layer_inputs()))
+    index = json.loads((folder / "index.json").read_text())
+    return {name: oci.Layer(folder / file, *rest) for name, (file, *rest) in index.items()}
 
 
 def _runtime(tree: Path) -> Path:
-    """The stand-in itself: its package, the engines' entry points, and the oracle that loads the real parsers."""
+    """The stand-in itself: its package, the engines' entry points, the oracle, and what was measured."""
     site = tree / "opt/stand-in"
     shutil.copytree(HERE / "standin", site / "standin")
     shutil.copytree(HERE / "entry/sglang", site / "sglang")
     shutil.copytree(ORACLE, site / "oracle")
     shutil.copytree(HERE / "entry/bin", tree / "usr/local/bin")
+    write_data(site / "data")
     return tree
+
+
+def write_data(folder: Path) -> None:
+    """The data that the stand-in reads; tests write the same folder."""
+    folder.mkdir(parents=True)
+    (folder / "models.json").write_text(_facts())
+    for path in [*_listed(), ROWS]:
+        shutil.copy2(path, folder / path.name)
 
 
 def _build(work: Path, say: Say) -> None:
     scratch = work / "scratch"
-    wanted = image_names()
-    base = oci.pack(rootfs.base(), scratch / "layers")
+    layers = _layers()
     runtime = oci.pack(_runtime(scratch / "runtime"), scratch / "layers")
-    helpers = {}
-    for engine in {engine for engine, _ in wanted}:
-        folder = fetch.fetch_dependencies(engine, say=say)
-        shutil.copytree(folder, scratch / f"needs-{engine}" / "opt/engines" / folder.name)
-        helpers[engine] = oci.pack(scratch / f"needs-{engine}", scratch / "layers")
     images = []
-    for (engine, version), references in wanted.items():
-        say(f"packing {engine} {version}")
-        folder = fetch.fetch(engine, version, say=say)
-        tree = scratch / f"{engine}-{version}-tree"
-        shutil.copytree(folder, tree / "opt/engines" / folder.name)
-        layers = [base, helpers[engine], runtime, oci.pack(tree, scratch / "layers")]
-        images.append(
-            oci.Image(
-                references, layers, {"Env": [oci.PATH_ENV, "PYTHONPATH=/opt/stand-in", f"STANDIN_RELEASE={version}"]}
-            )
-        )
-        shutil.rmtree(tree)
+    for one in wanted():
+        own = [layers[name] for name in (f"needs-{one.engine}", f"{one.engine}-{one.release}") if name in layers]
+        settings = [
+            oci.PATH_ENV,
+            "PYTHONPATH=/opt/stand-in",
+            f"STANDIN_RELEASE={one.release}",
+            f"STANDIN_IMAGE={one.reference}",
+            f"STANDIN_CARRIES={' '.join(one.carries)}",
+        ]
+        images.append(oci.Image([one.reference], [layers["base"], *own, runtime], {"Env": settings}))
     say("writing the archive")
     oci.write(images, work / "engines.tar")
     run(["rm", "-rf", scratch])
@@ -84,4 +159,9 @@ def archive() -> Path:
 
 
 def steps() -> list[Step]:
-    return [artefact("engine-images", "packs the stand-in engine under the profiles' image names", _inputs, _build)]
+    return [
+        artefact(
+            "engine-layers", "fetches and packs the engines' releases (Python files only)", _layer_inputs, _build_layers
+        ),
+        artefact("engine-images", "packs the stand-in engine under the profiles' image names", _inputs, _build),
+    ]

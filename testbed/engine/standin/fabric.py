@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-CLASS = Path("/sys/class/infiniband")
+CLASS = Path(os.environ.get("STANDIN_RDMA", "/sys/class/infiniband"))
 VERSION = "2.28.9+cuda13.0"
 
 
@@ -88,15 +88,15 @@ def bootstrap() -> tuple[str, str]:
     raise FabricError(f"Bootstrap : no socket interface found (NCCL_SOCKET_IFNAME={wanted or 'unset'})")
 
 
-def open_transport(rank: int) -> tuple[str, list[Device]]:
-    """`IB` or `Socket` with the devices used; FabricError where NCCL would end."""
+def open_transport(rank: int, blind: bool = False) -> tuple[str, list[Device]]:
+    """`IB` or `Socket` with the devices used; FabricError where NCCL would end. `blind` sees no device."""
     name, address = bootstrap()
     say(rank, f"Bootstrap: Using {name}:{address}<0>")
     say(rank, f"cudaDriverVersion 13000\nNCCL version {VERSION}")
     for variable in sorted(key for key in os.environ if key.startswith("NCCL_")):
         say(rank, f"{variable} set by environment to {os.environ[variable]}.")
     net = os.environ.get("NCCL_NET", "")
-    found = [] if net == "Socket" or os.environ.get("NCCL_IB_DISABLE") == "1" else devices()
+    found = [] if blind or net == "Socket" or os.environ.get("NCCL_IB_DISABLE") == "1" else devices()
     if found:
         listed = " ".join(f"[{place}]{device.name}:1/RoCE" for place, device in enumerate(found))
         say(rank, f"NET/IB : Using {listed} [RO]; OOB {name}:{address}<0>")
@@ -107,7 +107,8 @@ def open_transport(rank: int) -> tuple[str, list[Device]]:
     if net == "IB":
         say(rank, "Failed to initialize any NET plugin", "WARN")
         raise FabricError(
-            "NCCL error in: ProcessGroupNCCL.cpp, invalid usage (run with NCCL_DEBUG=WARN for details): network IB not found"
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, invalid usage "
+            "(run with NCCL_DEBUG=WARN for details): network IB not found"
         )
     say(rank, f"NET/Socket : Using [0]{name}:{address}<0>")
     say(rank, "Using network Socket")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,10 @@ from standin.config import Config
 from standin.fabric import Device, interface_address, say
 
 MEET_SECONDS = float(os.environ.get("STANDIN_MEET_SECONDS", "600"))
+RAIL_SECONDS = float(os.environ.get("STANDIN_RAIL_SECONDS", "20"))
 RAIL_BYTES = 1 << 20
+
+Message = dict[str, Any]
 
 
 class GroupError(Exception):
@@ -27,84 +31,119 @@ class GroupError(Exception):
 class Group:
     """A formed group; `broken` is set when any rank goes."""
 
-    broken: asyncio.Event
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
-    held: list[Any] = field(default_factory=list)  # sockets that live as long as the group
+    hear: Callable[[Message], None] = lambda _: None  # what rank 0 tells, on the other ranks
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)  # to the other ranks, on rank 0
+    held: list[Any] = field(default_factory=list)  # what lives as long as the group
+
+    def tell(self, message: Message) -> None:
+        for writer in self.writers:
+            writer.write(json.dumps(message).encode() + b"\n")
+
+
+@dataclass
+class Arrivals:
+    """Rank 0's list of who came, and the first reason why this is no group."""
+
+    config: Config
+    me: Message
+    came: dict[int, tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
+    problem: str = ""
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            other: Message = json.loads(await reader.readline())
+            rank = int(other["rank"])
+        except (ValueError, KeyError, TypeError, OSError):
+            writer.close()
+            return
+        self.problem = self.problem or self._objection(rank, other)
+        self.came[rank] = (other, reader, writer)
+        if self.problem or len(self.came) == self.config.nnodes - 1:
+            self.complete.set()
+
+    def _objection(self, rank: int, other: Message) -> str:
+        if (other["nnodes"], other["hash"]) != (self.config.nnodes, self.me["hash"]):
+            mine, theirs = _shape(self.me), _shape(other)
+            return f"rank {rank} runs with another configuration ({theirs}) than rank 0 ({mine})"
+        if rank in self.came or not 0 < rank < self.config.nnodes:
+            return f"two processes say that they are rank {rank}" if rank in self.came else f"rank {rank} is no rank"
+        if other["transport"] != self.me["transport"]:
+            return f"rank {rank} uses network {other['transport']}, rank 0 uses {self.me['transport']}"
+        return ""
+
+
+def _shape(me: Message) -> str:
+    return f"{me['nnodes']} nodes, {me['parallel']}, launch {me['hash']}"
 
 
 async def form(config: Config, transport: str, devices: list[Device]) -> Group:
     """All ranks, or GroupError on every one of them."""
-    group = Group(asyncio.Event())
+    group = Group()
     if config.nnodes == 1:
         return group
     listeners = [await _rail_listener(device) for device in devices]
+    ports = [server.sockets[0].getsockname()[1] for server in listeners]
     me = {
         "rank": config.rank,
         "nnodes": config.nnodes,
+        "parallel": f"tp {config.tp} pp {config.pp} ep {config.ep}",
         "hash": config.group_hash,
         "transport": transport,
-        "rails": [
-            [device.address, server.sockets[0].getsockname()[1]]
-            for device, server in zip(devices, listeners, strict=True)
-        ],
+        "rails": [[device.address, port] for device, port in zip(devices, ports, strict=True)],
     }
+    host, port = str(config.meet).rsplit(":", 1)
+    limit = config.meet_seconds or MEET_SECONDS
+    meeting = _host(config, host, int(port), me, group) if config.rank == 0 else _join(host, int(port), me, group)
     try:
-        peers = await asyncio.wait_for(_meet(config, me, group), MEET_SECONDS)
-        await _ring(config, transport, devices, peers)
+        peers = await asyncio.wait_for(meeting, limit)
     except TimeoutError:
-        raise GroupError(
-            f"torch.distributed.DistStoreError: Timed out after {int(MEET_SECONDS) + 1} seconds waiting for clients. {config.nnodes} expected"
-        ) from None
+        raise GroupError(_late(config, host, port, limit)) from None
+    await _ring(config, transport, devices, peers)
     group.held += listeners
     return group
 
 
-async def _meet(config: Config, me: dict[str, Any], group: Group) -> list[dict[str, Any]]:
-    host, port = str(config.meet).rsplit(":", 1)
-    return await (
-        _host(config, host, int(port), me, group) if config.rank == 0 else _join(config, host, int(port), me, group)
+def _late(config: Config, host: str, port: str, limit: float) -> str:
+    if config.rank:
+        return (
+            f"torch.distributed.DistNetworkError: The client socket has timed out after {limit * 1000:.0f}ms "
+            f"while trying to connect to ({host}, {port})."
+        )
+    return (
+        f"torch.distributed.DistStoreError: Timed out after {limit + 1:.0f} seconds waiting for clients. "
+        f"{config.nnodes} expected."
     )
 
 
-async def _host(config: Config, host: str, port: int, me: dict[str, Any], group: Group) -> list[dict[str, Any]]:
-    arrived: dict[int, tuple[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter]] = {}
-    complete, problem = asyncio.Event(), ""
-
-    async def arrival(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal problem
-        try:
-            other = json.loads(await reader.readline())
-        except ValueError:
-            return
-        if (other["nnodes"], other["hash"]) != (config.nnodes, me["hash"]):
-            problem = f"rank {other['rank']} runs with another configuration than rank 0 ({other['nnodes']} nodes, {other['hash']})"
-        elif other["rank"] in arrived:
-            problem = f"two processes say that they are rank {other['rank']}"
-        arrived[other["rank"]] = (other, reader, writer)
-        if problem or len(arrived) == config.nnodes - 1:
-            complete.set()
-
+async def _host(config: Config, host: str, port: int, me: Message, group: Group) -> list[Message]:
+    arrivals = Arrivals(config, me)
     try:
-        server = await asyncio.start_server(arrival, host, port)
+        server = await asyncio.start_server(arrivals.take, host, port)
     except OSError as error:
         raise GroupError(
-            f"torch.distributed.DistNetworkError: The server socket has failed to listen on {host}:{port}: {error.strerror}"
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
+            f"The server socket has failed to bind to {host}:{port} (errno: {error.errno} - {os.strerror(error.errno)})"
         ) from None
-    await complete.wait()
-    peers = [me, *(arrived[rank][0] for rank in sorted(arrived))]
-    answer = json.dumps({"error": problem, "peers": peers}).encode() + b"\n"
-    for _, _, writer in arrived.values():
+    await arrivals.complete.wait()
+    came = arrivals.came
+    peers = [me, *(came[rank][0] for rank in sorted(came))]
+    answer = json.dumps({"error": arrivals.problem, "peers": peers}).encode() + b"\n"
+    for _, _, writer in came.values():
         writer.write(answer)
         await writer.drain()
-    if problem:
-        raise GroupError(f"NCCL error: ncclInvalidUsage: mismatched collective: {problem}")
-    group.held += [server, arrived]
-    for rank, (_, reader, _) in arrived.items():
-        asyncio.get_running_loop().create_task(_watch(group, reader, rank))
+    if arrivals.problem:
+        raise GroupError(_mismatch(arrivals.problem))
+    group.held += [server, came]
+    group.writers = [writer for _, _, writer in came.values()]
+    for rank, (_, reader, _) in came.items():
+        group.held.append(asyncio.create_task(_listen(group, reader, rank)))
     return peers
 
 
-async def _join(config: Config, host: str, port: int, me: dict[str, Any], group: Group) -> list[dict[str, Any]]:
+async def _join(host: str, port: int, me: Message, group: Group) -> list[Message]:
     source = _source()
     while True:
         try:
@@ -113,27 +152,38 @@ async def _join(config: Config, host: str, port: int, me: dict[str, Any], group:
         except OSError:
             await asyncio.sleep(0.2)
     writer.write(json.dumps(me).encode() + b"\n")
-    await writer.drain()
-    line = await reader.readline()
-    if not line:
+    try:
+        await writer.drain()
+        answer = json.loads(await reader.readline())
+    except (OSError, ValueError):
         raise GroupError(
             "torch.distributed.DistNetworkError: Connection was likely closed. Did the remote server shutdown or crash?"
-        )
-    answer = json.loads(line)
+        ) from None
     if answer["error"]:
-        raise GroupError(f"NCCL error: ncclInvalidUsage: mismatched collective: {answer['error']}")
-    group.held.append(writer)
-    asyncio.get_running_loop().create_task(_watch(group, reader, 0))
-    peers: list[dict[str, Any]] = answer["peers"]
+        raise GroupError(_mismatch(answer["error"]))
+    group.held += [writer, asyncio.create_task(_listen(group, reader, 0))]
+    peers: list[Message] = answer["peers"]
     return peers
 
 
-async def _watch(group: Group, reader: asyncio.StreamReader, rank: int) -> None:
+def _mismatch(problem: str) -> str:
+    return (
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, invalid usage "
+        f"(run with NCCL_DEBUG=WARN for details): mismatched collective: {problem}"
+    )
+
+
+async def _listen(group: Group, reader: asyncio.StreamReader, rank: int) -> None:
+    """What the other end says, until it is gone."""
     try:
-        await reader.read(1)
-    except OSError:
+        while line := await reader.readline():
+            group.hear(json.loads(line))
+    except (OSError, ValueError):
         pass
-    group.why = f"NCCL error: ncclRemoteError: remote process of rank {rank} exited or there was a network error"
+    group.why = (
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was "
+        f"a network error: ncclRemoteError: connection to rank {rank} closed"
+    )
     group.broken.set()
 
 
@@ -156,24 +206,28 @@ async def _rail_listener(device: Device) -> asyncio.Server:
     return await asyncio.start_server(receive, device.address, 0)
 
 
-async def _ring(config: Config, transport: str, devices: list[Device], peers: list[dict[str, Any]]) -> None:
+async def _ring(config: Config, transport: str, devices: list[Device], peers: list[Message]) -> None:
     """Every rank sends to the next one over each rail."""
     following = peers[(config.rank + 1) % config.nnodes]
     if len(following["rails"]) != len(devices):
         raise GroupError(
-            f"NCCL error: ncclSystemError: rank {following['rank']} has {len(following['rails'])} rails, this rank {len(devices)}"
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, internal error: "
+            f"rank {following['rank']} has {len(following['rails'])} rails, rank {config.rank} has {len(devices)}"
         )
     for place, device in enumerate(devices):
         address, port = following["rails"][place]
         try:
-            await asyncio.wait_for(_send(device.address, address, port), 20)
+            await asyncio.wait_for(_send(device.address, address, port), RAIL_SECONDS)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            say(
-                config.rank,
-                f"NET/IB: Got completion from peer {address}<{port}> with status=12 opcode=0 len=0 vendor err 129 (RETRY_EXC_ERR) localGid ::ffff:{device.address} remoteGid ::ffff:{address} hca {device.name}",
-                "WARN",
+            words = (
+                f"NET/IB: Got completion from peer {address}<{port}> with status=12 opcode=0 len=0 vendor err 129 "
+                f"(RETRY_EXC_ERR) localGid ::ffff:{device.address} remoteGid ::ffff:{address} hca {device.name}"
             )
-            raise GroupError(f"NCCL error: ncclRemoteError: no answer from {address} over {device.name}") from None
+            say(config.rank, words if transport == "IB" else f"socketProgress: Connection timed out {address}", "WARN")
+            raise GroupError(
+                "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, remote process exited or "
+                f"there was a network error: ncclRemoteError: no answer from {address} over {device.name}"
+            ) from None
         where = f"NET/{transport}/{place}"
         say(config.rank, f"Channel {place:02d}/0 : {config.rank}[0] -> {following['rank']}[0] [send] via {where}")
         previous = (config.rank - 1) % config.nnodes

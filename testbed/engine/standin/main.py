@@ -6,61 +6,129 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Coroutine
 
 from standin import config as configs
-from standin import fabric, group, judge, serve, stages
+from standin import fabric, facts, group, judge, pace, precedents, refuse, rpc, serve, stages, web
+from standin.conduct import Conduct, Died, end
+from standin.config import Config
+from standin.facts import Facts
+from standin.generate import Model
 
-BUILDERS = {"sglang": configs.from_sglang, "vllm": configs.from_vllm}
+BUILDERS = {
+    "sglang": configs.from_sglang,
+    "vllm": configs.from_vllm,
+    "trtllm": configs.from_trtllm,
+    "llamacpp": configs.from_llamacpp,
+}
+TRACE = "Traceback (most recent call last):\n  (stand-in: no frames to show)\n"
 
 
-def main(engine: str) -> None:
+def main(engine: str, argv: list[str] | None = None) -> None:
     release = os.environ["STANDIN_RELEASE"]
+    words = sys.argv[1:] if argv is None else argv
     try:
-        values = judge.judge(engine, release, sys.argv[1:])
+        values = judge.judge(engine, release, words)
     except judge.Refused as refusal:
         sys.stderr.write(f"{refusal}\n")
-        raise SystemExit(2) from None
-    config = BUILDERS[engine](release, values)
-    print(
-        f"stand-in for {engine} {release}: no GPU and no weights here; the command line was judged by the real parser",
-        flush=True,
-    )
+        raise SystemExit(refusal.status) from None
+    parser = "the release's own parser" if engine in judge.PROGRAMS else "a list of its flags kept by hand"
+    print(f"stand-in for {engine} {release}: no GPU here; {parser} accepted the command line", flush=True)
+    lends = engine == "llamacpp" and words[:1] == ["rpc-server"]
     try:
-        asyncio.run(_run(config))
-    except (fabric.FabricError, group.GroupError) as error:
-        stages.log(config, f"Scheduler hit an exception: Traceback (most recent call last):\n{error}")
+        raise SystemExit(asyncio.run(_until_stopped(_lend(values) if lends else _rank(engine, release, values))))
+    except rpc.RpcError as error:
+        print(error, file=sys.stderr, flush=True)
         raise SystemExit(1) from None
 
 
-async def _run(config: configs.Config) -> None:
+async def _until_stopped(work: Coroutine[None, None, int]) -> int:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    state = serve.State(config)
-    work = asyncio.create_task(_live(config, state))
-    ended = asyncio.create_task(stop.wait())
-    await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
-    if work.done():
-        work.result()
-    work.cancel()
+    task, ended = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return task.result()
+    task.cancel()
+    return 0
 
 
-async def _live(config: configs.Config, state: serve.State) -> None:
-    formed = None
+async def _lend(values: dict[str, object]) -> int:
+    async with await rpc.lend(values):
+        await asyncio.Event().wait()
+    return 0
+
+
+async def _rank(engine: str, release: str, values: dict[str, object]) -> int:
+    config = BUILDERS[engine](release, values)
+    model = facts.of(config.model)
+    try:
+        config, warnings = refuse.settle(config, model)
+    except refuse.Refusal as refusal:
+        print(f"{TRACE}{refusal}", file=sys.stderr, flush=True)
+        return 1
+    for warning in warnings:
+        stages.log(config, f"WARNING {warning}")
+    if not model.present:
+        print(f"stand-in: no weights of {config.model} on this node, pretending", flush=True)
+    try:
+        await _live(config, model)
+    except (fabric.FabricError, group.GroupError, Died) as error:
+        words = str(error)
+        if end(words) == 1:
+            stages.log(config, f"Scheduler hit an exception: {TRACE}{words}")
+        return end(words)
+    return 0
+
+
+async def _live(config: Config, model: Facts) -> None:
+    loop = asyncio.get_running_loop()
+    early = Conduct(config, precedents.Precedent())
+    await early.reach("args")
+    transport, devices = "IB", []
     if config.nnodes > 1:
-        transport, devices = fabric.open_transport(config.rank)
-        formed = await group.form(config, transport, devices)
+        transport, devices = fabric.open_transport(config.rank, bool(early.find("socket")))
+    precedent = precedents.find(config, transport)
+    if precedent.source:
+        print(f"stand-in: behaves as measured in {precedent.source}", flush=True)
+    conduct = Conduct(config, precedent)
+    await conduct.reach("args")
+    formed = await group.form(config, transport, devices)
+    formed.hear = lambda message: conduct.note(message["begun"], message["running"])
+    if config.nnodes > 1:
         fabric.say(
             config.rank,
             f"comm 0x1 rank {config.rank} nranks {config.nnodes} cudaDev 0 nvmlDev 0 busId f01000 - Init COMPLETE",
         )
-    server = await serve.start(state, config.host, config.port)
-    await stages.load(config)
-    state.ready = True
+    formed.held.append(await rpc.borrow(str(config.values.get("rpc") or ""), formed.broken))
+    ends = [asyncio.create_task(formed.broken.wait()), loop.create_task(conduct.watch()), conduct.fatal]
+    work = asyncio.create_task(_serve(config, model, conduct, precedent, formed))
+    await asyncio.wait([work, *ends], return_when=asyncio.FIRST_COMPLETED)
+    if work.done():
+        work.result()
+    if conduct.fatal.done():
+        raise Died(conduct.fatal.result())
+    lost = "Remote RPC server crashed or returned malformed response"
+    raise group.GroupError(formed.why or lost)
+
+
+async def _serve(
+    config: Config, model: Facts, conduct: Conduct, precedent: precedents.Precedent, formed: group.Group
+) -> None:
+    """Loads, then answers; as the engines do it, the port opens only after that."""
+    await stages.load(config, model, conduct)
+    speed = pace.Pace.of(config, model, precedent)
     if config.rank == 0:
-        stages.log(config, "The server is fired up and ready to roll!")
-    async with server:
-        if formed is None:
-            await asyncio.Event().wait()
-        await formed.broken.wait()  # type: ignore[union-attr]
-    raise group.GroupError(formed.why)  # type: ignore[union-attr]
+        engine = Model(speed, conduct, config.max_running or 32, formed.tell)
+        handler = serve.Server(config, model, engine).handle
+    else:
+        handler = serve.deaf
+    if not config.serves:
+        await asyncio.Event().wait()
+    await conduct.reach("serve") if conduct.find("hang") else None
+    async with await web.start(handler, config.host, config.port):
+        if config.rank == 0:
+            ready = {"sglang": "The server is fired up and ready to roll!", "llamacpp": "server is listening on"}
+            stages.log(config, ready.get(config.engine, "Application startup complete."))
+        await asyncio.Event().wait()

@@ -1,250 +1,150 @@
-"""The OpenAI-compatible server of rank 0, on asyncio streams: small, so that four ranks fit beside a cluster."""
+"""The HTTP API of a rank: what rank 0 serves, and the little that the other ranks answer."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-from standin import text
+from standin import metrics, openai, web
+from standin.ask import BadRequest
 from standin.config import Config
+from standin.facts import Facts
+from standin.generate import Model
+from standin.web import Request
 
-TOKENS_A_SECOND = {1: 10.1, 4: 7.3, 8: 5.3}  # per request at that many at once; replaced by what was measured
-
-
-@dataclass
-class State:
-    config: Config
-    ready: bool = False
-    running: int = 0
-    queued: int = 0
-    generated: int = 0
-    started: float = field(default_factory=time.time)
-    served: int = 0
-    pace: dict[int, float] = field(default_factory=lambda: dict(TOKENS_A_SECOND))
-
-    def interval(self) -> float:
-        level = max((n for n in self.pace if n <= max(1, self.running)), default=1)
-        return 1 / self.pace[level]
-
-
-@dataclass
-class Request:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-async def start(state: State, host: str, port: int) -> asyncio.Server:
-    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                request = await _read(reader)
-                if request is None:
-                    break
-                await _answer(state, request, reader, writer)
-                if request.headers.get("connection", "").lower() == "close":
-                    break
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    return await asyncio.start_server(connection, host, port)
-
-
-async def _read(reader: asyncio.StreamReader) -> Request | None:
-    line = await reader.readline()
-    if not line.strip():
-        return None
-    method, path, _ = line.decode().split(" ", 2)
-    headers: dict[str, str] = {}
-    while line := (await reader.readline()).strip():
-        name, _, value = line.decode().partition(":")
-        headers[name.strip().lower()] = value.strip()
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Request(method, path.partition("?")[0], headers, body)
-
-
-def _head(status: str, kind: str, length: int | None) -> bytes:
-    size = f"content-length: {length}" if length is not None else "transfer-encoding: chunked"
-    return f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{size}\r\n\r\n".encode()
-
-
-async def _send(writer: asyncio.StreamWriter, status: str, data: object, kind: str = "application/json") -> None:
-    body = data.encode() if isinstance(data, str) else json.dumps(data).encode()
-    writer.write(_head(status, kind, len(body)) + body)
-    await writer.drain()
-
-
-async def _answer(state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    open_paths = ("/health", "/metrics")  # the engine leaves these open too
-    key = state.config.api_key
-    if key and request.path not in open_paths and request.headers.get("authorization") != f"Bearer {key}":
-        await _send(writer, "401 Unauthorized", {"error": "Unauthorized"})
-        return
-    handler: Callable[..., Awaitable[None]] | None = ROUTES.get((request.method, request.path))
-    if handler is None:
-        await _send(writer, "404 Not Found", {"detail": "Not Found"})
-    elif not state.ready and request.path != "/metrics":
-        await _send(writer, "503 Service Unavailable", "")
-    else:
-        await handler(state, request, reader, writer)
-
-
-async def _health(state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    if request.path == "/health_generate":
-        await asyncio.sleep(state.interval())
-    await _send(writer, "200 OK", "", "text/plain")
-
-
-async def _models(state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    card = {
-        "id": state.config.served_name,
-        "object": "model",
-        "owned_by": state.config.engine,
-        "max_model_len": state.config.context,
-    }
-    await _send(writer, "200 OK", {"object": "list", "data": [card]})
-
-
-async def _model_info(
-    state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    await _send(
-        writer,
-        "200 OK",
-        {"model_path": state.config.model, "tokenizer_path": state.config.model, "is_generation": True},
-    )
-
-
-async def _server_info(
-    state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    await _send(writer, "200 OK", {**state.config.values, "version": state.config.release})
-
-
-async def _metrics(state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    prefix = "sglang" if state.config.engine == "sglang" else "vllm"
-    gauges = {
-        "sglang": {
-            "num_running_reqs": state.running,
-            "num_queue_reqs": state.queued,
-            "token_usage": 0.0,
-            "gen_throughput": state.running / state.interval(),
-        },
-        "vllm": {"num_requests_running": state.running, "num_requests_waiting": state.queued},
-    }[prefix]
-    label = f'{{model_name="{state.config.served_name}"}}'
-    lines = [f"# TYPE {prefix}:{name} gauge\n{prefix}:{name}{label} {value}" for name, value in gauges.items()]
-    lines.append(
-        f"# TYPE {prefix}:generation_tokens_total counter\n{prefix}:generation_tokens_total{label} {state.generated}"
-    )
-    await _send(writer, "200 OK", "\n".join(lines) + "\n", "text/plain; version=0.0.4")
-
-
-async def _chat(state: State, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        asked = json.loads(request.body)
-        messages = asked["messages"]
-        limit = int(asked.get("max_completion_tokens") or asked.get("max_tokens") or 128)
-    except (ValueError, KeyError, TypeError) as error:
-        await _send(writer, "400 Bad Request", {"object": "error", "message": f"bad request: {error}", "code": 400})
-        return
-    thinking = state.config.reasoning and (asked.get("chat_template_kwargs") or {}).get("enable_thinking") is not False
-    pieces = _pieces(f"{asked.get('seed')}{messages}", limit, thinking)
-    usage = {"prompt_tokens": len(json.dumps(messages)) // 4, "completion_tokens": len(pieces)}
-    usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
-    state.running += 1
-    state.served += 1
-    try:
-        if asked.get("stream"):
-            await _stream(state, asked, pieces, usage, reader, writer)
-        else:
-            await _whole(state, pieces, usage, reader, writer)
-    finally:
-        state.running -= 1
-
-
-def _pieces(seed: str, limit: int, thinking: bool) -> list[tuple[str, str]]:
-    """(channel, text) per token: a quarter is reasoning when thinking is on."""
-    source = text.tokens(seed)
-    share = limit // 4 if thinking else 0
-    return [("reasoning_content" if place < share else "content", next(source)) for place in range(limit)]
-
-
-def _identity(state: State, kind: str) -> dict[str, Any]:
-    return {"id": uuid.uuid4().hex, "object": kind, "created": int(time.time()), "model": state.config.served_name}
-
-
-async def _stream(
-    state: State,
-    asked: dict[str, Any],
-    pieces: list[tuple[str, str]],
-    usage: dict[str, int],
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    base = _identity(state, "chat.completion.chunk")
-    writer.write(_head("200 OK", "text/event-stream", None))
-
-    async def event(data: object) -> None:
-        payload = f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode()
-        writer.write(f"{len(payload):x}\r\n".encode() + payload + b"\r\n")
-        await writer.drain()
-
-    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-
-    await event(chunk({"role": "assistant", "content": ""}))
-    due = time.monotonic()
-    for channel, piece in pieces:
-        due += state.interval()
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        if reader.at_eof() or writer.is_closing():
-            raise ConnectionError("the client left")
-        await event(chunk({channel: piece}))
-        state.generated += 1
-    await event(chunk({}, "length"))
-    if (asked.get("stream_options") or {}).get("include_usage"):
-        await event({**base, "choices": [], "usage": usage})
-    await event("[DONE]")
-    writer.write(b"0\r\n\r\n")
-    await writer.drain()
-
-
-async def _whole(
-    state: State,
-    pieces: list[tuple[str, str]],
-    usage: dict[str, int],
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    for _ in pieces:
-        await asyncio.sleep(state.interval())
-        if reader.at_eof():
-            raise ConnectionError("the client left")
-        state.generated += 1
-    said = {
-        channel: "".join(piece for where, piece in pieces if where == channel) or None
-        for channel in ("content", "reasoning_content")
-    }
-    choice = {"index": 0, "message": {"role": "assistant", **said, "tool_calls": None}, "finish_reason": "length"}
-    await _send(writer, "200 OK", {**_identity(state, "chat.completion"), "choices": [choice], "usage": usage})
-
-
-ROUTES: dict[tuple[str, str], Callable[..., Awaitable[None]]] = {
-    ("GET", "/health"): _health,
-    ("GET", "/health_generate"): _health,
-    ("GET", "/v1/models"): _models,
-    ("GET", "/get_model_info"): _model_info,
-    ("GET", "/model_info"): _model_info,
-    ("GET", "/get_server_info"): _server_info,
-    ("GET", "/metrics"): _metrics,
-    ("POST", "/v1/chat/completions"): _chat,
+HEALTH_SECONDS = 20  # SGLang gives up on a token after that
+OPEN = {  # what needs no key, by engine
+    "sglang": lambda path: path.startswith(("/health", "/metrics")),
+    "vllm": lambda path: not path.startswith("/v1"),
+    "trtllm": lambda path: True,
+    "llamacpp": lambda path: path in ("/health", "/v1/health", "/models", "/v1/models", "/"),
 }
+Route = Callable[[Request], Awaitable[None]]
+
+
+class Server:
+    def __init__(self, config: Config, facts: Facts, model: Model) -> None:
+        self.config, self.model = config, model
+        self.context = config.context or facts.context or 8192
+        self.born = int(time.time())
+        self.routes: dict[tuple[str, str], Route] = {
+            ("GET", "/health"): self.health,
+            ("GET", "/v1/models"): self.models,
+            ("GET", "/metrics"): self.metrics,
+            ("POST", "/v1/chat/completions"): self.chat,
+            ("POST", "/v1/completions"): self.completion,
+            **self._own_routes(),
+        }
+
+    def _own_routes(self) -> dict[tuple[str, str], Route]:
+        if self.config.engine == "sglang":
+            return {
+                ("GET", "/get_model_info"): self.model_info,
+                ("GET", "/model_info"): self.model_info,
+                ("GET", "/health_generate"): self.health_generate,
+                ("GET", "/get_server_info"): self.server_info,
+                ("GET", "/server_info"): self.server_info,
+                ("POST", "/abort_request"): self.abort,
+                ("POST", "/flush_cache"): self.flush,
+                ("GET", "/flush_cache"): self.flush,
+            }
+        return {("GET", "/version"): self.version, ("GET", "/ping"): self.health}
+
+    async def handle(self, request: Request) -> None:
+        key = self.config.api_key
+        guarded = key and not OPEN[self.config.engine](request.path)
+        if guarded and request.headers.get("authorization") != f"Bearer {key}":
+            await request.reply(401, self._unauthorized())
+            return
+        route = self.routes.get((request.method, request.path))
+        if route is None:
+            known = any(path == request.path for _, path in self.routes)
+            await request.reply(405 if known else 404, {"detail": "Method Not Allowed" if known else "Not Found"})
+            return
+        try:
+            await route(request)
+        except (BadRequest, ValueError) as problem:
+            await request.reply(400, openai.failure_body(self.config, str(problem), 400))
+
+    def _unauthorized(self) -> dict[str, object]:
+        if self.config.engine == "llamacpp":
+            return {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}
+        return {"error": "Unauthorized"}
+
+    async def health(self, request: Request) -> None:
+        body = {"status": "ok"} if self.config.engine == "llamacpp" else ""
+        await request.reply(200, body, web.PLAIN if body == "" else "application/json")
+
+    async def health_generate(self, request: Request) -> None:
+        """A token within twenty seconds, or 503."""
+        if self.model.conduct.find("dead"):
+            await asyncio.sleep(HEALTH_SECONDS)
+            await request.reply(503)
+            return
+        if not self.model.meter.running:
+            await asyncio.sleep(1 / self.model.pace.rate(1))
+        await request.reply(200, "", web.PLAIN)
+
+    async def models(self, request: Request) -> None:
+        card = {
+            "id": self.config.served_name,
+            "object": "model",
+            "created": self.born,
+            "owned_by": self.config.engine,
+            "root": self.config.model,
+            "parent": None,
+            "max_model_len": self.context,
+        }
+        await request.reply(200, {"object": "list", "data": [card]})
+
+    async def model_info(self, request: Request) -> None:
+        model = self.config.model
+        await request.reply(200, {"model_path": model, "tokenizer_path": model, "is_generation": True})
+
+    async def server_info(self, request: Request) -> None:
+        state = {"last_gen_throughput": self.model.meter.throughput}
+        await request.reply(200, {**self.config.values, "internal_states": [state], "version": self.config.release})
+
+    async def version(self, request: Request) -> None:
+        await request.reply(200, {"version": self.config.release})
+
+    async def metrics(self, request: Request) -> None:
+        if not self.config.metrics:
+            missing = {"error": {"message": "This server does not support metrics endpoint. Start it with `--metrics`"}}
+            llama = self.config.engine == "llamacpp"
+            await request.reply(501 if llama else 404, missing if llama else {"detail": "Not Found"})
+        elif self.config.engine == "trtllm":
+            await request.reply(200, [])
+        else:
+            await request.reply(200, metrics.page(self.config, self.model.meter), "text/plain; version=0.0.4")
+
+    async def chat(self, request: Request) -> None:
+        await self._speak(request, chat=True)
+
+    async def completion(self, request: Request) -> None:
+        await self._speak(request, chat=False)
+
+    async def _speak(self, request: Request, chat: bool) -> None:
+        asked = request.json().get("model")
+        if self.config.engine == "vllm" and asked and asked != self.config.served_name:
+            body = openai.failure_body(self.config, f"The model `{asked}` does not exist.", 404)
+            await request.reply(404, body)
+            return
+        await openai.Speaker(self.config, self.model, self.context, request, chat).answer()
+
+    async def abort(self, request: Request) -> None:
+        wanted = request.json()
+        for name, job in self.model.jobs.items():
+            if wanted.get("abort_all") or name == wanted.get("rid"):
+                job.aborted = True
+        await request.reply(200)
+
+    async def flush(self, request: Request) -> None:
+        await request.reply(200, "Cache flushed.\nPlease check backend logs for more details.\n", web.PLAIN)
+
+
+async def deaf(request: Request) -> None:
+    """What SGLang serves on the other ranks: healthy, whatever happens."""
+    here = request.path in ("/health", "/health_generate", "/ping")
+    await request.reply(200 if here else 404, "" if here else {"detail": "Not Found"})

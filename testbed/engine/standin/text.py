@@ -5,16 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-SUBJECTS = "the rail|a rank|the scheduler|each expert|the switch|one Spark|the cache|a request|the kernel|the router|an operator|the profile".split(
-    "|"
-)
-VERBS = "reads|keeps|moves|checks|shares|orders|measures|hides|joins|splits|returns|records".split("|")
-OBJECTS = "a block of weights|the next token|its neighbour's state|half of the link|a page of memory|the oldest batch|two gigabytes|the address table|a warm graph|every third layer|the plan|a short queue".split(
-    "|"
-)
-WAYS = "without waiting|in one step|before the others|over both rails|as the plan says|twice an hour|at full speed|when asked|in the same order|with care|by name|after a pause".split(
-    "|"
-)
+SUBJECTS = [
+    "the rail", "a rank", "the scheduler", "each expert", "the switch", "one Spark",
+    "the cache", "a request", "the kernel", "the router", "an operator", "the profile",
+]  # fmt: skip
+VERBS = [
+    "reads", "keeps", "moves", "checks", "shares", "orders",
+    "measures", "hides", "joins", "splits", "returns", "records",
+]  # fmt: skip
+OBJECTS = [
+    "a block of weights", "the next token", "its neighbour's state", "half of the link",
+    "a page of memory", "the oldest batch", "two gigabytes", "the address table",
+    "a warm graph", "every third layer", "the plan", "a short queue",
+]  # fmt: skip
+WAYS = [
+    "without waiting", "in one step", "before the others", "over both rails", "as the plan says", "twice an hour",
+    "at full speed", "when asked", "in the same order", "with care", "by name", "after a pause",
+]  # fmt: skip
+LOOP = [" the", " answer", " is", " that", " the", " answer", " is", " that", " we", " must", " say"]
+SALAD = ["qu", "ing", "ta", "_re", "fs", "tion", "7", ")))", "esp", "ßen", "ver", "ka", "ndo", "##", "lu"]
 
 
 def tokens(seed: str) -> Iterator[str]:
@@ -33,3 +42,15 @@ def tokens(seed: str) -> Iterator[str]:
             yield " " + piece
         if number % 5 == 0:
             yield "\n\n"
+
+
+def garbage(form: str, seed: str) -> Iterator[str]:
+    """What a broken kernel says: one token for ever, a phrase for ever, or words from nowhere."""
+    source = random.Random(seed)
+    place = 0
+    while True:
+        if form == "salad":
+            yield source.choice(SALAD) + (" " if source.random() < 0.4 else "")
+        else:
+            yield "!" if form == "flood" else LOOP[place % len(LOOP)]
+        place += 1

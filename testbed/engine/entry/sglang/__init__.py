@@ -1,1 +1,1 @@
-"""Stand-in for the sglang package's entry point; the real package is what judges the command line (see standin/judge.py)."""
+"""Entry point of the stand-in under the package name that commands call; standin/judge.py asks the real package."""

@@ -1,0 +1,86 @@
+"""How this rank behaves: what a measured row or a tester makes it do, asked at each stage and for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+
+from standin import trouble
+from standin.config import Config
+from standin.precedents import Precedent
+from standin.symptoms import ILLEGAL, KILLED
+from standin.trouble import Trouble
+
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB."
+LATE = 0.5  # a fault of a kernel is seen at the next synchronisation, not at once
+POLL = 0.5
+
+
+class Died(Exception):
+    """The rank ends with these last words."""
+
+
+class Conduct:
+    def __init__(self, config: Config, precedent: Precedent) -> None:
+        self.config = config
+        self.own = [precedent.trouble] if precedent.trouble else []
+        self.fatal: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.begun = 0  # requests since the start, on every rank: rank 0 tells the others
+
+    def troubles(self) -> list[Trouble]:
+        return self.own + trouble.faults()
+
+    def find(self, *kinds: str, running: int = 1) -> Trouble | None:
+        return next((one for one in self.troubles() if one.kind in kinds and running >= one.least), None)
+
+    async def reach(self, stage: str) -> None:
+        """Passes a stage of the start, or does not."""
+        for one in self.troubles():
+            if one.kind == "crash" and one.stage == stage and self._mine(one):
+                raise Died(one.text or default_words(stage))
+            if one.kind == "hang" and one.stage == stage:
+                await asyncio.Event().wait()
+
+    def note(self, begun: int, running: int) -> None:
+        """So many requests were begun and so many run now: is this where it breaks?"""
+        self.begun = begun
+        for one in self.troubles():
+            deadly = one.kind == "illegal-instruction" or (one.kind == "crash" and one.stage == "serve")
+            if deadly and begun > one.after and running >= one.least and self._mine(one):
+                text = one.text or (ILLEGAL if one.kind == "illegal-instruction" else default_words("serve"))
+                asyncio.get_running_loop().call_later(LATE, self._die, text)
+
+    async def watch(self) -> None:
+        """A fault that needs no request strikes a quiet server too."""
+        while True:
+            await asyncio.sleep(POLL)
+            for one in self.troubles():
+                if one.source == "asked for" and one.kind == "crash" and one.stage == "serve" and not one.after:
+                    self._die(one.text or default_words("serve"))
+
+    def _die(self, text: str) -> None:
+        if not self.fatal.done():
+            self.fatal.set_result(text)
+
+    def _mine(self, one: Trouble) -> bool:
+        """Of a fault that hits one rank, all ranks know which: no rank is special, but a run can be repeated."""
+        victim = random.Random(f"{self.config.group_hash}{one.source}").randrange(self.config.nnodes)
+        return not one.anywhere or victim == self.config.rank
+
+
+def default_words(stage: str) -> str:
+    return {
+        "args": "ValueError: stand-in: asked to refuse its arguments",
+        "load": OUT_OF_MEMORY,
+        "kv": "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+        "graph": "RuntimeError: Capture cuda graph failed: CUDA error: an illegal instruction was encountered",
+    }.get(stage, ILLEGAL)
+
+
+def end(words: str) -> int:
+    """The exit status that goes with last words."""
+    if words == KILLED:
+        sys.stdout.flush()
+        return 137
+    return 1

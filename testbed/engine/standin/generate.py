@@ -1,0 +1,115 @@
+"""One request after another through the pretended model: queue, pace, rubbish when told so, and honest counters."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+
+from standin import text
+from standin.conduct import Conduct
+from standin.metrics import Meter
+from standin.pace import Pace
+from standin.web import ClientLeft
+
+Piece = tuple[str, str]  # channel, text
+
+
+class RequestFailed(Exception):
+    """The engine answers this request with an error and lives on."""
+
+
+@dataclass
+class Job:
+    pieces: list[Piece]
+    prompt_tokens: int
+    seed: str
+    left: Callable[[], bool]  # whether the client has gone
+    id: str = ""
+    finish: str = "stop"
+    tokens: int = 0
+    aborted: bool = False
+
+
+@dataclass
+class Model:
+    pace: Pace
+    conduct: Conduct
+    limit: int
+    tell: Callable[[dict[str, int]], None] = lambda _: None
+    meter: Meter = field(default_factory=Meter)
+    jobs: dict[str, Job] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.slots = asyncio.Semaphore(self.limit)
+        self.begun = 0
+
+    async def run(self, job: Job) -> AsyncIterator[list[Piece]]:
+        """The job's pieces, a step at a time; whoever stops listening frees the slot."""
+        born = time.monotonic()
+        self.meter.queued += 1
+        try:
+            await self.slots.acquire()
+        finally:
+            self.meter.queued -= 1
+        self.meter.running += 1
+        self.meter.prompt += job.prompt_tokens
+        self.jobs[job.id] = job
+        try:
+            self._begin()
+            if self.conduct.find("dead"):
+                await asyncio.Event().wait()
+            async for step in self._steps(job, born):
+                yield step
+            self.meter.finished(job.finish, job.tokens, time.monotonic() - born)
+        finally:
+            self.jobs.pop(job.id, None)
+            self.meter.running -= 1
+            self.slots.release()
+
+    def _begin(self) -> None:
+        self.begun += 1
+        self.tell({"begun": self.begun, "running": self.meter.running})
+        self.conduct.note(self.begun, self.meter.running)
+        failing = self.conduct.find("errors", running=self.meter.running)
+        if failing:
+            raise RequestFailed(failing.text or "RuntimeError: asked to fail each request")
+
+    async def _steps(self, job: Job, born: float) -> AsyncIterator[list[Piece]]:
+        source, waiting = random.Random(job.seed), self._spoilt(job)
+        due = time.monotonic() + self.pace.prefill(job.prompt_tokens)
+        before = 0.0
+        pending = next(waiting, None)
+        while pending is not None and not job.aborted:
+            step = []
+            for _ in range(self.pace.burst(source)):
+                if pending is not None:
+                    step.append(pending)
+                    pending = next(waiting, None)
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if job.left():
+                self.meter.aborted += 1
+                raise ClientLeft("the client left")
+            now = time.monotonic()
+            self.meter.step(len(step), now - born if not job.tokens else 0.0, now - before if before else 0.0)
+            before = now
+            job.tokens += len(step)
+            yield step
+            due = max(due, now - 1) + self.pace.accept / self.pace.rate(self.meter.running)
+        if job.aborted:
+            job.finish = "abort"
+            self.meter.aborted += 1
+
+    def _spoilt(self, job: Job) -> Iterator[Piece]:
+        """The job's pieces, until a trouble turns them into rubbish that only ends at the limit."""
+        for place, (channel, piece) in enumerate(job.pieces):
+            bad = self.conduct.find("garbage", running=self.meter.running)
+            if bad and place >= bad.after:
+                rubbish = text.garbage(bad.form, job.seed)
+                job.finish = "length"
+                for channel, _ in job.pieces[place:]:
+                    yield channel, next(rubbish)
+                return
+            yield channel, piece
