@@ -1,1 +1,1 @@
-"""Virtual machines with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE. docs/vm.md tells what is real."""
+"""Virtual machines with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."""

@@ -62,7 +62,7 @@ def machines(count: int) -> list[Machine]:
 
 
 def accelerator() -> str:
-    """kvm where the processor's own virtualisation reaches us, else software: a paravirtual KVM cannot boot a stock kernel."""
+    """KVM where the processor's own virtualisation reaches us, else software: KVM without it boots no stock kernel."""
     chosen = os.environ.get("SPARKLOOM_VM_ACCEL")
     if chosen:
         return chosen
