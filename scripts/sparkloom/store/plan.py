@@ -1,0 +1,133 @@
+"""Which checkpoints a profile needs, and the chain in which the nodes hand them on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom import fabric
+from sparkloom.cluster import Cluster
+from sparkloom.profile import LoadedProfile
+
+# What publishers put beside the weights that engines load: the same weights in another form.
+ELSEWHERE = ["original/*", "*.pth", "*.pt", "*.bin", "*.onnx", "*.h5", "*.msgpack", "*.gguf", "metal/*"]
+SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    port: int
+    connections: int
+    run: str  # another one for every run of the playbook
+    token: str = ""
+    endpoint: str = ""
+    folder: str = ""  # import from here instead of the hub
+    client: str = ""  # where huggingface_hub lies on the first node
+    update: bool = False
+
+
+def wanted(loaded: LoadedProfile) -> list[dict[str, Any]]:
+    """The model, and the draft model where speculation has one."""
+    model = loaded.profile.model
+    found = [{"id": model.id, "revision": model.revision, **_patterns(model.file)}]
+    if model.draft:
+        found.append({"id": model.draft.id, "revision": model.draft.revision, **_patterns(None)})
+    return found
+
+
+def _patterns(file: str | None) -> dict[str, list[str]]:
+    if file is None:
+        return {"include": ["*"], "exclude": ELSEWHERE}
+    return {"include": [re.sub(r"-\d{5}-of-(\d{5})\.", r"-?????-of-\1.", file), "config.json"], "exclude": []}
+
+
+def nodes(loaded: LoadedProfile, cluster: Cluster) -> list[str]:
+    """The nodes that will read the weights, in rank order."""
+    return [node.name for node in cluster.nodes[: loaded.profile.launch.parallel.nodes]]
+
+
+def addresses(cluster: Cluster, node: str) -> list[str]:
+    """The node's own ends of the rails: the functions that stay on the host while pods hold the others."""
+    function = cluster.fabric.check_vf if cluster.fabric.check_vf is not None else cluster.fabric.serving_vf
+    return [endpoint.address for endpoint in fabric.plan(cluster).of(node, function)]
+
+
+def complete(answers: Sequence[Mapping[str, Any]]) -> bool:
+    return bool(answers) and all(answer["ok"] for answer in answers)
+
+
+def chain(
+    cluster: Cluster,
+    models: list[dict[str, Any]],
+    order: Sequence[str],
+    checks: Mapping[str, Sequence[Mapping[str, Any]]],
+    settings: Settings,
+) -> dict[str, dict[str, Any]]:
+    """What each node is told; empty when all have the same whole snapshots. A node that has all hands on first."""
+    have = [] if settings.update else [node for node in order if complete(checks[node])]
+    same = [node for node in have if commits(checks[node]) == commits(checks[have[0]])]
+    lacking = [node for node in order if node not in same]
+    if not lacking:
+        return {}
+    if same:
+        head, source = same[0], {"kind": "own"}
+        models = [{**m, "revision": commits(checks[head])[m["id"]]} for m in models]
+    else:
+        head, source = lacking.pop(0), _source(settings)
+    line = [head, *lacking]
+    job = hashlib.sha256(json.dumps([models, line, settings.folder]).encode()).hexdigest()[:16]
+    specs: dict[str, dict[str, Any]] = {}
+    for place, node in enumerate(line):
+        specs[node] = {
+            "job": job,
+            "run": settings.run,
+            "store": cluster.model_store,
+            "models": models,
+            "source": source if place == 0 else _peer(cluster, line[place - 1], settings),
+            "listen": addresses(cluster, node),
+            "port": settings.port,
+            "connections": settings.connections,
+            "downstream": node != line[-1],
+        }
+    return specs
+
+
+def _source(settings: Settings) -> dict[str, str]:
+    if settings.folder:
+        return {"kind": "folder", "path": settings.folder}
+    return {"kind": "hub", "endpoint": settings.endpoint, "token": settings.token, "client": settings.client}
+
+
+def _peer(cluster: Cluster, node: str, settings: Settings) -> dict[str, Any]:
+    return {
+        "kind": "peer",
+        "name": node,
+        "addresses": addresses(cluster, node),
+        "port": settings.port,
+        "run": settings.run,
+    }
+
+
+def commits(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {answer["id"]: answer["commit"] for answer in answers}
+
+
+def told(order: Sequence[str], checks: Mapping[str, Sequence[Mapping[str, Any]]], moving: bool) -> str:
+    """What a person reads before anything moves."""
+    if not moving:
+        rows = checks[order[0]]
+        what = ", ".join(f"{row['id']} at {row['commit'][:12]} ({amount(row['bytes'])})" for row in rows)
+        return f"{what}: verified on {', '.join(order)}; nothing to move"
+    lines = [f"{node}: {text}" for node in order for row in checks[node] for text in row["problems"]]
+    return "\n".join([*lines, "what is missing or wrong is fetched now"])
+
+
+def amount(size: float) -> str:
+    for unit, name in SIZES:
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size:.0f} bytes"
