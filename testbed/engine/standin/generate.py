@@ -64,7 +64,11 @@ class Model:
             async for step in self._steps(job, born):
                 yield step
             self.meter.finished(job.finish, job.tokens, time.monotonic() - born)
+        except (ClientLeft, GeneratorExit):
+            job.finish = "abort"
+            raise
         finally:
+            self.meter.aborted += job.finish == "abort"
             self.jobs.pop(job.id, None)
             self.meter.running -= 1
             self.slots.release()
@@ -90,7 +94,6 @@ class Model:
                     pending = next(waiting, None)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             if job.left():
-                self.meter.aborted += 1
                 raise ClientLeft("the client left")
             now = time.monotonic()
             self.meter.step(len(step), now - born if not job.tokens else 0.0, now - before if before else 0.0)
@@ -100,7 +103,6 @@ class Model:
             due = max(due, now - 1) + self.pace.accept / self.pace.rate(self.meter.running)
         if job.aborted:
             job.finish = "abort"
-            self.meter.aborted += 1
 
     def _spoilt(self, job: Job) -> Iterator[Piece]:
         """The job's pieces, until a trouble turns them into rubbish that only ends at the limit."""

@@ -49,6 +49,7 @@ class Arrivals:
     config: Config
     me: Message
     came: dict[int, tuple[Message, asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
+    waiting: list[asyncio.StreamWriter] = field(default_factory=list)  # for the answer
     problem: str = ""
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -60,6 +61,7 @@ class Arrivals:
             writer.close()
             return
         self.problem = self.problem or self._objection(rank, other)
+        self.waiting.append(writer)
         self.came[rank] = (other, reader, writer)
         if self.problem or len(self.came) == self.config.nnodes - 1:
             self.complete.set()
@@ -131,7 +133,7 @@ async def _host(config: Config, host: str, port: int, me: Message, group: Group)
     came = arrivals.came
     peers = [me, *(came[rank][0] for rank in sorted(came))]
     answer = json.dumps({"error": arrivals.problem, "peers": peers}).encode() + b"\n"
-    for _, _, writer in came.values():
+    for writer in arrivals.waiting:
         writer.write(answer)
         await writer.drain()
     if arrivals.problem:

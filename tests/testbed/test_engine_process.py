@@ -1,0 +1,216 @@
+"""Whole ranks of the stand-in as processes, each in a network namespace of its own with two rails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from scripts.oracle import fetch
+from tests.testbed.standin import ULTRA, environment
+
+RELEASE = "0.5.12"
+HCAS = ("rocep1s0f0v0", "roceP2p1s0f0v0")
+MEMORY_KB = 60_000
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="network namespaces need root and iproute2"),
+]
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def release() -> None:
+    try:
+        fetch.fetch("sglang", RELEASE)
+        fetch.fetch_dependencies("sglang")
+    except fetch.FetchError as error:
+        pytest.skip(f"the release is not here and cannot be fetched: {error}")
+
+
+@dataclass
+class Rack:
+    """Namespaces si0.. (ranks) and sib (two bridges)."""
+
+    folder: Path
+    nodes: int = 2
+    running: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def up(self) -> None:
+        ip("netns", "add", "sib")
+        for rail in "ab":
+            ip("-n", "sib", "link", "add", f"br{rail}", "type", "bridge")
+            ip("-n", "sib", "link", "set", f"br{rail}", "up")
+        for node in range(self.nodes):
+            ip("netns", "add", f"si{node}")
+            ip("-n", f"si{node}", "link", "set", "lo", "up")
+            for number, rail in enumerate("ab", 1):
+                end = f"si{node}{rail}"
+                ip("-n", "sib", "link", "add", end, "type", "veth", "peer", f"net{number}", "netns", f"si{node}")
+                ip("-n", "sib", "link", "set", end, "master", f"br{rail}", "up")
+                ip("-n", f"si{node}", "addr", "add", f"10.{number}.0.{node + 1}/24", "dev", f"net{number}")
+                ip("-n", f"si{node}", "link", "set", f"net{number}", "up")
+            self.devices(node)
+
+    def devices(self, node: int) -> Path:
+        """What a pod of the rack sees in /sys/class/infiniband."""
+        top = self.folder / f"class{node}"
+        for number, name in enumerate(HCAS, 1):
+            port = top / name / "ports/1"
+            for sub in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
+                (port / sub).mkdir(parents=True)
+            (port / "state").write_text("4: ACTIVE\n")
+            (port / "gids/3").write_text(f"0000:0000:0000:0000:0000:ffff:0a{number:02x}:00{node + 1:02x}\n")
+            (port / "gid_attrs/types/3").write_text("RoCE v2\n")
+            (port / "gid_attrs/ndevs/3").write_text(f"net{number}\n")
+        return top
+
+    def start(self, rank: int, *more: str, **env: str) -> subprocess.Popen[str]:
+        command = [
+            "ip", "netns", "exec", f"si{rank}", "python3", "-m", "sglang.launch_server",
+            "--model-path", ULTRA, "--tp-size", "2", "--nnodes", str(self.nodes), "--node-rank", str(rank),
+            "--dist-init-addr", "10.1.0.1:20000", "--host", "127.0.0.1", "--attention-backend", "flashinfer",
+            "--quantization", "modelopt_fp4", *more,
+        ]  # fmt: skip
+        settings = {
+            "STANDIN_RELEASE": RELEASE, "STANDIN_RDMA": str(self.folder / f"class{rank}"), "STANDIN_RAIL_SECONDS": "2",
+            "NCCL_NET": "IB", "NCCL_IB_HCA": "=" + ",".join(HCAS), "NCCL_SOCKET_IFNAME": "=net1",
+            "GLOO_SOCKET_IFNAME": "net1", "STANDIN_FAULTS": str(self.folder / f"faults{rank}.json"),
+        }  # fmt: skip
+        log = (self.folder / f"log{rank}").open("w")
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, text=True, env=environment(**settings | env)
+        )
+        self.running.append(process)
+        return process
+
+    def log(self, rank: int) -> str:
+        return (self.folder / f"log{rank}").read_text()
+
+    def until(self, rank: int, words: str, seconds: float = 40) -> str:
+        end = time.monotonic() + seconds
+        while words not in self.log(rank):
+            assert time.monotonic() < end, f"rank {rank} never said '{words}':\n{self.log(rank)}"
+            time.sleep(0.1)
+        return self.log(rank)
+
+    def down(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for name in ["sib", *(f"si{node}" for node in range(self.nodes))]:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                ip("netns", "del", name)
+
+
+@pytest.fixture
+def rack(tmp_path: Path, release: None) -> Iterator[Rack]:
+    made = Rack(tmp_path)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+SMALL = "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4"
+
+
+def test_two_ranks_meet_over_both_rails_serve_and_end_together(rack: Rack) -> None:
+    ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]
+    for n in (0, 1):
+        log = rack.until(n, "max_running_requests=")
+        assert "NET/IB : Using [0]rocep1s0f0v0:1/RoCE [1]roceP2p1s0f0v0:1/RoCE" in log
+        assert "Channel 00/0" in log and "via NET/IB/1" in log
+    rack.until(0, "ready to roll")
+    body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
+    asked = subprocess.run(
+        ["ip", "netns", "exec", "si0", "python3", "-c",
+         "import sys, urllib.request as u; print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions',"
+         " sys.argv[1].encode()).read().decode())", body],
+        capture_output=True, text=True, timeout=20,
+    )  # fmt: skip
+    assert json.loads(asked.stdout)["usage"]["completion_tokens"] == 4
+    for process in ranks:
+        children = Path(f"/proc/{process.pid}/status").read_text()
+        used = next(int(line.split()[1]) for line in children.splitlines() if line.startswith("VmRSS"))
+        assert used < MEMORY_KB
+    ranks[1].send_signal(signal.SIGKILL)
+    assert ranks[0].wait(10) == 1
+    assert "ncclRemoteError" in rack.log(0)
+
+
+def test_a_stop_is_quiet(rack: Rack) -> None:
+    ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]
+    rack.until(0, "ready to roll")
+    ranks[0].terminate()
+    assert ranks[0].wait(10) == 0
+
+
+def test_a_rail_that_is_down_ends_the_group(rack: Rack) -> None:
+    ip("-n", "sib", "link", "set", "brb", "down")
+    ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]
+    assert [process.wait(40) for process in ranks] == [1, 1]
+    assert "RETRY_EXC_ERR" in rack.log(0) + rack.log(1)
+    assert "roceP2p1s0f0v0" in rack.log(0) + rack.log(1)
+
+
+def test_no_device_ends_a_rank_that_must_use_ib_and_lets_another_fall_back(rack: Rack) -> None:
+    shutil.rmtree(rack.folder / "class0")
+    assert rack.start(0, "--model-path", SMALL).wait(40) == 1
+    assert "NET/IB : No device found." in rack.log(0) and "Failed to initialize any NET plugin" in rack.log(0)
+    shutil.rmtree(rack.folder / "class1")
+    for n in (0, 1):
+        rack.start(n, "--model-path", SMALL, NCCL_NET="")
+    log = rack.until(0, "ready to roll")
+    assert "Using network Socket" in log and "via NET/Socket/0" in log and "NET/IB/0" not in log
+
+
+def test_another_tp_never_forms_a_group(rack: Rack) -> None:
+    ranks = [rack.start(0, "--model-path", SMALL), rack.start(1, "--model-path", SMALL, "--tp-size", "4")]
+    assert [process.wait(40) for process in ranks] == [1, 1]
+    assert "mismatched collective" in rack.log(0) and "tp 4" in rack.log(1)
+
+
+def test_an_address_of_another_node_cannot_be_bound(rack: Rack) -> None:
+    assert rack.start(0, "--model-path", SMALL, "--dist-init-addr", "10.1.0.2:20000").wait(40) == 1
+    assert "Cannot assign requested address" in rack.log(0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"kind": "crash", "stage": "load"}, "torch.OutOfMemoryError"),
+        ({"kind": "crash", "stage": "kv"}, "Not enough memory. Please try to increase --mem-fraction-static."),
+        ({"kind": "crash", "stage": "graph", "text": "AssertionError: own words"}, "AssertionError: own words"),
+        ({"kind": "crash", "stage": "args"}, "asked to refuse"),
+    ],
+)
+def test_a_fault_of_one_node_ends_both_ranks(rack: Rack, entry: dict[str, str], words: str) -> None:
+    (rack.folder / "faults1.json").write_text(json.dumps([entry]))
+    ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]
+    assert ranks[1].wait(40) == 1
+    assert words in rack.log(1)
+    if entry["stage"] != "args":
+        assert ranks[0].wait(40) == 1
+
+
+def test_weights_that_do_not_fit_are_out_of_memory(rack: Rack) -> None:
+    ranks = [rack.start(n) for n in (0, 1)]  # Ultra on two nodes
+    assert [process.wait(40) for process in ranks] == [1, 1]
+    assert "CUDA out of memory" in rack.log(0)
