@@ -14,4 +14,5 @@ step engine "loading it into the nodes" "$PY" -m testbed.engine load
 step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
 step site "ansible-playbook -i $inventory site.yml -e profile=$profile" \
   ansible-playbook -i "$inventory" site.yml -e "profile=$profile"
+"$PY" testbed/summary.py "build/$(basename "$inventory")" "$profile"
 say demo "finished in $(seconds_since "$SPARKLOOM_STARTED") s"
