@@ -35,6 +35,7 @@ class ActionModule(ActionBase):
                 "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
                 "ranks": len(sets),
                 "port": judged.launch.port,
+                "rails": judged.launch.nccl_rails,
             }
 
         return result | adapter.guarded(work)

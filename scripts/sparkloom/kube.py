@@ -79,6 +79,10 @@ class Cluster:
             return []
         return [line for line in str(text).splitlines() if line.strip()]
 
+    def head(self, pod: str, limit: int) -> str:
+        """The first bytes of a pod's log: what the engine said while it started."""
+        return str(self.core.read_namespaced_pod_log(pod, self.namespace, limit_bytes=limit))
+
     def connect(self, pod: str, port: int, timeout: float) -> http.client.HTTPConnection:
         """HTTP to a port inside the pod, through the API server: no route, no NetworkPolicy in between."""
         from kubernetes.stream import portforward

@@ -39,6 +39,12 @@ class Launch:
     ranks: tuple[Rank, ...]
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
 
+    @property
+    def nccl_rails(self) -> int:
+        """How many rails NCCL must use; 0 where there is nothing for it to do (one node, or an engine without it)."""
+        first = self.ranks[0]
+        return len(first.place.endpoints) if any(variable.name == "NCCL_NET" for variable in first.env) else 0
+
     def value(self, name: str) -> FlagValue:
         return next((s.value for s in self.settings if s.name == name), None)
 
