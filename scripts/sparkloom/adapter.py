@@ -12,6 +12,7 @@ from sparkloom.api import Refused
 from sparkloom.cluster import GROUP, Cluster
 from sparkloom.errors import InputError
 from sparkloom.rules import Finding
+from sparkloom.store.node.layout import StoreError
 
 REPO = Path(__file__).resolve().parents[2]
 OURS = ("kubernetes_node", "management_address", "fabric_index")
@@ -55,7 +56,7 @@ def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"changed": False, **work()}
     except InputError as error:
         return {"failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
-    except smoke.NoAnswer as error:
+    except (smoke.NoAnswer, StoreError) as error:
         return {"failed": True, "msg": str(error)}
     except Refused as error:
         return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}

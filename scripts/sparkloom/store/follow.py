@@ -10,11 +10,12 @@ from sparkloom.store.plan import amount
 
 EVERY = 5.0  # seconds between two lines
 FIRST = 1.0
+SLOWEST = 3.0  # seconds between two looks, when it takes long
 Poll = Callable[[], dict[str, Any]]
 Say = Callable[[str], object]
 
 
-def follow(node: str, poll: Poll, say: Say, pause: float = 1.0) -> dict[str, Any]:
+def follow(node: str, poll: Poll, say: Say, pause: float = 0.5) -> dict[str, Any]:
     """The last status, once the transfer has ended."""
     said, shown = "", time.monotonic() - EVERY + FIRST
     while True:
@@ -26,6 +27,7 @@ def follow(node: str, poll: Poll, say: Say, pause: float = 1.0) -> dict[str, Any
             say(text)
             said, shown = text, time.monotonic()
         time.sleep(pause)
+        pause = min(pause * 1.3, SLOWEST)
 
 
 def line(node: str, status: dict[str, Any]) -> str:

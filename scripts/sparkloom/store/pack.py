@@ -5,6 +5,7 @@ Both are plain Python, so one archive serves any machine; nothing is installed o
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
@@ -23,21 +24,18 @@ STAMP = (2000, 1, 1, 0, 0, 0)  # the same content is the same archive
 
 def program(folder: Path) -> Path:
     parts = {f"store_node/{path.name}": path.read_bytes() for path in sorted(NODE.glob("*.py"))}
-    return _keep(folder / "store.pyz", {"__main__.py": START, **parts})
+    return _keep(folder, "store", {"__main__.py": START, **parts})
 
 
 def client(folder: Path) -> Path:
     """huggingface_hub as this controller has it, with everything it imports."""
-    target = folder / f"hub-client-{metadata.version('huggingface_hub')}.zip"
-    if target.exists():
-        return target
     parts: dict[str, bytes] = {}
     for distribution in _closure("huggingface_hub"):
         for file in distribution.files or ():
             path = Path(str(distribution.locate_file(file)))
             if ".." not in file.parts and path.is_file() and path.suffix not in {".pyc", ".so", ".pyd"}:
                 parts[str(file)] = path.read_bytes()
-    return _keep(target, parts)
+    return _keep(folder, "hub-client", parts)
 
 
 def _closure(name: str) -> Iterator[metadata.Distribution]:
@@ -60,13 +58,18 @@ def _closure(name: str) -> Iterator[metadata.Distribution]:
                 waiting.append(needed.name)
 
 
-def _keep(target: Path, parts: dict[str, bytes]) -> Path:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sorted(parts.items()):
-            archive.writestr(zipfile.ZipInfo(name, STAMP), content, zipfile.ZIP_DEFLATED)
-    if not target.exists() or target.read_bytes() != buffer.getvalue():
-        target.parent.mkdir(parents=True, exist_ok=True)
+def _keep(folder: Path, name: str, parts: dict[str, bytes]) -> Path:
+    """The archive, named by what is in it; made when it is not there yet."""
+    digest = hashlib.sha256()
+    for part, content in sorted(parts.items()):
+        digest.update(f"{part}\0{len(content)}\0".encode() + content)
+    target = folder / f"{name}-{digest.hexdigest()[:12]}.zip"
+    if not target.exists():
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for part, content in sorted(parts.items()):
+                archive.writestr(zipfile.ZipInfo(part, STAMP), content, zipfile.ZIP_DEFLATED)
+        folder.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f".{target.name}.new")
         scratch.write_bytes(buffer.getvalue())
         scratch.replace(target)

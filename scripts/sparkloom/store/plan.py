@@ -23,10 +23,8 @@ class Settings:
     port: int
     connections: int
     run: str  # another one for every run of the playbook
-    token: str = ""
     endpoint: str = ""
     folder: str = ""  # import from here instead of the hub
-    client: str = ""  # where huggingface_hub lies on the first node
     update: bool = False
 
 
@@ -99,7 +97,7 @@ def chain(
 def _source(settings: Settings) -> dict[str, str]:
     if settings.folder:
         return {"kind": "folder", "path": settings.folder}
-    return {"kind": "hub", "endpoint": settings.endpoint, "token": settings.token, "client": settings.client}
+    return {"kind": "hub", "endpoint": settings.endpoint}
 
 
 def _peer(cluster: Cluster, node: str, settings: Settings) -> dict[str, Any]:
@@ -116,14 +114,30 @@ def commits(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {answer["id"]: answer["commit"] for answer in answers}
 
 
-def told(order: Sequence[str], checks: Mapping[str, Sequence[Mapping[str, Any]]], moving: bool) -> str:
+def asks_hub(specs: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(spec["source"]["kind"] == "hub" for spec in specs.values())
+
+
+def token() -> str:
+    """The person's own token for the hub: HF_TOKEN, or what `hf auth login` keeps. It goes into the download only."""
+    from huggingface_hub import get_token
+
+    return get_token() or ""
+
+
+def told(
+    order: Sequence[str], checks: Mapping[str, Sequence[Mapping[str, Any]]], specs: Mapping[str, Mapping[str, Any]]
+) -> str:
     """What a person reads before anything moves."""
-    if not moving:
+    if not specs:
         rows = checks[order[0]]
         what = ", ".join(f"{row['id']} at {row['commit'][:12]} ({amount(row['bytes'])})" for row in rows)
         return f"{what}: verified on {', '.join(order)}; nothing to move"
     lines = [f"{node}: {text}" for node in order for row in checks[node] for text in row["problems"]]
-    return "\n".join([*lines, "what is missing or wrong is fetched now"])
+    line = list(specs)
+    source = specs[line[0]]["source"]
+    first = {"hub": "the hub", "folder": source.get("path", ""), "own": "what it has"}[source["kind"]]
+    return "\n".join([*lines, f"what is missing or wrong comes now: {first} -> {' -> '.join(line)}"])
 
 
 def amount(size: float) -> str:

@@ -1,0 +1,37 @@
+"""Which checkpoints a profile needs, and, once the nodes were looked at, who hands them to whom."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom import adapter, api, profile
+from sparkloom.store import pack, plan
+
+BUILD = adapter.REPO / ".build" / "store"
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        args = adapter.plain(self._task.args)
+
+        def work() -> dict[str, Any]:
+            cluster = api.cluster(adapter.inventory(task_vars))
+            loaded = profile.load(args["profile"])
+            models, nodes = plan.wanted(loaded), plan.nodes(loaded, cluster)
+            if args["what"] == "models":
+                program = str(pack.program(BUILD))
+                return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
+            settings = plan.Settings(run=uuid.uuid4().hex, **args["settings"])
+            found = adapter.registered(task_vars, args["checks"])
+            checks = {node: found[node]["answer"] for node in nodes}
+            specs = plan.chain(cluster, models, nodes, checks, settings)
+            client = str(pack.client(BUILD)) if plan.asks_hub(specs) else ""
+            return {"specs": specs, "client": client, "msg": plan.told(nodes, checks, specs)}
+
+        return result | adapter.guarded(work)
