@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from testbed.rack import golang, machine, names, store
+from testbed.rack import golang, machine, names, source, store
 from testbed.rack.shell import out, run
 from testbed.rack.steps import Say, Step, artefact, duration
 
@@ -74,6 +74,7 @@ def _inputs(build: Build) -> list[store.Part]:
 
 def _compile(build: Build, work: Path, say: Say) -> None:
     go = golang.find(say)
+    golang.begin(build.name)
     env = golang.environment(go)
     log = names.CACHE / "logs" / f"{build.name}.log"
     log.unlink(missing_ok=True)
@@ -142,5 +143,33 @@ def inputs(*which: str) -> list[store.Part]:
     return [part for build in BUILDS if build.name in which for part in _inputs(build)]
 
 
+def _needed() -> list[Build]:
+    return [b for b in BUILDS if b.name not in source.replaced()]
+
+
+def _all_built() -> bool:
+    return all(store.is_built(b.name, store.key_of(_inputs(b))) for b in _needed())
+
+
+def _step(build: Build) -> Step:
+    made = artefact(
+        build.name,
+        build.title,
+        partial(_inputs, build),
+        partial(_compile, build),
+        warm=partial(golang.begun, build.name),
+    )
+
+    def done() -> bool | str:
+        return made.done() if build in _needed() else f"not needed: it comes with {source.IMAGE_NAME}"
+
+    return replace(made, done=done)
+
+
+def kubernetes_is_built() -> bool:
+    build = next(b for b in BUILDS if b.name == "kubernetes")
+    return store.is_built(build.name, store.key_of(_inputs(build)))
+
+
 def steps() -> list[Step]:
-    return [artefact(b.name, b.title, partial(_inputs, b), partial(_compile, b)) for b in BUILDS]
+    return golang.steps_around([_step(build) for build in BUILDS], _all_built)

@@ -26,9 +26,12 @@ from testbed.rack import (
     names,
     nodeimage,
     rootfs,
+    source,
     status,
     steps,
     sysctls,
+    tidy,
+    times,
 )
 from testbed.rack.shell import RackError, run
 
@@ -58,8 +61,14 @@ def _alone() -> Iterator[None]:
 
 
 def _built() -> list[steps.Step]:
-    parts = (docker, rootfs, binaries, images, nodeimage)
-    return [step for part in parts for step in part.steps()]
+    chosen = source.steps(binaries.kubernetes_is_built)
+    before = [*machine.steps(), *docker.steps(), *chosen]
+    return [*before, *(step for part in (rootfs, binaries, images, nodeimage) for step in part.steps())]
+
+
+def _raised(check: bool) -> list[steps.Step]:
+    """What makes a rack of the parts that were built."""
+    return [*sysctls.steps(), *down.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:
@@ -72,7 +81,7 @@ def build(_: argparse.Namespace) -> int:
 def up(args: argparse.Namespace) -> int:
     machine.require_root()
     with _alone():
-        steps.perform([*_built(), *sysctls.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(args.check)])
+        steps.perform([*_built(), *_raised(args.check)])
         if not cluster.is_current():
             _say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
@@ -83,10 +92,28 @@ def take_down(_: argparse.Namespace) -> int:
     machine.require_root()
     with _alone():
         seen = down.down(_say)
-    print(f"{'':<20}{'before':>8}{'after':>8}")
+    print(f"{'':<20}{'before up':>10}{'before down':>12}{'after':>8}{'left over':>11}")
     for name, before in seen["before"].items():
-        print(f"{name:<20}{before:>8}{seen['after'][name]:>8}")
+        first, after = seen["first"].get(name), seen["after"][name]
+        left = "?" if first is None else f"{after - first:+d}" if after != first else "0"
+        print(f"{name:<20}{'?' if first is None else first:>10}{before:>12}{after:>8}{left:>11}")
     print(f"kept: {names.CACHE} (binaries and images) and Docker itself")
+    return 0
+
+
+def prune(_: argparse.Namespace) -> int:
+    with _alone():
+        for path, size in tidy.prune().items():
+            print(f"{size >> 20:>8} MiB  {path}")
+    print(f"kept: what the rack is made of now, and what other parts keep in {names.CACHE}")
+    return 0
+
+
+def show_times(args: argparse.Namespace) -> int:
+    order = [step.name for step in [*_built(), *_raised(False)]]
+    if args.ship:
+        times.ship(order)
+    print(times.table(order))
     return 0
 
 
@@ -157,6 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
     sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
     sub.add_argument("--json", action="store_true", help="everything, as JSON")
+    command("prune", prune, "empty the cache of what this rack does not need: old builds, Go's caches")
+    sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
+    sub.add_argument("--ship", action="store_true", help=f"also write {times.SHIPPED.relative_to(names.REPO)}")
     command("build", build, "only build the node image (Docker, binaries, root file system, images)")
     listed = "; ".join(f"{name}: {fault.meaning}" for name, fault in faults.FAULTS.items())
     for name, action, text in (("break", break_, f"break a node's fabric. {listed}"), ("mend", mend, "undo a break")):
@@ -179,6 +209,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
+    # root by plain `su` has no sbin on its PATH
+    os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     args = _parser().parse_args()
     try:
         code: int = args.action(args)

@@ -23,7 +23,7 @@ KIND_ENV = {"KIND_EXPERIMENTAL_DOCKER_NETWORK": NETWORK}
 
 
 def kubectl(*words: str, stdin: str | None = None, check: bool = True, timeout: float = 200) -> str:
-    tool = binaries.binary("kubernetes", "kubectl")
+    tool = nodeimage.kubectl()
     command: list[str | Path] = [tool, f"--kubeconfig={names.KUBECONFIG}", *words]
     return run(command, stdin=stdin, check=check, timeout=timeout).stdout.strip()
 
@@ -72,7 +72,7 @@ def _create(say: Say) -> None:
     options: list[str | Path] = ["--config", KIND_CONFIG, "--kubeconfig", names.KUBECONFIG, "--retain", "-v", "1"]
     run([*command, *options], log=log, env=KIND_ENV, timeout=600)
     BIN.mkdir(parents=True, exist_ok=True)
-    for name, target in (("kind", kind), ("kubectl", binaries.binary("kubernetes", "kubectl"))):
+    for name, target in (("kind", kind), ("kubectl", nodeimage.kubectl())):
         (BIN / name).unlink(missing_ok=True)
         (BIN / name).symlink_to(target)
     store.write_json(MARK, {"containers": _ids(), "image": nodeimage.tag(), "created": time.strftime("%F %T")})
@@ -132,7 +132,7 @@ def _network_script(container: str, known: dict[str, dict[str, str]]) -> str:
 
 
 def _api_ready() -> bool:
-    tool = binaries.binary("kubernetes", "kubectl")
+    tool = nodeimage.kubectl()
     return ok([tool, f"--kubeconfig={names.KUBECONFIG}", "get", "--raw=/readyz"])
 
 
@@ -201,6 +201,6 @@ def _joined() -> bool:
 
 def steps() -> list[Step]:
     return [
-        Step("cluster", f"creates four Kubernetes {names.KUBERNETES} nodes with kind", exists, _create),
+        Step("cluster", "creates four Kubernetes nodes with kind", exists, _create),
         Step("network", "pod network, node readiness, DNS, one GPU per node", _joined, _join_up),
     ]

@@ -40,6 +40,8 @@ def _provide(say: Say) -> None:
     if not answers():
         if not shutil.which("dockerd"):
             machine.apt_install(["docker.io", "iptables"], say)
+            if not shutil.which("docker"):  # newer releases keep the client apart
+                machine.apt_install(["docker-cli"], say)
         _start(say)
     if machine.lacks_sys_resource() and not _wrapped():
         say(f"this machine lacks CAP_SYS_RESOURCE: default runtime becomes {RUNTIME} ({CONFIG}; `down` puts it back)")
@@ -152,4 +154,4 @@ def pid_of(container: str) -> int:
 
 def steps() -> list[Step]:
     title = "finds the Docker Engine, or installs docker.io with apt-get and starts it"
-    return [Step("docker", title, _ready, _provide)]
+    return [Step("docker", title, _ready, _provide, warm=lambda: shutil.which("dockerd") is not None)]

@@ -1,4 +1,4 @@
-"""Taking the rack down: everything it made on this machine goes, counted before and after; the caches stay."""
+"""Taking the rack down: what it made on this machine goes, counted before `up`, before and after; the caches stay."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
-from testbed.rack import binaries, cluster, docker, fabric, names, sysctls
+from testbed.rack import binaries, cluster, docker, fabric, names, store, sysctls
 from testbed.rack.shell import out, run
-from testbed.rack.steps import Say
+from testbed.rack.steps import Say, Step
+
+# beside the caches, one per rack: a removed checkout must not take it along
+BASELINE = names.CACHE / f"baseline-{names.CLUSTER}.json"
 
 
 def counts() -> dict[str, int]:
@@ -33,8 +36,28 @@ def counts() -> dict[str, int]:
     }
 
 
+def baseline() -> dict[str, int]:
+    """What `up` counted before it made anything (Docker itself was there then); empty when that was never counted."""
+    return {name: int(str(value)) for name, value in store.read_json(BASELINE).get("counts", {}).items()}
+
+
+def _count(say: Say) -> None:
+    found = counts()
+    store.write_json(BASELINE, {"counts": found})
+    say(", ".join(f"{value} {name}" for name, value in found.items()))
+
+
+def _counted() -> bool | str:
+    return "a rack is there" if docker.containers() and not BASELINE.exists() else BASELINE.exists()
+
+
+def steps() -> list[Step]:
+    return [Step("baseline", "counts what this machine has, for `down` to compare with", _counted, _count)]
+
+
 def down(say: Say) -> dict[str, dict[str, int]]:
-    """Remove everything; returns the counts before and after."""
+    """Remove everything; returns the counts as they were first (`up`'s), before and after."""
+    first = baseline()
     before = counts()
     if docker.answers():
         _remove_containers(say)
@@ -46,7 +69,8 @@ def down(say: Say) -> dict[str, dict[str, int]]:
         if any(changed):
             say("Docker's configuration and the kernel's limits are as they were before")
     shutil.rmtree(names.STATE, ignore_errors=True)
-    return {"before": before, "after": counts()}
+    BASELINE.unlink(missing_ok=True)
+    return {"first": first, "before": before, "after": counts()}
 
 
 def _remove_containers(say: Say) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from testbed.rack import binaries, names, oci, rootfs, store
+from testbed.rack import binaries, names, oci, rootfs, source, store
 from testbed.rack.shell import run
 from testbed.rack.steps import Say, Step, artefact
 
@@ -16,16 +16,19 @@ IPTABLES = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6ta
 BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus")
 SIMPLE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
+Pack = Callable[[Path], oci.Layer]
+
 
 def _inputs() -> list[store.Part]:
-    return [RECIPE, *binaries.inputs(*BUILDS), *rootfs.base_inputs(), FILES, Path(oci.__file__)]
+    builds = [name for name in BUILDS if name not in source.replaced()]
+    return [RECIPE, *binaries.inputs(*builds), *rootfs.base_inputs(), FILES, Path(oci.__file__)]
 
 
 def _stage(tree: Path, files: Iterable[tuple[Path, str]]) -> Path:
-    for source, name in files:
+    for origin, name in files:
         target = tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        shutil.copy2(origin, target)
         target.chmod(0o755)
     return tree
 
@@ -51,6 +54,32 @@ def _multus(work: Path) -> Path:
     return tree
 
 
+def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
+    multus_names = [f"{names.MULTUS_REPOSITORY}:{tag}" for tag in (f"{names.MULTUS}-thick", names.MULTUS)]
+    return [
+        oci.Image(multus_names, [base, pack(_multus(scratch))], {"Entrypoint": ["/thin_entrypoint"]}),
+        oci.Image([names.TOOLS_IMAGE], [base], {"Cmd": ["sleep", "infinity"]}),
+    ]
+
+
+def _kubernetes(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
+    """Kubernetes' own images; kind's published node image brings its own."""
+    found = []
+    for name in SIMPLE:
+        tree = _stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
+        found.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
+    etcd = pack(_stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
+    coredns = pack(_stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
+    proxy = [base, pack(_proxy(scratch))]
+    return [
+        *found,
+        oci.Image([names.ETCD_IMAGE], [etcd], {"Entrypoint": ["etcd"]}),
+        oci.Image([names.COREDNS_IMAGE], [coredns], {"Entrypoint": ["/coredns"]}),
+        oci.Image([names.PAUSE_IMAGE], [pack(_pause(scratch))], {"Entrypoint": ["/pause"]}),
+        oci.Image([f"registry.k8s.io/kube-proxy:{names.KUBERNETES}"], proxy, {"Entrypoint": ["kube-proxy"]}),
+    ]
+
+
 def _build(work: Path, say: Say) -> None:
     scratch = work / "scratch"
 
@@ -59,24 +88,9 @@ def _build(work: Path, say: Say) -> None:
         return oci.pack(tree, scratch / "layers")
 
     base = pack(rootfs.base())
-    images = []
-    for name in SIMPLE:
-        tree = _stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
-        images.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
-    etcd = pack(_stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
-    coredns = pack(_stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
-    proxy, multus = pack(_proxy(scratch)), pack(_multus(scratch))
-    multus_names = [f"{names.MULTUS_REPOSITORY}:{tag}" for tag in (f"{names.MULTUS}-thick", names.MULTUS)]
-    images += [
-        oci.Image([names.ETCD_IMAGE], [etcd], {"Entrypoint": ["etcd"]}),
-        oci.Image([names.COREDNS_IMAGE], [coredns], {"Entrypoint": ["/coredns"]}),
-        oci.Image([names.PAUSE_IMAGE], [pack(_pause(scratch))], {"Entrypoint": ["/pause"]}),
-        oci.Image([f"registry.k8s.io/kube-proxy:{names.KUBERNETES}"], [base, proxy], {"Entrypoint": ["kube-proxy"]}),
-        oci.Image(multus_names, [base, multus], {"Entrypoint": ["/thin_entrypoint"]}),
-        oci.Image([names.TOOLS_IMAGE], [base], {"Cmd": ["sleep", "infinity"]}),
-    ]
+    chosen = [*_additions(scratch, base, pack), *([] if source.is_registry() else _kubernetes(scratch, base, pack))]
     say("writing the archive")
-    oci.write(images, work / "images.tar")
+    oci.write(chosen, work / "images.tar")
     run(["rm", "-rf", scratch])
 
 

@@ -9,9 +9,13 @@ from functools import cache
 from pathlib import Path
 
 from testbed.rack.shell import RackError, out, run
-from testbed.rack.steps import Say
+from testbed.rack.steps import Say, Step
 
 CAP_SYS_RESOURCE = 24
+APT_WAIT_SECONDS = 300
+# what a bare Debian or Ubuntu lacks of the programs that the rack calls, and the packages that bring them
+TOOLS = {"ip": "iproute2", "iptables-save": "iptables", "nsenter": "util-linux", "mount": "mount"}
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")  # Go's downloads are checked against them
 
 
 @cache
@@ -41,6 +45,26 @@ def lacks_sys_resource() -> bool:
     return False
 
 
+def _lacking() -> list[str]:
+    packages = [package for program, package in TOOLS.items() if not shutil.which(program)]
+    return packages + ([] if CERTIFICATES.exists() else ["ca-certificates"])
+
+
+def steps() -> list[Step]:
+    title = f"installs what is missing of {', '.join(TOOLS.values())}, ca-certificates"
+    return [Step("tools", title, lambda: not _lacking(), lambda say: apt_install(_lacking(), say))]
+
+
+def require_space(folder: Path, gib: int, what: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free >> 30
+    if free < gib:
+        raise RackError(
+            f"found {free} GiB free in {folder}, expected {gib} for {what}; "
+            "make room there, or name another folder in XDG_CACHE_HOME"
+        )
+
+
 def apt_install(packages: list[str], say: Say) -> None:
     """Install Debian or Ubuntu packages that are missing; says so first."""
     missing = [p for p in packages if not _installed(p)]
@@ -52,8 +76,11 @@ def apt_install(packages: list[str], say: Say) -> None:
         )
     say(f"installs with apt-get: {' '.join(missing)}")
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
+    # an apt-get whose parent was killed may still be at work: wait for it
+    wait = ["-o", f"DPkg::Lock::Timeout={APT_WAIT_SECONDS}"]
+    command = ["apt-get", *wait, "install", "-y", "-qq", "--no-install-recommends", *missing]
     if run(command, env=env, check=False).returncode:
+        run(["dpkg", "--configure", "-a"], env=env, check=False)  # what a killed one left half done
         run(["apt-get", "update", "-qq"], env=env)
         run(command, env=env)
 

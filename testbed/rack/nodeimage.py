@@ -1,4 +1,6 @@
-"""The node's container image: bootstrapped system, kind's node files, Kubernetes, stand-ins, images preloaded."""
+"""The node's container image: bootstrapped system, kind's node files, Kubernetes, stand-ins, images preloaded.
+
+Where a registry gives kind's published image, `published` makes it of that one."""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import json
 import shutil
 from pathlib import Path
 
-from testbed.rack import binaries, docker, images, names, oci, rootfs, store
+from testbed.rack import binaries, docker, images, names, oci, published, rootfs, source, store
 from testbed.rack.shell import RackError, out, run
 from testbed.rack.steps import Say, Step, artefact
 
@@ -36,7 +38,9 @@ STALE_WANTS = (
 
 
 def _inputs() -> list[store.Part]:
+    made_of = published.inputs() if source.is_registry() else []
     return [
+        *made_of,
         RECIPE,
         *images.inputs(),
         *binaries.inputs("kind", "gpu"),
@@ -55,7 +59,25 @@ def tag() -> str:
     return f"{REPOSITORY}:{key()}"
 
 
+def places() -> list[Path]:
+    """The artefacts in the cache that nodes are made of now."""
+    return [store.place("node-image", key()), images.archive().parent]
+
+
+def kubectl() -> Path:
+    if source.is_registry():
+        return store.place("node-image", key()) / "kubectl"
+    return binaries.binary("kubernetes", "kubectl")
+
+
 def _build(work: Path, say: Say) -> None:
+    if source.is_registry():
+        published.build(work, say, tag(), WRAPPER, ON, MASKED)
+    else:
+        _build_own(work, say)
+
+
+def _build_own(work: Path, say: Say) -> None:
     tree = work / "tree"
     say("copying the root file system")
     run(["cp", "-a", rootfs.rootfs(), tree])
@@ -69,8 +91,8 @@ def _build(work: Path, say: Say) -> None:
 
 
 def _add_files(tree: Path) -> None:
-    for source in (binaries.kind_files(), names.NODE_FILES):
-        run(["cp", "-rT", "--remove-destination", source, tree])
+    for origin in (binaries.kind_files(), names.NODE_FILES):
+        run(["cp", "-rT", "--remove-destination", origin, tree])
     for folder in ("etc/kubernetes/manifests", names.NODE_STATE, "etc/netplan"):
         (tree / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
     for name in ("kubeadm", "kubelet", "kubectl"):

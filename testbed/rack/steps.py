@@ -1,4 +1,4 @@
-"""Steps: declared with name, key, action and check; skipped when done, timed, with an ETA, resumable."""
+"""Steps: declared with name, check and action; skipped when done, timed, with an ETA, resumable."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
-from testbed.rack import names, store
+from testbed.rack import store, times
 
-TIMES = names.CACHE / "times.json"
 QUIET_SECONDS = 30.0  # without a terminal: one sign of life this often
 
 Say = Callable[[str], None]
@@ -20,16 +18,22 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Step:
-    """`done` says whether there is nothing to do; `act` does it and may be run again at any time."""
+    """`done` says whether there is nothing to do (or why, in words); `act` may be run again at any time."""
 
     name: str
     title: str  # what it does and what it installs, in words
-    done: Callable[[], bool]
+    done: Callable[[], bool | str]
     act: Callable[[Say], None]
+    # whether an earlier run left something that makes this one short: its time is kept apart
+    warm: Callable[[], bool] = lambda: False
 
 
 def artefact(
-    name: str, title: str, inputs: Callable[[], Iterable[store.Part]], build: Callable[[Path, Say], None]
+    name: str,
+    title: str,
+    inputs: Callable[[], Iterable[store.Part]],
+    build: Callable[[Path, Say], None],
+    warm: Callable[[], bool] = lambda: False,
 ) -> Step:
     """A step whose result is a folder in the cache, named by the hash of its inputs."""
 
@@ -44,7 +48,7 @@ def artefact(
         with store.building(name, store.key_of(inputs())) as work:
             build(work, say)
 
-    return Step(name, title, done, act)
+    return Step(name, title, done, act, warm)
 
 
 class Progress:
@@ -78,8 +82,13 @@ class Progress:
             print(f"      {duration(self.elapsed):>8}  {text}", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        eta = "" if self.expected is None else f", about {duration(max(0.0, self.expected - self.elapsed))} left"
-        return f"{self.head}  {duration(self.elapsed)}{eta}  {self.at}"
+        return f"{self.head}  {duration(self.elapsed)}{self._eta()}  {self.at}"
+
+    def _eta(self) -> str:
+        if self.expected is None:
+            return ""
+        left = self.expected - self.elapsed
+        return f", about {duration(left)} left" if left > 0 else f", longer than the usual {duration(self.expected)}"
 
     def _tick(self) -> None:
         while not self._stop.wait(1.0 if self.live else QUIET_SECONDS):
@@ -95,21 +104,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
-def times() -> dict[str, dict[str, object]]:
-    return store.read_json(TIMES)
-
-
-def expected(name: str) -> float | None:
-    value = times().get(name, {}).get("seconds")
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def record(name: str, seconds: float) -> None:
-    known = times()
-    known[name] = {"seconds": round(seconds, 1), "date": date.today().isoformat()}
-    store.write_json(TIMES, known)
-
-
 def perform(steps: Iterable[Step]) -> dict[str, float]:
     """Run what is not done yet, in order; returns the seconds of each step that ran."""
     todo = list(steps)
@@ -117,15 +111,16 @@ def perform(steps: Iterable[Step]) -> dict[str, float]:
     width = max(len(step.name) for step in todo)
     for number, step in enumerate(todo, 1):
         head = f"[{number}/{len(todo)}] {step.name:<{width}}"
-        if step.done():
-            print(f"{head}  already there", file=sys.stderr, flush=True)
+        if done := step.done():
+            print(f"{head}  {'already there' if done is True else done}", file=sys.stderr, flush=True)
             continue
-        last = expected(step.name)
-        known = f" (took {duration(last)} last time)" if last is not None else ""
+        warm = step.warm()
+        usual = times.expected(step.name, warm)
+        known = f" (took {duration(usual.seconds)} {usual.where})" if usual else ""
         print(f"{head}  {step.title}{known}", file=sys.stderr, flush=True)
-        with Progress(head, last) as progress:
+        with Progress(head, usual.seconds if usual else None) as progress:
             step.act(progress.say)
         spent[step.name] = progress.elapsed
-        record(step.name, progress.elapsed)
+        times.record(step.name, progress.elapsed, warm)
         print(f"{head}  done in {duration(progress.elapsed)}", file=sys.stderr, flush=True)
     return spent

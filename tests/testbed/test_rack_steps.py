@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import names, steps, store
+from testbed.rack import names, steps, store, times
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "CACHE", tmp_path)
-    monkeypatch.setattr(steps, "TIMES", tmp_path / "times.json")
+    monkeypatch.setattr(times, "FILE", tmp_path / "times.json")
+    monkeypatch.setattr(times, "SHIPPED", tmp_path / "shipped.json")
 
 
 def make(log: list[str], inputs: list[store.Part], fail: bool = False) -> steps.Step:
@@ -38,14 +39,14 @@ def test_failed_step_is_not_done_and_has_no_time() -> None:
     log: list[str] = []
     with pytest.raises(RuntimeError):
         steps.perform([make(log, ["one"], fail=True)])
-    assert steps.expected("demo") is None
+    assert times.expected("demo") is None
     steps.perform([make(log, ["one"])])
     assert log == ["built", "built"]
-    assert steps.expected("demo") is not None
+    assert times.expected("demo") is not None
 
 
 def test_shows_what_it_does_and_the_last_time(capsys: pytest.CaptureFixture[str]) -> None:
-    steps.record("demo", 75)
+    times.record("demo", 75)
     steps.perform([make([], ["one"])])
     shown = capsys.readouterr().err
     assert "[1/1] demo  builds a demo (took 1 min 15 s last time)" in shown
@@ -56,6 +57,36 @@ def test_line_counts_down_to_the_expected_time(monkeypatch: pytest.MonkeyPatch) 
     progress = steps.Progress("[1/1] demo", expected=100.0)
     monkeypatch.setattr(steps.time, "monotonic", lambda: progress.start + 40)
     assert "40 s, about 1 min 00 s left" in progress.line()
+
+
+def test_line_says_when_it_takes_longer_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = steps.Progress("[1/1] demo", expected=30.0)
+    monkeypatch.setattr(steps.time, "monotonic", lambda: progress.start + 40)
+    assert "longer than the usual 30 s" in progress.line()
+
+
+def test_a_warm_run_does_not_shorten_what_a_cold_one_is_expected_to_take() -> None:
+    times.record("demo", 350)
+    times.record("demo", 4, warm=True)
+    cold, warm = times.expected("demo"), times.expected("demo", warm=True)
+    assert cold and warm and (cold.seconds, warm.seconds) == (350, 4)
+    assert "| demo | 350.0 | 4.0 |" in times.table(["demo"])
+
+
+def test_a_first_run_is_told_the_shipped_time_until_it_has_its_own() -> None:
+    store.write_json(times.SHIPPED, {"machine": {"cores": 2}, "steps": {"demo": {"cold": {"seconds": 90}}}})
+    assert times.expected("demo") == times.Usual(90.0, "on 2 cores")
+    assert times.expected("demo", warm=True) is None
+    times.record("demo", 40)
+    assert times.expected("demo") == times.Usual(40.0, "last time")
+
+
+def test_a_step_may_say_in_words_why_there_is_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    def never(say: steps.Say) -> None:
+        raise AssertionError
+
+    assert steps.perform([steps.Step("demo", "builds", lambda: "not needed here", never)]) == {}
+    assert "demo  not needed here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (60, "1 min 00 s")])
