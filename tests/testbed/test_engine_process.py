@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from scripts.oracle import fetch
+from sparkloom import nccl_log
 from tests.testbed.standin import ULTRA, environment
 
 RELEASE = "0.5.12"
@@ -137,6 +138,10 @@ def test_two_ranks_meet_over_both_rails_serve_and_end_together(rack: Rack) -> No
         log = rack.until(n, "max_running_requests=")
         assert "NET/IB : Using [0]rocep1s0f0v0:1/RoCE [1]roceP2p1s0f0v0:1/RoCE" in log
         assert "Channel 00/0" in log and "via NET/IB/1" in log
+    report = nccl_log.read_text(rack.log(0) + rack.log(1), nodes=2)  # it judges the logs of real ranks
+    assert report.verdict == "roce"
+    assert [(rank.rank, rank.hcas, rank.gid) for rank in report.ranks] == [(n, list(HCAS), 3) for n in (0, 1)]
+    assert "no channel" not in report.why
     rack.until(0, "ready to roll")
     body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
     asked = subprocess.run(
@@ -179,6 +184,7 @@ def test_no_device_ends_a_rank_that_must_use_ib_and_lets_another_fall_back(rack:
         rack.start(n, "--model-path", SMALL, NCCL_NET="")
     log = rack.until(0, "ready to roll")
     assert "Using network Socket" in log and "via NET/Socket/0" in log and "NET/IB/0" not in log
+    assert nccl_log.read_text(log, nodes=2).verdict == "socket"
 
 
 def test_another_tp_never_forms_a_group(rack: Rack) -> None:

@@ -24,6 +24,7 @@ class Device:
     name: str
     interface: str
     address: str
+    gid: int = 3  # index of its IPv4 RoCE v2 entry
 
 
 def say(rank: int, text: str, level: str = "INFO") -> None:
@@ -70,7 +71,7 @@ def _usable(name: str, port: Path) -> list[Device]:
             address = socket.inet_ntoa(bytes.fromhex(gid.replace(":", "")[24:]))
             interface = _local_interface(address)
             if interface:
-                return [Device(name, interface, address)]
+                return [Device(name, interface, address, int(entry.name))]
     return []
 
 
@@ -113,6 +114,13 @@ def open_transport(rank: int, blind: bool = False) -> tuple[str, list[Device]]:
     say(rank, f"NET/Socket : Using [0]{name}:{address}<0>")
     say(rank, "Using network Socket")
     return "Socket", [Device("socket", name, address)]
+
+
+def gid_words(device: Device) -> str:
+    """The IPv4 GID as NCCL prints it: two 64-bit words, read the way the machine stores them."""
+    mapped = b"\0" * 10 + b"\xff\xff" + socket.inet_aton(device.address)
+    prefix, interface = struct.unpack("<QQ", mapped)
+    return f"GID {device.gid} ({prefix:X}/{interface:X})"
 
 
 def _read(path: Path) -> str:

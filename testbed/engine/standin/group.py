@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from standin.config import Config
-from standin.fabric import Device, interface_address, say
+from standin.fabric import Device, gid_words, interface_address, say
 
 MEET_SECONDS = float(os.environ.get("STANDIN_MEET_SECONDS", "600"))
 RAIL_SECONDS = float(os.environ.get("STANDIN_RAIL_SECONDS", "20"))
@@ -216,6 +216,11 @@ async def _ring(config: Config, transport: str, devices: list[Device], peers: li
             "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, internal error: "
             f"rank {following['rank']} has {len(following['rails'])} rails, rank {config.rank} has {len(devices)}"
         )
+    comm = f"comm 0x{config.group_hash[:9]} rank {config.rank}"
+    ident = f"{comm} nranks {config.nnodes} cudaDev 0 nvmlDev 0 busId f01000 commId 0x{config.group_hash}"
+    say(config.rank, f"ncclCommInitRankConfig {ident} - Init START")
+    say(config.rank, f"{comm} nRanks {config.nnodes} nNodes {config.nnodes} localRanks 1 localRank 0 MNNVL 0")
+    say(config.rank, f"ncclCommInitRankConfig {ident} - Init COMPLETE")
     for place, device in enumerate(devices):
         address, port = following["rails"][place]
         try:
@@ -230,10 +235,14 @@ async def _ring(config: Config, transport: str, devices: list[Device], peers: li
                 "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, remote process exited or "
                 f"there was a network error: ncclRemoteError: no answer from {address} over {device.name}"
             ) from None
+        if transport == "IB":
+            qp = f"qpn {port} mtu 5 query_ece={{supported=0, vendor_id=0x0, options=0x0, comp_mask=0x0}}"
+            say(config.rank, f"NET/IB: NCCL Dev {place} IbDev {place} Port 1 {qp} {gid_words(device)}")
         where = f"NET/{transport}/{place}"
         say(config.rank, f"Channel {place:02d}/0 : {config.rank}[0] -> {following['rank']}[0] [send] via {where}")
         previous = (config.rank - 1) % config.nnodes
         say(config.rank, f"Channel {place:02d}/0 : {previous}[0] -> {config.rank}[0] [receive] via {where}")
+    say(config.rank, "Connected all rings, use ring PXN 0 GDR 0")
 
 
 async def _send(source: str, target: str, port: int) -> None:

@@ -96,11 +96,6 @@ async def _live(config: Config, model: Facts) -> None:
     await conduct.reach("args")
     formed = await group.form(config, transport, devices)
     formed.hear = lambda message: conduct.note(message["begun"], message["running"])
-    if config.nnodes > 1:
-        fabric.say(
-            config.rank,
-            f"comm 0x1 rank {config.rank} nranks {config.nnodes} cudaDev 0 nvmlDev 0 busId f01000 - Init COMPLETE",
-        )
     formed.held.append(await rpc.borrow(str(config.values.get("rpc") or ""), formed.broken))
     ends = [asyncio.create_task(formed.broken.wait()), loop.create_task(conduct.watch()), conduct.fatal]
     work = asyncio.create_task(_serve(config, model, conduct, precedent, formed))
