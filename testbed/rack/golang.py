@@ -15,6 +15,7 @@ from testbed.rack.steps import Say, Step
 NEEDED = (1, 25)  # what Kubernetes 1.35 asks for
 FETCHED = "1.26.8"  # what is fetched when the machine has nothing new enough
 ROOT = names.CACHE / "go"  # modules and build cache: a killed build goes on where it was
+PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")  # where installers leave it, on PATH or not
 SPACE_GIB = 10
 KEEP = "SPARKLOOM_KEEP_GO"  # for whoever changes the Go programs or their versions
 
@@ -34,7 +35,7 @@ def environment(go: Path) -> dict[str, str]:
 
 def found() -> Path | None:
     """A `go` of this machine that is new enough."""
-    for candidate in (shutil.which("go"), "/usr/local/go/bin/go", "/usr/lib/go/bin/go", _kept()):
+    for candidate in (shutil.which("go"), *PLACES, _kept()):
         if candidate and version(Path(candidate)) >= NEEDED:
             return Path(candidate)
     return None
