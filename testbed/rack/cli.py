@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from testbed.rack import (
@@ -22,6 +21,7 @@ from testbed.rack import (
     faults,
     images,
     load,
+    locks,
     machine,
     names,
     nodeimage,
@@ -47,41 +47,27 @@ def _say(text: str) -> None:
     print(f"      {text}", file=sys.stderr, flush=True)
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One command at a time changes the rack."""
-    names.CACHE.mkdir(parents=True, exist_ok=True)
-    with (names.CACHE / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say("waiting for another rack command to end")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _built() -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
     before = [*machine.steps(), *docker.steps(), *chosen]
     return [*before, *(step for part in (rootfs, binaries, images, nodeimage) for step in part.steps())]
 
 
-def _raised(check: bool) -> list[steps.Step]:
-    """What makes a rack of the parts that were built."""
-    return [*sysctls.steps(), *down.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(check)]
-
-
 def build(_: argparse.Namespace) -> int:
     machine.require_root()
-    with _alone():
+    with locks.rack(), locks.shared():
         steps.perform(_built())
     return 0
 
 
 def up(args: argparse.Namespace) -> int:
     machine.require_root()
-    with _alone():
-        steps.perform([*_built(), *_raised(args.check)])
+    with locks.rack(), ExitStack() as shared:
+        shared.enter_context(locks.shared())
+        common = [*_built(), *sysctls.steps()]
+        own = [*down.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(args.check)]
+        # from here on another rack may build or configure while this one starts
+        steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
             _say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
@@ -90,7 +76,7 @@ def up(args: argparse.Namespace) -> int:
 
 def take_down(_: argparse.Namespace) -> int:
     machine.require_root()
-    with _alone():
+    with locks.rack():
         seen = down.down(_say)
     print(f"{'':<20}{'before up':>10}{'before down':>12}{'after':>8}{'left over':>11}")
     for name, before in seen["before"].items():
@@ -102,7 +88,7 @@ def take_down(_: argparse.Namespace) -> int:
 
 
 def prune(_: argparse.Namespace) -> int:
-    with _alone():
+    with locks.rack(), locks.shared():
         for path, size in tidy.prune().items():
             print(f"{size >> 20:>8} MiB  {path}")
     print(f"kept: what the rack is made of now, and what other parts keep in {names.CACHE}")
@@ -110,7 +96,8 @@ def prune(_: argparse.Namespace) -> int:
 
 
 def show_times(args: argparse.Namespace) -> int:
-    order = [step.name for step in [*_built(), *_raised(False)]]
+    raised = [*sysctls.steps(), *cluster.steps(), *fabric.steps(), *checks.steps()]
+    order = [step.name for step in [*_built(), *raised]]
     if args.ship:
         times.ship(order)
     print(times.table(order))
@@ -147,7 +134,7 @@ def mend(args: argparse.Namespace) -> int:
 
 def node(args: argparse.Namespace) -> int:
     _, container = faults.node(args.node)
-    with _alone():
+    with locks.rack():
         if args.action_name in ("stop", "restart"):
             run(["docker", "stop", container])
         if args.action_name in ("start", "restart"):

@@ -6,7 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-from testbed.rack import binaries, cluster, docker, fabric, names, store, sysctls
+from testbed.hub import background
+from testbed.rack import binaries, cluster, docker, fabric, locks, names, store, sysctls
 from testbed.rack.shell import out, run
 from testbed.rack.steps import Say, Step
 
@@ -59,15 +60,17 @@ def down(say: Say) -> dict[str, dict[str, int]]:
     """Remove everything; returns the counts as they were first (`up`'s), before and after."""
     first = baseline()
     before = counts()
+    background.stop()
     if docker.answers():
         _remove_containers(say)
         run(["docker", "network", "rm", cluster.NETWORK], check=False)
     say("network namespace of the rails")
     fabric.remove()
-    if not docker.others_left():
-        changed = [docker.put_back(), sysctls.put_back()]
-        if any(changed):
-            say("Docker's configuration and the kernel's limits are as they were before")
+    with locks.shared():
+        if not docker.others_left() and not locks.others_at_work():
+            changed = [docker.put_back(), sysctls.put_back()]
+            if any(changed):
+                say("Docker's configuration and the kernel's limits are as they were before")
     shutil.rmtree(names.STATE, ignore_errors=True)
     BASELINE.unlink(missing_ok=True)
     return {"first": first, "before": before, "after": counts()}

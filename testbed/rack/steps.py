@@ -104,8 +104,8 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
-def perform(steps: Iterable[Step]) -> dict[str, float]:
-    """Run what is not done yet, in order; returns the seconds of each step that ran."""
+def perform(steps: Iterable[Step], passed: Callable[[Step], None] = lambda step: None) -> dict[str, float]:
+    """Run what is not done yet, in order; returns the seconds of each step that ran. `passed` hears of every step."""
     todo = list(steps)
     spent: dict[str, float] = {}
     width = max(len(step.name) for step in todo)
@@ -113,6 +113,7 @@ def perform(steps: Iterable[Step]) -> dict[str, float]:
         head = f"[{number}/{len(todo)}] {step.name:<{width}}"
         if done := step.done():
             print(f"{head}  {'already there' if done is True else done}", file=sys.stderr, flush=True)
+            passed(step)
             continue
         warm = step.warm()
         usual = times.expected(step.name, warm)
@@ -123,4 +124,5 @@ def perform(steps: Iterable[Step]) -> dict[str, float]:
         spent[step.name] = progress.elapsed
         times.record(step.name, progress.elapsed, warm)
         print(f"{head}  done in {duration(progress.elapsed)}", file=sys.stderr, flush=True)
+        passed(step)
     return spent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import down, golang, machine, names, store, tidy
+from testbed.rack import down, golang, locks, machine, names, store, tidy
 from testbed.rack.shell import RackError
 
 SAID: list[str] = []
@@ -147,3 +147,14 @@ def test_the_count_before_the_first_up_is_kept_until_down(cache: Path, monkeypat
     down.BASELINE.unlink()
     monkeypatch.setattr(down.docker, "containers", lambda: {"node": "running"})
     assert step.done() == "a rack is there"  # too late to count what was there before it
+
+
+def test_racks_do_not_wait_for_each_other_and_see_each_other(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "CLUSTER", "one")
+    with locks.rack():
+        assert not locks.others_at_work()
+        monkeypatch.setattr(names, "CLUSTER", "two")
+        assert locks.others_at_work()
+        with locks.rack(), locks.shared():
+            pass
+    assert not locks.others_at_work()

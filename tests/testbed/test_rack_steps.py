@@ -89,6 +89,13 @@ def test_a_step_may_say_in_words_why_there_is_nothing_to_do(capsys: pytest.Captu
     assert "demo  not needed here" in capsys.readouterr().err
 
 
+def test_every_step_that_was_passed_is_told_in_order() -> None:
+    heard: list[str] = []
+    listed = [steps.Step("one", "", lambda: True, lambda say: None), make([], ["x"])]
+    steps.perform(listed, passed=lambda step: heard.append(step.name))
+    assert heard == ["one", "demo"]
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (60, "1 min 00 s")])
 def test_duration(seconds: float, text: str) -> None:
     assert steps.duration(seconds) == text
