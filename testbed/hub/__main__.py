@@ -9,6 +9,7 @@ from pathlib import Path
 from sparkloom import profile
 from sparkloom.errors import InputError
 from testbed.hub import repository, weights
+from testbed.hub.catalog import Catalog
 from testbed.hub.faults import Faults
 from testbed.hub.server import Hub
 
@@ -35,16 +36,18 @@ def serve(args: argparse.Namespace) -> int:
         missing=args.missing,
     )
     try:
-        hub = Hub((args.host, args.port), args.data, faults, tuple(args.token))
+        catalog = Catalog(args.data) if args.profiles else None
+        hub = Hub((args.host, args.port), args.data, faults, tuple(args.token), catalog)
     except OSError as error:
         print(
             f"hub: cannot listen on {args.host}:{args.port}: {error.strerror}; choose another --port", file=sys.stderr
         )
         return 1
-    host, port = hub.server_address[:2]
-    print(
-        f"HF_ENDPOINT=http://{host!s}:{port}  ({', '.join(repository.every(args.data)) or 'no models yet'})", flush=True
+    models = (
+        "every profile's, when asked for" if args.profiles else ", ".join(repository.every(args.data)) or "none yet"
     )
+    host, port = hub.server_address[:2]
+    print(f"HF_ENDPOINT=http://{host!s}:{port}  (models: {models})", flush=True)
     try:
         hub.serve_forever()
     except KeyboardInterrupt:
@@ -69,6 +72,9 @@ def parser() -> argparse.ArgumentParser:
     two.add_argument("--host", default="127.0.0.1")
     two.add_argument("--port", type=int, default=0)
     two.add_argument("--token", action="append", default=[], help="a token that may read gated models")
+    two.add_argument(
+        "--profiles", action="store_true", help="generate what a shipped profile names when it is asked for"
+    )
     two.add_argument("--rate-mb", type=float, default=0, help="MB per second over all connections")
     two.add_argument("--cut-after", type=int, default=0, help="drop a connection after so many bytes ...")
     two.add_argument("--cut-times", type=int, default=1, help="... so often")

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from testbed.hub import repository
+from testbed.hub.catalog import Catalog
 from testbed.hub.faults import Counters, Faults
 from testbed.hub.repository import File, Repository
 
@@ -23,9 +24,17 @@ STORAGE = re.compile(r"/_storage/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
 class Hub(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], data: Path, faults: Faults, tokens: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        data: Path,
+        faults: Faults,
+        tokens: tuple[str, ...] = (),
+        catalog: Catalog | None = None,
+    ) -> None:
         super().__init__(address, Handler)
         self.data, self.faults, self.tokens, self.counters = data, faults, tokens, Counters()
+        self.catalog = catalog
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no event."""
@@ -69,6 +78,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _find(self, model: str, revision: str | None, *, content: bool) -> tuple[Repository, str]:
         """The repository and commit, or the refusal that the real hub would give."""
+        if self.server.catalog:
+            self.server.catalog.ensure(model)
         found = repository.every(self.server.data).get(model)
         if found is None:
             raise Refusal(404 if self._token() else 401, "RepoNotFound", "Repository not found")

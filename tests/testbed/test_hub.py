@@ -174,3 +174,16 @@ def test_the_rate_holds_over_all_connections(serve: Serve, tmp_path: Path) -> No
     started = time.monotonic()
     get(url, tmp_path / "cache")
     assert time.monotonic() - started > 0.35  # 0.9 MB
+
+
+def test_a_models_weights_are_made_when_a_profile_names_it(tmp_path: Path) -> None:
+    from testbed.hub.catalog import Catalog
+
+    catalog = Catalog(tmp_path, weights.Shape(1, 20_000))
+    for name in profile.names():
+        model = profile.load(name).profile.model
+        catalog.ensure(model.id)
+        made = repository.every(tmp_path)[model.id]
+        assert model.file is None or made.file(made.branches["main"], model.file)
+    catalog.ensure("nobody/nothing")
+    assert "nobody/nothing" not in repository.every(tmp_path)

@@ -1,0 +1,79 @@
+"""The hub beside a rack: on the address by which its nodes reach this machine, until the rack goes down."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from testbed.rack import names
+from testbed.rack.shell import RackError, out
+from testbed.rack.steps import Say, Step
+
+PORT = 8642
+URL = names.STATE / "hub"  # the inventory reads it from here
+PID = names.STATE / "hub.pid"
+DATA = names.CACHE / "hub"
+LOG = names.STATE / "hub.log"
+SECONDS = 20
+
+
+def gateway() -> str:
+    """This machine's address in the rack's Docker network."""
+    found = json.loads(out(["docker", "network", "inspect", names.CLUSTER, "--format", "{{json .IPAM.Config}}"]))
+    return str(next(entry["Gateway"] for entry in found if "." in entry.get("Gateway", "")))
+
+
+def answers() -> bool:
+    try:
+        url = URL.read_text().strip()
+        with urlopen(f"{url}/_stats", timeout=3) as reply:
+            return bool(reply.status == 200)
+    except (OSError, URLError, ValueError):
+        return False
+
+
+def start(say: Say) -> None:
+    stop()
+    address = gateway()
+    say(f"listening on {address}:{PORT}; generates the weights that a profile asks for (log: {LOG})")
+    command = [sys.executable, "-m", "testbed.hub", "--data", DATA, "serve", "--host", address, "--port", str(PORT)]
+    with LOG.open("ab") as log:
+        # a session of its own: it outlives this command
+        process = subprocess.Popen(
+            [*command, "--profiles"],
+            cwd=names.REPO,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    PID.write_text(f"{process.pid}\n")
+    URL.write_text(f"http://{address}:{PORT}\n")
+    until = time.monotonic() + SECONDS
+    while not answers():
+        if process.poll() is not None or time.monotonic() > until:
+            raise RackError(f"the model hub did not start; its log is {LOG}")
+        time.sleep(0.1)
+
+
+def stop() -> None:
+    """Only a process that is this hub, not a later one that got its number."""
+    try:
+        pid = int(PID.read_text())
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123 - read at once, no path to keep
+            ours = b"testbed.hub" in file.read()
+    except (OSError, ValueError):
+        return
+    if ours:
+        os.kill(pid, signal.SIGTERM)
+    PID.unlink(missing_ok=True)
+
+
+def steps() -> list[Step]:
+    return [Step("hub", "a small model hub for the nodes, in place of the public one", answers, start)]
