@@ -36,7 +36,7 @@ def read(container: str) -> list[dict[str, object]]:
 
 
 def _nodes(where: str) -> list[tuple[str, str]]:
-    return list(names.NODES.items()) if where == "all" else [node(where)]
+    return list(names.NODES.items()) if where == "all" else [(where, node(where)[1])]
 
 
 def _others(container: str, kind: str) -> list[dict[str, object]]:

@@ -36,6 +36,7 @@ from standin import (  # noqa: E402
     pace,
     precedents,
     refuse,
+    rpc,
     serve,
     symptoms,
     trouble,
@@ -44,8 +45,8 @@ from standin import (  # noqa: E402
 from standin.config import Config, Speculation  # noqa: E402
 
 __all__ = [
-    "Config", "Speculation", "catalog", "fabric", "facts", "group", "judge", "main", "pace", "precedents", "refuse",
-    "symptoms", "trouble",
+    "Config", "Speculation", "catalog", "fabric", "facts", "group", "judge", "main", "pace", "precedents",
+    "refuse", "rpc", "symptoms", "trouble",
 ]  # fmt: skip
 
 ULTRA = "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"

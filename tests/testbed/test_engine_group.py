@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.testbed.standin import config, fabric, group, run
+from tests.testbed.standin import config, fabric, group, rpc, run
 
 ADDRESSES = ("127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14")
 
@@ -164,3 +164,28 @@ def test_ranks_on_different_networks_do_not_meet() -> None:
 )
 def test_devices_are_chosen_by_ncclss_own_matching(wanted: str, name: str, hit: bool) -> None:
     assert fabric.matches(name, wanted) is hit
+
+
+def test_llama_server_borrows_from_each_rpc_server_and_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    async def work() -> None:
+        port, broken = free_port(), asyncio.Event()
+        server = await rpc.lend({"host": ADDRESSES[0], "port": port})
+        held = await rpc.borrow(f"{ADDRESSES[0]}:{port}", broken)
+        assert not broken.is_set() and len(held) == 2
+        assert f"RPC[{ADDRESSES[0]}:{port}]" in capsys.readouterr().out
+        server.close()
+        held[0].close()
+        await asyncio.wait_for(broken.wait(), 2)
+
+    run(work())
+
+
+def test_an_rpc_server_that_is_not_there_ends_llama_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "CONNECT_SECONDS", 0.3)
+    with pytest.raises(rpc.RpcError, match=r"Failed to connect to 127\.0\.0\.11:"):
+        run(rpc.borrow(f"{ADDRESSES[0]}:{free_port()}", asyncio.Event()))
+
+
+def test_an_rpc_server_needs_its_address() -> None:
+    with pytest.raises(rpc.RpcError, match=r"Failed to create server socket on"):
+        run(rpc.lend({"host": "203.0.113.7"}))

@@ -335,9 +335,25 @@ def test_a_failing_engine_answers_errors_and_lives() -> None:
 
 def test_dead_but_healthy() -> None:
     async def work() -> None:
-        async for _, base in _broken("dead"):
+        async for model, base in _broken("dead"):
             assert (await call(base, "/health"))[0] == 200
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(post(base, {"messages": HELLO}), 0.5)
+            model.conduct.own.clear()
+            await _until(lambda meter=model.meter: meter.running == 0)
+            assert (await post(base, {"messages": HELLO, "max_tokens": 3}))["usage"]["completion_tokens"] == 3
+
+    run(work())
+
+
+def test_vllm_knows_its_model_and_has_its_own_field_for_thoughts() -> None:
+    async def work() -> None:
+        cfg = config("vllm", reasoning="qwen3", served_name="small")
+        async with served(cfg) as (_, base):
+            answer = await post(base, {"model": "small", "messages": HELLO, "max_tokens": 20})
+            assert answer["choices"][0]["message"]["reasoning"]
+            status, data = await call(base, "/v1/chat/completions", {"model": "big", "messages": HELLO})
+            assert (status, json.loads(data)["error"]["message"]) == (404, "The model `big` does not exist.")
+            assert (await call(base, "/get_model_info"))[0] == 404
 
     run(work())

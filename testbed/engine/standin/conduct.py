@@ -35,9 +35,9 @@ class Conduct:
         return next((one for one in self.troubles() if one.kind in kinds and running >= one.least), None)
 
     async def reach(self, stage: str) -> None:
-        """Passes a stage of the start, or does not."""
+        """Passes a stage of the start, or does not; a crash while it serves is `note`'s and `watch`'s."""
         for one in self.troubles():
-            if one.kind == "crash" and one.stage == stage and self._mine(one):
+            if one.kind == "crash" and one.stage == stage != "serve" and self._mine(one):
                 raise Died(one.text or default_words(stage))
             if one.kind == "hang" and one.stage == stage:
                 await asyncio.Event().wait()

@@ -59,8 +59,7 @@ class Model:
         self.jobs[job.id] = job
         try:
             self._begin()
-            if self.conduct.find("dead"):
-                await asyncio.Event().wait()
+            await self._alive(job)
             async for step in self._steps(job, born):
                 yield step
             self.meter.finished(job.finish, job.tokens, time.monotonic() - born)
@@ -72,6 +71,13 @@ class Model:
             self.jobs.pop(job.id, None)
             self.meter.running -= 1
             self.slots.release()
+
+    async def _alive(self, job: Job) -> None:
+        """Nothing comes while the scheduler is dead; who waits may leave."""
+        while self.conduct.find("dead"):
+            if job.left():
+                raise ClientLeft("the client left")
+            await asyncio.sleep(0.2)
 
     def _begin(self) -> None:
         self.begun += 1

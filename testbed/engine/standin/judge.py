@@ -26,15 +26,28 @@ def judge(engine: str, release: str, argv: list[str]) -> dict[str, Any]:
     """What the parser makes of `argv`: every value, defaults included."""
     if engine not in PROGRAMS:
         return _by_catalog(engine, release, argv)
-    words = ["vllm", *argv] if engine == "vllm" else argv
-    command = [sys.executable, "-m", "oracle", "--cache", RELEASES, "judge", "--values", engine, release, "--", *words]
-    done = subprocess.run(command, capture_output=True, text=True)
+    (verdict,) = verdicts(engine, release, [argv])
+    return accepted(engine, verdict)
+
+
+def verdicts(engine: str, release: str, lines: list[list[str]]) -> list[dict[str, Any]]:
+    """The parser's word on each line; one process for all of them."""
+    head = ["vllm", "serve"] if engine == "vllm" else []
+    whole = [[*head, *(line[1:] if line[:1] == ["serve"] else line)] if head else line for line in lines]
+    command = [sys.executable, "-m", "oracle", "--cache", RELEASES, "batch", "--values", engine, release]
+    asked = "".join(json.dumps(line) + "\n" for line in whole)
+    done = subprocess.run(command, capture_output=True, text=True, input=asked)
     try:
-        verdict = json.loads(done.stdout)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
     except ValueError:
-        raise RuntimeError(
-            f"stand-in: the parser of {engine} {release} did not answer: {done.stderr.strip()[-600:]}"
-        ) from None
+        found = []
+    if len(found) != len(lines):
+        raise RuntimeError(f"stand-in: the parser of {engine} {release} did not answer: {done.stderr.strip()[-600:]}")
+    return found
+
+
+def accepted(engine: str, verdict: dict[str, Any]) -> dict[str, Any]:
+    """The values of an accepted line; Refused with the engine's usage line and message otherwise."""
     for text in verdict["deprecated"]:
         print(text, file=sys.stderr, flush=True)
     if not verdict["accepted"]:
