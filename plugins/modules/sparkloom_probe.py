@@ -80,13 +80,26 @@ def gids(sysfs: Path) -> dict[str, list[dict]]:
     """Network interface -> its GIDs. The table is sparse and differs per node: scan, never assume an index."""
     found: dict[str, list[dict]] = {}
     for port in sorted(sysfs.glob("class/infiniband/*/ports/*")):
-        for entry in sorted((port / "gids").glob("*"), key=lambda path: int(path.name)):
-            gid = text(entry)
-            interface = text(port / "gid_attrs" / "ndevs" / entry.name)
-            if interface and gid.replace(":", "").strip("0"):
-                kind = text(port / "gid_attrs" / "types" / entry.name)
-                found.setdefault(interface, []).append({"index": int(entry.name), "gid": gid, "type": kind})
+        for index, gid in table(str(port / "gids")):
+            interface = text(port / f"gid_attrs/ndevs/{index}")
+            if interface:
+                kind = text(port / f"gid_attrs/types/{index}")
+                found.setdefault(interface, []).append({"index": index, "gid": gid, "type": kind})
     return found
+
+
+def table(folder: str) -> list[tuple[int, str]]:
+    """The entries in use, in order. A table has up to 1024, nearly all empty: read with little around it."""
+    used = []
+    for name in os.listdir(folder):  # noqa: PTH208
+        try:
+            with open(f"{folder}/{name}") as entry:  # noqa: PTH123
+                gid = entry.read().strip()
+        except OSError:
+            continue
+        if gid.replace(":", "").strip("0"):
+            used.append((int(name), gid))
+    return sorted(used)
 
 
 def rdma_ports(sysfs: Path) -> dict[str, str]:
