@@ -140,3 +140,32 @@ def test_the_shipped_rows_name_their_source() -> None:
 def test_context_reads_no_outcome_key() -> None:
     source = inspect.getsource(evidence.context) + inspect.getsource(evidence._flags)
     assert not any(f'"{key}"' in source for key in OUTCOMES)
+
+
+NVFP4 = {"quantization": "modelopt_fp4", "attention_backend": "flashinfer", "disable_cuda_graph": False}
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "rule"),
+    [
+        ("org/Step-3.5-Flash-NVFP4", {**NVFP4, "ep": 4, "moe_runner_backend": "triton"}, "nvfp4-ep-blockwise-moe"),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", {"moe_runner_backend": "triton"}, "weights-exceed-memory"),
+        ("org/Kimi-K2-Thinking-NVFP4", NVFP4, "weights-exceed-memory"),
+        ("org/Large-675B-NVFP4", {**NVFP4, "mem_fraction_static": 0.8}, "mem-fraction-too-low"),
+        ("RedHatAI/Step-3.5-Flash-NVFP4", {"moe_runner_backend": "flashinfer_cutlass"}, "compressed-tensors-moe-runner"),
+        ("nvidia/Llama-4-Scout-17B-16E-Instruct-FP4", {**NVFP4, "mem_fraction_static": 0.8}, ""),
+        ("org/Small-27B-NVFP4", {**NVFP4, "mem_fraction_static": 0.3}, ""),
+    ],
+)
+def test_models_never_seen_are_judged_by_their_cause(model: str, settings: dict[str, Any], rule: str) -> None:
+    row = {"model": model, "engine_version": "0.5.10", "nnodes": 4, "tp": 4, "ep": 1, **settings}
+    row.setdefault("disable_piecewise_cuda_graph", True)
+    _, fired = evidence.predict(evidence.context(row))
+    assert (rule in fired) if rule else not fired
+
+
+def test_numbers_and_switches_written_as_words_are_read_as_such() -> None:
+    row = {"model": "org/Model-NVFP4", "engine_version": "0.5.10", "quantization": "modelopt_fp4"}
+    plain = {"nnodes": 4, "tp": 4, "ep": 4, "mem_fraction_static": 0.85, "disable_cuda_graph": True}
+    words = {name: str(value).lower() for name, value in plain.items()}
+    assert evidence.context({**row, **words}) == evidence.context({**row, **plain})

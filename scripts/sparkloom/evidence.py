@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,7 +123,11 @@ def context(row: Row, *, profiles: bool = True) -> Context:
 
     Without `profiles` the model is known by its name alone, as one that ships without a profile is.
     """
-    architecture, packing, facts = _model(str(row["model"]), profiles)
+    model_id = str(row["model"])
+    architecture, packing, facts = _model(model_id, profiles)
+    packing = _packing(row) or packing
+    if facts.size_gb is None and not facts.weights_gib:
+        facts = replace(facts, size_gb=families.least_size_gb(model_id, packing))
     patches = str(row.get("patches") or "")
     without = {fix for word, fix in FIXES.items() if re.search(rf"(before|none)\b.*{re.escape(word)}", patches)}
     if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
@@ -134,9 +138,9 @@ def context(row: Row, *, profiles: bool = True) -> Context:
         image=str(row.get("image") or ""),
         carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
         lacks=frozenset(without),
-        model_id=str(row["model"]),
+        model_id=model_id,
         architecture=architecture,
-        packing=_packing(row) or packing,
+        packing=packing,
         facts=facts,
         nodes=_count(row.get("nnodes")),
         tp=_count(row.get("tp")),
@@ -148,7 +152,20 @@ def context(row: Row, *, profiles: bool = True) -> Context:
 
 
 def _count(value: object) -> int:
+    value = _plain(value)
     return value if isinstance(value, int) and value > 0 else 1
+
+
+def _plain(value: Any) -> Any:
+    """A value as a launch would hold it: a log's table writes numbers and switches as words now and then."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip()
+    if word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if re.fullmatch(r"-?\d{1,12}", word):
+        return int(word)
+    return float(word) if re.fullmatch(r"-?\d{1,12}\.\d{1,12}", word) else word
 
 
 def _packing(row: Row) -> str:
@@ -158,9 +175,11 @@ def _packing(row: Row) -> str:
         if said.startswith(packing):
             return packing
     name = str(row["model"]).lower()
+    if name.startswith("redhatai/"):  # packs with llm-compressor, whatever the precision
+        return "compressed-tensors" if re.search(r"nvfp4|fp8|w\d+a\d+", name) else ""
     if name.endswith("-fp8"):
         return "fp8"
-    return "modelopt" if name.startswith("nvidia/") and name.endswith("-nvfp4") else ""
+    return "modelopt" if name.startswith("nvidia/") and re.search(r"-(nv)?fp4", name) else ""
 
 
 def _flags(row: Row) -> dict[str, FlagValue]:
@@ -173,7 +192,7 @@ def _flags(row: Row) -> dict[str, FlagValue]:
     speculative = row.get("speculative")
     if isinstance(speculative, dict):
         flags |= {flag: speculative.get(name) for name, flag in SPECULATIVE.items()}
-    return {name: value for name, value in flags.items() if value is not None}
+    return {name: _plain(value) for name, value in flags.items() if value is not None}
 
 
 def predict(ctx: Context, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:

@@ -111,6 +111,12 @@ FAMILIES = (
     Family(r"llama-4", "Llama4ForConditionalGeneration", Facts(multimodal=True)),
     Family(r"mistral-small|mistral-medium", "Mistral3ForConditionalGeneration", Facts(multimodal=True)),
 )
+# What a name says of its size: the first number of billions that is neither active (A17B) nor one expert's (17B-128E).
+BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])(?!-\d+e)", re.IGNORECASE)
+# Published parameter counts, in billions, of families whose names leave them out.
+PARAMETERS = {r"deepseek-(v3|r1)": 671.0, r"kimi-k2": 1000.0, r"llama-4-maverick": 400.0, r"llama-4-scout": 109.0}
+# The least that a parameter takes, in bytes: a checkpoint is never smaller, since not every layer is packed.
+LEAST_BYTES = {"modelopt": 0.5, "compressed-tensors": 0.5, "fp8": 1.0, "bf16": 2.0}
 MULTIMODAL = re.compile(r"ForConditionalGeneration$|_Omni_|_VL_|VLChat|Llava")
 
 
@@ -118,6 +124,18 @@ MULTIMODAL = re.compile(r"ForConditionalGeneration$|_Omni_|_VL_|VLChat|Llava")
 def family(model_id: str) -> Family:
     """The family of a model by its name; an empty one when nothing matches."""
     return next((known for known in FAMILIES if re.search(known.pattern, model_id, re.IGNORECASE)), Family("", ""))
+
+
+def least_size_gb(model_id: str, packing: str) -> float | None:
+    """The least that the checkpoint of this name can weigh; None where its name tells neither size nor packing."""
+    billions = next((size for known, size in PARAMETERS.items() if re.search(known, model_id, re.IGNORECASE)), None)
+    if billions is None:
+        named = BILLIONS.search(model_id)
+        billions = float(named.group(1)) if named else None
+    if billions is None or packing not in LEAST_BYTES:
+        return None
+    four_bits = "nvfp4" in model_id.lower()
+    return billions * (0.5625 if four_bits else LEAST_BYTES[packing])
 
 
 def facts_of(model: Model) -> Facts:
