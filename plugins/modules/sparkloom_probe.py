@@ -93,12 +93,12 @@ def table(folder: str) -> list[tuple[int, str]]:
     used = []
     for name in os.listdir(folder):  # noqa: PTH208
         try:
-            with open(f"{folder}/{name}") as entry:  # noqa: PTH123
-                gid = entry.read().strip()
+            with open(f"{folder}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
+                gid = entry.read(64).strip()
         except OSError:
             continue
-        if gid.replace(":", "").strip("0"):
-            used.append((int(name), gid))
+        if gid.strip(b"0:"):
+            used.append((int(name), gid.decode()))
     return sorted(used)
 
 
