@@ -72,6 +72,7 @@ FAULTS = {
     "mtu1500": Fault("the rail lost its jumbo frames, on the node and beyond", _shrink, _widen),
     "no-gid": Fault("the RDMA devices of the rail show no GID for an IPv4 address"),
     "no-rdma-device": Fault("the rail's RDMA devices are gone (/sys/class/infiniband, rdma, /dev/infiniband)"),
+    "memory-kept": Fault("60 GiB of the node's memory stay used after an engine has ended (the rail does not matter)"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,3 +104,19 @@ def test_a_device_that_is_gone_comes_back_whole(facts: ModuleType) -> None:
     facts.show(VF, interface("10.0.0.1"), True)
     assert gids(facts)[3].endswith("0a00:0001")
     assert (port(facts) / "state").exists()
+
+
+def test_memory_that_an_engine_kept_is_missing_from_what_is_available(facts: ModuleType, tmp_path: Path) -> None:
+    memory = facts.Meminfo.__new__(facts.Meminfo)  # without the mount over /proc/meminfo
+    memory.real, memory.shown = os.open("/proc/meminfo", os.O_RDONLY), os.open(tmp_path / "m", os.O_RDWR | os.O_CREAT)
+
+    def available() -> int:
+        memory.update()
+        rows = (tmp_path / "m").read_text().splitlines()
+        return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:"))
+
+    before = available()
+    Path(facts.FAULTS).write_text('{"memory-kept": {"a": {}, "b": {}}}')
+    assert before - available() == pytest.approx(facts.KEPT_MEMORY_KIB, rel=0.05)
+    Path(facts.FAULTS).unlink()
+    assert available() == pytest.approx(before, rel=0.05)

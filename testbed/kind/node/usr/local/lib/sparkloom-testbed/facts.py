@@ -27,6 +27,7 @@ GIDS = 16
 EMPTY_GID = ":".join(["0000"] * 8)
 TOTAL_VFS = 8
 GB10_MEMORY_KIB = 127535156  # what MemTotal says on a Spark
+KEPT_MEMORY_KIB = 60 << 20  # what an engine that ended badly has not given back
 SLOW_MBITS = 13000
 
 Device = dict[str, Any]
@@ -273,6 +274,7 @@ class Meminfo:
         lines = os.pread(self.real, 1 << 16, 0).decode().splitlines()
         rows = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in lines)}
         free = GB10_MEMORY_KIB - (rows["MemTotal"] - rows["MemAvailable"])
+        free -= KEPT_MEMORY_KIB if faulty("memory-kept") else 0
         rows |= {"MemTotal": GB10_MEMORY_KIB, "MemAvailable": free, "MemFree": free}
         # every line has a fixed width: one write in place, never a moment with half a file
         os.pwrite(self.shown, "".join(f"{name + ':':<17}{value:>12} kB\n" for name, value in rows.items()).encode(), 0)
