@@ -73,7 +73,7 @@ class Config:
 def from_sglang(release: str, values: dict[str, Any]) -> Config:
     algorithm = values.get("speculative_algorithm")
     speculation = Speculation(
-        algorithm,
+        str(algorithm),
         values.get("speculative_num_steps"),
         values.get("speculative_num_draft_tokens"),
         values.get("speculative_eagle_topk"),

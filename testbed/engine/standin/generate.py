@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from standin import text
@@ -46,7 +46,7 @@ class Model:
         self.slots = asyncio.Semaphore(self.limit)
         self.begun = 0
 
-    async def run(self, job: Job) -> AsyncIterator[list[Piece]]:
+    async def run(self, job: Job) -> AsyncGenerator[list[Piece], None]:
         """The job's pieces, a step at a time; whoever stops listening frees the slot."""
         born = time.monotonic()
         self.meter.queued += 1

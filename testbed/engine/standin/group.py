@@ -125,9 +125,10 @@ async def _host(config: Config, host: str, port: int, me: Message, group: Group)
     try:
         server = await asyncio.start_server(arrivals.take, host, port)
     except OSError as error:
+        number = error.errno or 0
         raise GroupError(
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
-            f"The server socket has failed to bind to {host}:{port} (errno: {error.errno} - {os.strerror(error.errno)})"
+            f"The server socket has failed to bind to {host}:{port} (errno: {number} - {os.strerror(number)})"
         ) from None
     await arrivals.complete.wait()
     came = arrivals.came

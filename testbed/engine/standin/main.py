@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine
+from typing import Any
 
 from standin import config as configs
 from standin import fabric, facts, group, judge, pace, precedents, refuse, rpc, serve, stages, web
@@ -74,7 +75,7 @@ async def _rank(engine: str, release: str, values: dict[str, object]) -> int:
         print(f"stand-in: no weights of {config.model} on this node, pretending", flush=True)
     try:
         await _live(config, model)
-    except (fabric.FabricError, group.GroupError, Died) as error:
+    except (fabric.FabricError, group.GroupError, Died, OSError) as error:  # OSError: the API's port is taken
         words = str(error)
         if end(words) == 1:
             stages.log(config, f"Scheduler hit an exception: {TRACE}{words}")
@@ -86,7 +87,8 @@ async def _live(config: Config, model: Facts) -> None:
     loop = asyncio.get_running_loop()
     early = Conduct(config, precedents.Precedent())
     await early.reach("args")
-    transport, devices = "IB", []
+    transport = "IB"
+    devices: list[fabric.Device] = []
     if config.nnodes > 1:
         transport, devices = fabric.open_transport(config.rank, bool(early.find("socket")))
     precedent = precedents.find(config, transport)
@@ -97,7 +99,11 @@ async def _live(config: Config, model: Facts) -> None:
     formed = await group.form(config, transport, devices)
     formed.hear = lambda message: conduct.note(message["begun"], message["running"])
     formed.held.append(await rpc.borrow(str(config.values.get("rpc") or ""), formed.broken))
-    ends = [asyncio.create_task(formed.broken.wait()), loop.create_task(conduct.watch()), conduct.fatal]
+    ends: list[asyncio.Future[Any]] = [
+        asyncio.create_task(formed.broken.wait()),
+        loop.create_task(conduct.watch()),
+        conduct.fatal,
+    ]
     work = asyncio.create_task(_serve(config, model, conduct, precedent, formed))
     await asyncio.wait([work, *ends], return_when=asyncio.FIRST_COMPLETED)
     if work.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from standin.config import Config
@@ -72,7 +73,7 @@ def page(config: Config, meter: Meter) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _plain(kind: str, prefix: str, labels: str, values: dict[str, float]) -> list[str]:
+def _plain(kind: str, prefix: str, labels: str, values: Mapping[str, float]) -> list[str]:
     marks = f"{{{labels}}}" if labels else ""
     return [
         line

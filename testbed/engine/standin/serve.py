@@ -14,7 +14,7 @@ from standin.generate import Model
 from standin.web import Request
 
 HEALTH_SECONDS = 20  # SGLang gives up on a token after that
-OPEN = {  # what needs no key, by engine
+OPEN: dict[str, Callable[[str], bool]] = {  # what needs no key, by engine
     "sglang": lambda path: path.startswith(("/health", "/metrics")),
     "vllm": lambda path: not path.startswith("/v1"),
     "trtllm": lambda path: True,
