@@ -1,0 +1,33 @@
+"""Two virtual machines for one test session. docs/vm.md says how to run these tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.vm import lifecycle
+from tests.vm.machines import REPO, Rack
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Minutes of emulation and a download on the first run: only where somebody asks for it."""
+    if "vm" in config.option.markexpr.replace("not vm", ""):
+        return
+    for item in items:
+        if item.get_closest_marker("vm"):
+            item.add_marker(pytest.mark.skip(reason="virtual machines, run by: .venv/bin/python -m pytest -m vm"))
+
+
+@pytest.fixture(scope="session")
+def rack() -> Iterator[Rack]:
+    """Fresh from their first boot; SPARKLOOM_VM_KEEP=1 leaves them running for a look afterwards."""
+    for command in ("down", "up"):
+        done = subprocess.run([sys.executable, "-m", "testbed.vm", command], cwd=REPO, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+    yield Rack(lifecycle.running())
+    if not os.environ.get("SPARKLOOM_VM_KEEP"):
+        subprocess.run([sys.executable, "-m", "testbed.vm", "down"], cwd=REPO, check=True, capture_output=True)

@@ -1,0 +1,140 @@
+"""The fabric role on a real kernel: SR-IOV through sysfs, netplan, GID tables, RDMA traffic, a reboot.
+
+One story in order: each test goes on where the one before it ended.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.fabric import Endpoint
+from testbed.vm import lifecycle, login
+from testbed.vm.names import Machine
+from tests.vm.machines import Rack
+
+pytestmark = [pytest.mark.vm, pytest.mark.slow]
+QUEUE_PAIR = Path(__file__).with_name("queue_pair.py").read_text()
+
+
+def ipv4_gids(found: dict[str, Any], device: str) -> dict[str, int]:
+    """Address -> index, of the RoCE v2 GIDs made from an IPv4 address."""
+    pairs = (
+        (IPv6Address(gid).ipv4_mapped, index) for index, gid, kind in found["gids"].get(device, []) if "v2" in kind
+    )
+    return {str(address): index for address, index in pairs if address}
+
+
+def first(rack: Rack, machine: Machine, vf: int = 0) -> Endpoint:
+    return rack.plan.of(machine.name, vf)[0]
+
+
+def connect(machine: Machine, device: str, index: int | str, peer: str) -> str:
+    gid = IPv6Address(f"::ffff:{peer}").exploded
+    return login.run([*login.argv(machine), f"python3 - {device} {index} {gid}"], stdin=QUEUE_PAIR, timeout=300).stdout
+
+
+def as_planned(rack: Rack, machine: Machine) -> list[str]:
+    """What of the plan is not so on the machine; empty when all is."""
+    found, wrong = rack.read(machine), []
+    for e in rack.plan.of(machine.name):
+        link, device = found["links"].get(e.interface, {}), found["rdma"].get(e.hca, {})
+        addresses = [f"{a['local']}/{a['prefixlen']}" for a in link.get("addr_info", [])]
+        facts = {
+            "function": (found["functions"].get(e.interface), [e.pf, e.vf]),
+            "mac": (link.get("address"), e.mac),
+            "mtu": (link.get("mtu"), e.mtu),
+            "addresses": (addresses, [e.cidr]),
+            "carrier": ("LOWER_UP" in link.get("flags", []), True),
+            "rdma": ((device.get("netdev"), device.get("state")), (e.interface, "ACTIVE")),
+            "gid": (list(ipv4_gids(found, e.hca)), [e.address]),
+        }
+        wrong += [f"{machine.name} {e.interface} {key}: {got} is not {want}" for key, (got, want) in facts.items()
+                  if got != want]  # fmt: skip
+    return wrong
+
+
+def test_a_bare_machine_has_ports_and_no_functions(rack: Rack) -> None:
+    assert len(rack.machines) == 2
+    for machine in rack.machines:
+        found = rack.read(machine)
+        assert found["counts"] == {"enp1s0f0np0": 0, "enp2s0f0np0": 0}
+        assert not found["functions"]
+
+
+def test_the_role_makes_all_that_is_planned(rack: Rack) -> None:
+    recap = rack.playbook()
+    assert {row["failed"] for row in recap.values()} == {0}
+    assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
+
+
+def test_full_frames_pass_between_the_machines_and_larger_ones_do_not(rack: Rack) -> None:
+    one, two = rack.machines
+    for mine, peer in zip(rack.plan.of(one.name), rack.plan.of(two.name), strict=True):
+        ping = f"ping -q -c 2 -W 5 -M do -I {mine.interface} {peer.address} -s"
+        login.sh(one, f"{ping} {mine.mtu - 28}")
+        assert login.sh(one, f"{ping} {mine.mtu - 27}", check=False).returncode != 0
+
+
+@pytest.mark.parametrize("rail", [0, 1])
+def test_rdma_writes_cross_each_rail(rack: Rack, rail: int) -> None:
+    one, two = rack.machines
+    mine, peer = rack.plan.of(one.name, 0)[rail], rack.plan.of(two.name, 0)[rail]
+    index = ipv4_gids(rack.read(one), mine.hca)[mine.address]
+    test = f"timeout 120 ib_write_bw -d {mine.hca} -x {index} -n 100 -s 65536 -F --report_gbits"
+    login.sh(two, f"nohup {test} >/tmp/server.log 2>&1 </dev/null &\nsleep 3")
+    counter = f"/sys/class/net/{mine.interface}/statistics/tx_bytes"
+    before = int(login.out(one, f"cat {counter}"))
+    answer = login.out(one, f"{test} {peer.address}")
+    assert "65536" in answer.splitlines()[-2], answer
+    sent = int(login.out(one, f"cat {counter}")) - before
+    assert sent > 100 * 65536, f"the data did not go through {mine.interface}"
+
+
+def test_without_its_ipv4_address_a_function_reaches_no_peer(rack: Rack) -> None:
+    """The finding that the rails' addresses exist for: only the link-local GID is left, and connecting with it fails."""
+    one, two = rack.machines
+    mine, peer = first(rack, one), first(rack, two)
+    before = rack.read(one)
+    index = ipv4_gids(before, mine.hca)[mine.address]
+    assert connect(one, mine.hca, index, peer.address) == "connected\n"
+    login.sh(one, f"ip -4 address flush dev {mine.interface}; sleep 1")
+    after = rack.read(one)
+    assert [IPv6Address(gid).is_link_local for _, gid, _ in after["gids"][mine.hca]] == [True]
+    link_local = after["gids"][mine.hca][0][0]
+    assert connect(one, mine.hca, link_local, peer.address) == "Network is unreachable\n"
+
+
+def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
+    """The address is still missing from the test before; a name, a MAC and an MTU go too, on the other machine."""
+    one, two = rack.machines
+    renamed, changed = rack.plan.of(two.name, 0)[0].interface, rack.plan.of(two.name, 0)[1].interface
+    login.sh(
+        two,
+        f"ip link set {renamed} down; ip link set {renamed} name wrong0\n"
+        f"ip link set {changed} down; ip link set {changed} address 02:00:00:00:00:99; ip link set {changed} mtu 1500 up",
+    )
+    assert as_planned(rack, one) and as_planned(rack, two)
+    recap = rack.playbook()
+    assert all(row["changed"] > 0 for row in recap.values()), recap
+    assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
+
+
+def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
+    one = rack.machines[0]
+    lifecycle.reboot(one)
+    login.sh(one, "systemctl is-system-running --wait >/dev/null || true")
+    assert as_planned(rack, one) == []
+    order = login.out(
+        one, "systemctl show -p ActiveEnterTimestampMonotonic --value sparkloom-functions systemd-networkd"
+    )
+    functions, networkd = (int(line) for line in order.split())
+    assert 0 < functions < networkd, "the functions were made after the network came up"
+
+
+def test_a_second_run_changes_nothing(rack: Rack) -> None:
+    recap = rack.playbook()
+    assert {name: row["changed"] for name, row in recap.items()} == {"spark1": 0, "spark2": 0}
