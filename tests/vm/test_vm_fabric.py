@@ -32,7 +32,7 @@ def first(rack: Rack, machine: Machine, vf: int = 0) -> Endpoint:
     return rack.plan.of(machine.name, vf)[0]
 
 
-def connect(machine: Machine, device: str, index: int | str, peer: str) -> str:
+def connect(machine: Machine, device: str, index: int, peer: str) -> str:
     gid = IPv6Address(f"::ffff:{peer}").exploded
     return login.run([*login.argv(machine), f"python3 - {device} {index} {gid}"], stdin=QUEUE_PAIR, timeout=300).stdout
 
@@ -95,7 +95,7 @@ def test_rdma_writes_cross_each_rail(rack: Rack, rail: int) -> None:
 
 
 def test_without_its_ipv4_address_a_function_reaches_no_peer(rack: Rack) -> None:
-    """The finding that the rails' addresses exist for: only the link-local GID is left, and connecting with it fails."""
+    """Why functions have addresses on the host: else only the link-local GID is left, and connecting with it fails."""
     one, two = rack.machines
     mine, peer = first(rack, one), first(rack, two)
     before = rack.read(one)
@@ -104,8 +104,8 @@ def test_without_its_ipv4_address_a_function_reaches_no_peer(rack: Rack) -> None
     login.sh(one, f"ip -4 address flush dev {mine.interface}; sleep 1")
     after = rack.read(one)
     assert [IPv6Address(gid).is_link_local for _, gid, _ in after["gids"][mine.hca]] == [True]
-    link_local = after["gids"][mine.hca][0][0]
-    assert connect(one, mine.hca, link_local, peer.address) == "Network is unreachable\n"
+    left = after["gids"][mine.hca][0][0]
+    assert connect(one, mine.hca, left, peer.address) == "Network is unreachable\n"
 
 
 def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
@@ -115,7 +115,8 @@ def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
     login.sh(
         two,
         f"ip link set {renamed} down; ip link set {renamed} name wrong0\n"
-        f"ip link set {changed} down; ip link set {changed} address 02:00:00:00:00:99; ip link set {changed} mtu 1500 up",
+        f"ip link set {changed} down; ip link set {changed} address 02:00:00:00:00:99\n"
+        f"ip link set {changed} mtu 1500 up",
     )
     assert as_planned(rack, one) and as_planned(rack, two)
     recap = rack.playbook()
