@@ -132,3 +132,34 @@ def test_unusable_input_exits_with_2_and_says_why(words: tuple[str, ...]) -> Non
 
 def test_misspelt_flag_gets_a_hint() -> None:
     assert "did you mean 'context_length'" in run("plan", ULTRA, "--set", "launch.context_lenght=1").stderr
+
+
+@pytest.mark.parametrize("words", [("profiles",), ("plan", ULTRA, "--explain"), ("lint", "--json"), ("render", ULTRA)])
+def test_a_reader_who_has_seen_enough_is_no_failure(words: tuple[str, ...]) -> None:
+    script = '"$0" "$@" | head -1 >/dev/null; echo "${PIPESTATUS[0]}"'
+    done = subprocess.run(["bash", "-c", script, *COMMAND, *words], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("0", "")
+
+
+@pytest.mark.parametrize(("target", "code", "said"), [("&-", 0, ""), ("/dev/full", 2, "No space left on device")])
+def test_output_that_cannot_be_written_is_said_in_one_line(target: str, code: int, said: str) -> None:
+    script = f'"$0" argv {ULTRA} --rank 0 >{target}'
+    done = subprocess.run(["bash", "-c", script, *COMMAND], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code and said in done.stderr and done.stderr.count("\n") <= 1
+
+
+def test_a_finding_is_one_line_for_grep() -> None:
+    done = run("lint", ULTRA, "--set", "launch.moe_runner_backend=triton")
+    assert any(" error " in line and "[nvfp4-ep-blockwise-moe]" in line for line in done.stdout.splitlines())
+
+
+def test_names_that_no_file_system_takes_are_refused() -> None:
+    for words in (("plan", "a" * 5000), ("fabric", "-i", "a" * 5000), ("evidence", "score", "a" * 5000)):
+        assert run(*words).returncode == 2, words
+
+
+def test_a_users_profile_may_live_anywhere_and_extend_a_shipped_one(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yml"
+    mine.write_text(f"extends: {ULTRA}\nsummary: mine\nlaunch: {{context_length: 131072}}\n")
+    words = data("argv", str(mine), "--rank", "0")
+    assert words[words.index("--context-length") + 1] == "131072" and "--moe-runner-backend" in words

@@ -152,7 +152,11 @@ NVFP4 = {"quantization": "modelopt_fp4", "attention_backend": "flashinfer", "dis
         ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", {"moe_runner_backend": "triton"}, "weights-exceed-memory"),
         ("org/Kimi-K2-Thinking-NVFP4", NVFP4, "weights-exceed-memory"),
         ("org/Large-675B-NVFP4", {**NVFP4, "mem_fraction_static": 0.8}, "mem-fraction-too-low"),
-        ("RedHatAI/Step-3.5-Flash-NVFP4", {"moe_runner_backend": "flashinfer_cutlass"}, "compressed-tensors-moe-runner"),
+        (
+            "RedHatAI/Step-3.5-Flash-NVFP4",
+            {"moe_runner_backend": "flashinfer_cutlass"},
+            "compressed-tensors-moe-runner",
+        ),
         ("nvidia/Llama-4-Scout-17B-16E-Instruct-FP4", {**NVFP4, "mem_fraction_static": 0.8}, ""),
         ("org/Small-27B-NVFP4", {**NVFP4, "mem_fraction_static": 0.3}, ""),
     ],

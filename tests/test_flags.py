@@ -41,6 +41,8 @@ def test_a_key_that_no_release_has_is_refused_with_its_place(override: str, said
         ("launch.attention_backend=flashinfr", "flag-choice", "flashinfr"),
         ("launch.context_length=long", "flag-type", "a whole number"),
         ("launch.mem_fraction_static=high", "flag-type", "a number"),
+        ("launch.mem_fraction_static=NaN", "flag-type", "a finite number"),
+        ("launch.mem_fraction_static=1e999", "flag-type", "a finite number"),
         ("launch.trust_remote_code='yes'", "flag-extra-value", "takes no value"),
         ("launch.cuda_graph_max_bs=true", "flag-missing-value", "needs a value"),
         ("launch.chunked_prefill_size=[1, 2]", "flag-extra-value", "takes one value"),
@@ -83,3 +85,10 @@ def test_a_variable_that_the_release_does_not_read_is_a_warning() -> None:
 def test_a_word_that_is_no_truth_value_is_an_error() -> None:
     (finding,) = findings(ULTRA, "env.SGLANG_ENABLE_JIT_DEEPGEMM='off'")
     assert (finding.rule, finding.severity) == ("flag-type", "error")
+
+
+@pytest.mark.parametrize(("release", "said"), [("0.5.24", "judged by sglang 0.5.23"), ("0.5.12", None)])
+def test_a_release_without_a_catalog_is_said_aloud(release: str, said: str | None) -> None:
+    found = [f for f in api.case(ULTRA, release=release).findings if f.rule == "release-without-catalog"]
+    assert [f.severity for f in found] == (["warning"] if said else [])
+    assert not said or said in found[0].message

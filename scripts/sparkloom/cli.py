@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -261,8 +262,12 @@ def main() -> None:
     """Entry point: every failure is one line per problem and an exit status."""
     from sparkloom.api import Refused
 
+    _ready()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except InputError as error:
         from sparkloom import show
 
@@ -276,8 +281,12 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 0
+    except OSError as error:
+        sys.stderr.write(f"sparkloom: {error.filename or 'standard output'}: {error.strerror or error}\n")
+        _drop_output()
+        code = 2
     except Exception as error:
         if os.environ.get("SPARKLOOM_DEBUG"):
             raise
@@ -286,6 +295,19 @@ def main() -> None:
     else:
         return
     raise SystemExit(code)
+
+
+def _ready() -> None:
+    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+    elif isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _internal(error: Any) -> None:

@@ -7,6 +7,7 @@ itself reads the same files. `from_vars()` takes what an action plugin hands ove
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -85,9 +86,9 @@ class Cluster(Strict):
 def load(folder: str | Path | None = None) -> Cluster:
     """Cluster of an inventory folder (or of its hosts.yml); the shipped gb10 example when none is given."""
     path = Path(folder) if folder else DEFAULT_INVENTORY
-    if path.is_file():
+    if path.name == "hosts.yml":
         path = path.parent
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike Path.is_dir, never raises on a name that no file system takes
         raise InputError.single(
             str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
         )

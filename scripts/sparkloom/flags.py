@@ -48,7 +48,15 @@ def check(launch: Launch) -> list[Finding]:
     found: dict[str, Finding] = {}
     for problem in _problems(launch, catalog):
         found.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
-    return list(found.values())
+    return [*_judged_by_another(launch, catalog), *found.values()]
+
+
+def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
+    """A release without a catalog is judged by its neighbour's: said aloud, since flags come and go."""
+    if catalog.asked.note:
+        where = launch.profile.where("engine", "release")
+        fix = "name a release that has a catalog, or add one: docs/engine-releases.md"
+        yield Finding("release-without-catalog", "warning", where, catalog.asked.note, fix, [catalog.source])
 
 
 def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:

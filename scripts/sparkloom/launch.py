@@ -84,12 +84,12 @@ def resolve(
 
 def _release(loaded: LoadedProfile, asked: str | None) -> str:
     """The release whose dialect is spoken; text without a release number in front is refused."""
-    release = asked or loaded.profile.engine.release
+    release = loaded.profile.engine.release if asked is None else asked
     if releases.number(release) is not None:
         return release
     known = ", ".join(releases.releases(loaded.profile.engine.name))
     message = f"'{release}' does not begin with a release number; catalogs here: {known}"
-    if asked:
+    if asked is not None:
         raise InputError.single("--engine-version", message, rule="bad-release")
     raise InputError([loaded.document.problem(("engine", "release"), message, "bad-release")])
 

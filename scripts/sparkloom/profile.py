@@ -258,7 +258,7 @@ class Evidence(Strict):
 
 class Profile(Strict):
     extends: str | None = Field(
-        default=None, description="one parent profile; its model, engine, launch and env are merged below these"
+        default=None, description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged below these"
     )
     summary: str
     model: Model
@@ -315,12 +315,11 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
         )
     if "/" in text or text.endswith((".yml", ".yaml")):
         return Path(text)
-    path = folder / f"{text}.yml"
-    if not path.exists():
+    if text not in names(folder):
         raise InputError.single(
             text, f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}", rule="missing-file"
         )
-    return path
+    return folder / f"{text}.yml"
 
 
 def _shown(path: Path) -> str:
@@ -338,12 +337,12 @@ def _merge_parent(child: Document, folder: Path) -> Document:
         raise InputError(
             [child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")]
         )
-    parent_path = folder / f"{parent_name}.yml"
-    if "/" in parent_name or not parent_path.exists():
-        hint = did_you_mean(parent_name, names(folder))
-        raise InputError(
-            [child.problem(("extends",), f"extends: no profile '{parent_name}' beside this one{hint}", "missing-file")]
-        )
+    home = next((place for place in (folder, PROFILES) if parent_name in names(place)), None)
+    if home is None:
+        hint = did_you_mean(parent_name, [*names(folder), *names()])
+        message = f"extends: no profile '{parent_name}' beside this one or in {_shown(PROFILES)}{hint}"
+        raise InputError([child.problem(("extends",), message, "missing-file")])
+    parent_path = home / f"{parent_name}.yml"
     parent = document.load(parent_path, shown=_shown(parent_path))
     if parent.data.get("extends") is not None:
         message = (

@@ -25,19 +25,36 @@ COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "gree
 def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
     """JSON on request, else the human form (which prints, or returns text to print)."""
     if as_json:
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+        say(json.dumps(data, indent=2, ensure_ascii=plain) + "\n")
         return
     text = human(data)
     if isinstance(text, str):
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        say(text if text.endswith("\n") else text + "\n")
+
+
+def say(text: str) -> None:
+    """To standard output. A reader who has seen enough (`| head`) is no failure: an error without a number passes
+    through the command line library, which would exit with 1."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise BrokenPipeError from None
 
 
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
+    class Pipe(Console):
+        """As `say`: rich would exit with 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     # a file or a pipe has no width: tables keep their rows whole there
     wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
-    return Console(stderr=stderr, highlight=False, width=wide)
+    return Pipe(stderr=stderr, highlight=False, width=wide)
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -96,11 +113,12 @@ def _finding(terminal: Console, finding: dict[str, Any]) -> None:
         f" {finding['message']} ",
         (f"[{finding['rule']}]", "dim"),
     )
-    terminal.print(head)
+    # soft_wrap: a finding is one line for grep, and as wide as the window for a person
+    terminal.print(head, soft_wrap=True)
     if finding["fix"]:
-        terminal.print(Text(f"    fix: {finding['fix']}"))
+        terminal.print(Text(f"    fix: {finding['fix']}"), soft_wrap=True)
     for source in finding["evidence"][:2]:
-        terminal.print(Text(f"    known from: {source}", style="dim"))
+        terminal.print(Text(f"    known from: {source}", style="dim"), soft_wrap=True)
 
 
 def problems(found: Iterable[Problem]) -> None:
@@ -167,7 +185,7 @@ def fabric(plan: dict[str, Any]) -> None:
 def write(text: str, folder: Path | None, name: str) -> None:
     """To standard output, or to <folder>/<name>.yaml in one step: a reader never sees half a file."""
     if folder is None:
-        sys.stdout.write(text)
+        say(text)
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -48,10 +49,14 @@ def _int(text: str) -> int:
 
 
 def _float(text: str) -> float:
+    """The engines take 'nan' and 'inf' too; no setting of theirs means anything by it."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         raise ValueError("a number") from None
+    if not math.isfinite(value):
+        raise ValueError("a finite number")
+    return value
 
 
 def parse_json(text: str) -> object:
