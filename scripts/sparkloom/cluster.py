@@ -7,7 +7,6 @@ itself reads the same files. `from_vars()` takes what an action plugin hands ove
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -88,7 +87,11 @@ def load(folder: str | Path | None = None) -> Cluster:
     path = Path(folder) if folder else DEFAULT_INVENTORY
     if path.name == "hosts.yml":
         path = path.parent
-    if not os.path.isdir(path):  # unlike Path.is_dir, never raises on a name that no file system takes
+    try:
+        found = path.is_dir()
+    except OSError:  # a name that no file system takes
+        found = False
+    if not found:
         raise InputError.single(
             str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
         )

@@ -258,7 +258,9 @@ class Evidence(Strict):
 
 class Profile(Strict):
     extends: str | None = Field(
-        default=None, description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged below these"
+        default=None,
+        description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged "
+        "below these",
     )
     summary: str
     model: Model
