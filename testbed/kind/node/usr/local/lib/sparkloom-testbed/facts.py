@@ -138,21 +138,30 @@ def ask_ip(namespace: str, *words: str) -> list[Interface]:
     return json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else []
 
 
+fruitless: dict[str, int] = {}
+LOOKS = 15  # a pod gets its functions while it is made; one without them after so many looks never will
+
+
 def locate() -> dict[str, tuple[Interface, bool]]:
     """Where each device is now: {name: (interface, whether it is in the node's own namespace)}."""
     found = {
         i["ifname"]: (i, True) for i in ask_ip("", "-s", "addr") if any(d["netdev"] == i["ifname"] for d in DEVICES)
     }
     missing = {d["netdev"] for d in DEVICES} - found.keys()
-    if missing and Path("/run/netns").is_dir():
-        for namespace in sorted(Path("/run/netns").glob("cni-*")):
-            # the host-device plugin notes the name that an interface had on the node as its alias (`link` shows it)
-            aliases = {i["ifname"]: i.get("ifalias") for i in ask_ip(str(namespace), "link")}
-            if missing.isdisjoint(aliases.values()):
-                continue
-            for interface in ask_ip(str(namespace), "-s", "addr"):
-                if (name := aliases.get(interface["ifname"])) in missing:
-                    found[str(name)] = (interface, False)
+    present = [str(path) for path in sorted(Path("/run/netns").glob("cni-*"))] if missing else []
+    for namespace in fruitless.keys() - present:
+        del fruitless[namespace]
+    for namespace in present:
+        if fruitless.get(namespace, 0) >= LOOKS:
+            continue
+        # the host-device plugin notes the name that an interface had on the node as its alias (`link` shows it)
+        aliases = {i["ifname"]: i.get("ifalias") for i in ask_ip(namespace, "link")}
+        if missing.isdisjoint(aliases.values()):
+            fruitless[namespace] = fruitless.get(namespace, 0) + 1
+            continue
+        for interface in ask_ip(namespace, "-s", "addr"):
+            if (name := aliases.get(interface["ifname"])) in missing:
+                found[str(name)] = (interface, False)
     return found
 
 
