@@ -70,7 +70,8 @@ def _modules(tree: Path, kernel: str) -> list[Path]:
         if path not in keep:
             path.unlink()
     # software emulation takes long to unpack them, so it is done here
-    run(["xz", "--decompress", "--threads=1", *sorted(p for p in keep if p.suffix == ".xz")])
+    packed = [str(path) for path in sorted(keep) if path.suffix == ".xz"]
+    run(["xz", "--decompress", "--threads=1", *packed])
     run(["chroot", tree, "depmod", kernel])
     return [path.with_suffix("") if path.suffix == ".xz" else path for path in boot]
 

@@ -33,6 +33,7 @@ def _boot(count: int, work: Path, say: Say) -> None:
     login.provide()
     try:
         for machine, folder in zip(machines, folders, strict=True):
+            qemu.stop_leftovers(machine)
             folder.mkdir()
             qemu.overlay(image.place() / "disk.raw", "raw", folder / "disk.qcow2")
             qemu.start(machine, folder)
@@ -90,7 +91,8 @@ def up_steps(count: int) -> list[Step]:
 
 def down() -> list[str]:
     """Stop all and forget their disks; says which ran."""
-    stopped = [machine.name for machine in names.machines(names.MOST) if qemu.stop(machine.state)]
+    every = names.machines(names.MOST)
+    stopped = [machine.name for machine in every if qemu.stop(machine.state) or qemu.stop_leftovers(machine)]
     store.remove_tree(names.STATE)
     return stopped
 

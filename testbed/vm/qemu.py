@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -27,17 +28,21 @@ def argv(machine: Machine, folder: Path, extra: tuple[str, ...] = ()) -> list[st
         *("-cpu", "max" if accelerator == "tcg" else "host"),
         *("-display", "none", "-nodefaults", "-no-user-config", "-daemonize"),
         *("-L", str(trees.qemu_tree() / "usr/share/qemu"), "-L", str(trees.qemu_tree() / "usr/share/seabios")),
-        *("-pidfile", str(folder / "pid"), "-serial", f"file:{folder / 'serial.log'}"),
+        *("-serial", f"file:{folder / 'serial.log'}"),
         *("-qmp", f"unix:{control(folder)},server=on,wait=off"),
         *("-kernel", str(made / "vmlinuz"), "-initrd", str(made / "initrd"), "-append", kernel),
         *("-object", "rng-random,id=random,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=random"),
         *("-drive", f"if=none,id=disk,file={folder / 'disk.qcow2'},format=qcow2,cache=unsafe,discard=unmap"),
         *("-device", "virtio-blk-pci,drive=disk,num-queues=1"),
-        *("-netdev", f"user,id=management,hostfwd=tcp:127.0.0.1:{machine.port}-10.0.2.15:22"),
+        *("-netdev", f"user,id=management,{_forward(machine)}"),
         *("-device", f"virtio-net-pci,netdev=management,mac={machine.mac(9)},romfile="),
         *(word for rail in range(len(names.GROUPS)) for word in _rail(machine, rail)),
         *extra,
     ]
+
+
+def _forward(machine: Machine) -> str:
+    return f"hostfwd=tcp:127.0.0.1:{machine.port}-10.0.2.15:22"
 
 
 def _rail(machine: Machine, rail: int) -> list[str]:
@@ -71,28 +76,52 @@ def start(machine: Machine, folder: Path, extra: tuple[str, ...] = ()) -> None:
     run(argv(machine, folder, extra), env={"QEMU_MODULE_DIR": str(modules)}, timeout=60)
 
 
-def pid(folder: Path) -> int | None:
-    """Of the running machine; a number left by a killed one may be another program's now."""
+def _running(words: str) -> list[int]:
+    """Our QEMUs with these words on their command line: found there, so that a lost file loses no machine."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        line = _command_line(path)
+        if f"{trees.QEMU}-" in line and "-name" in line and words in line:
+            found.append(int(path.parent.name))
+    return found
+
+
+def _command_line(path: Path) -> str:
+    """Empty for a process that has ended, even where nobody collected it yet."""
     try:
-        found = int((folder / "pid").read_text())
-        command = Path(f"/proc/{found}/cmdline").read_bytes()
-    except (OSError, ValueError):
-        return None
-    return found if str(folder / "disk.qcow2").encode() in command else None
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
 
 
-def stop(folder: Path, seconds: float = 10) -> bool:
+def pid(folder: Path) -> int | None:
+    return next(iter(_running(f"file={folder / 'disk.qcow2'},")), None)
+
+
+def stop(folder: Path) -> bool:
     """Power off, as a plug would; whether it was running."""
     found = pid(folder)
     if found is None:
         return False
-    try:
+    with contextlib.suppress(RackError):
         qmp.ask(control(folder), "quit", timeout=5)
-    except RackError:
-        os.kill(found, signal.SIGTERM)
-    until = time.monotonic() + seconds
-    while pid(folder) is not None:
-        if time.monotonic() > until:
-            os.kill(found, signal.SIGKILL)
-        time.sleep(0.1)
+    _end([found])
     return True
+
+
+def stop_leftovers(machine: Machine) -> bool:
+    """What a killed command left behind, wherever its files were: it holds the machine's port."""
+    found = _running(_forward(machine))
+    _end(found)
+    return bool(found)
+
+
+def _end(pids: list[int], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    for number in pids:
+        sign = signal.SIGTERM
+        while _command_line(Path(f"/proc/{number}/cmdline")):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, sign)
+            sign = signal.SIGKILL if time.monotonic() > until else signal.SIGTERM
+            time.sleep(0.1)

@@ -11,7 +11,7 @@ from typing import Any
 from testbed.rack.shell import RackError
 
 
-def ask(path: Path, command: str, *, timeout: float = 120, **arguments: Any) -> Any:
+def ask(path: Path, command: str, arguments: dict[str, Any] | None = None, timeout: float = 120) -> Any:
     """One command, one answer."""
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(timeout)
@@ -20,7 +20,7 @@ def ask(path: Path, command: str, *, timeout: float = 120, **arguments: Any) -> 
             with link.makefile("rw", encoding="utf-8") as lines:
                 lines.readline()  # the greeting
                 _call(lines, "qmp_capabilities", {})
-                return _call(lines, command, arguments)
+                return _call(lines, command, arguments or {})
         except (OSError, json.JSONDecodeError) as error:
             raise RackError(f"QEMU does not answer on {path}: {error}; `down`, then `up`, starts it anew") from None
 
@@ -40,13 +40,13 @@ def _call(lines: Any, command: str, arguments: dict[str, Any]) -> Any:
 
 def typed(path: Path, line: str) -> str:
     """A line of QEMU's own monitor; what it prints is the error, if there is one."""
-    return str(ask(path, "human-monitor-command", **{"command-line": line})).strip()
+    return str(ask(path, "human-monitor-command", {"command-line": line})).strip()
 
 
 def write_state(path: Path, target: Path) -> None:
     """The machine's whole memory into a file; it stays stopped."""
     ask(path, "stop")
-    ask(path, "migrate", uri=f"file:{target}")
+    ask(path, "migrate", {"uri": f"file:{target}"})
     until = time.monotonic() + 300
     while (found := ask(path, "query-migrate"))["status"] not in ("completed", "failed", "cancelled"):
         if time.monotonic() > until:
