@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,10 @@ from sparkloom import engines, evidence
 from sparkloom import profile as profiles
 from sparkloom.engines import releases
 from testbed.rack import names, oci, rootfs, store
-from testbed.rack.shell import run
+from testbed.rack.shell import out, run
 from testbed.rack.steps import Say, Step, artefact
 
-RECIPE = "2"  # raise to rebuild
+RECIPE = "3"  # raise to rebuild
 HERE = Path(__file__).resolve().parent
 ORACLE = names.REPO / "scripts" / "oracle"
 JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
@@ -94,19 +96,50 @@ def _build_layers(work: Path, say: Say) -> None:
     layers = {"base": oci.pack(rootfs.base(), work)}
     for engine, release in sorted({(w.engine, w.release) for w in wanted() if w.engine in JUDGED}):
         if f"needs-{engine}" not in layers:
-            layers[f"needs-{engine}"] = _pack(fetch.fetch_dependencies(engine, say=say), work)
+            layers[f"needs-{engine}"] = _pack(_needs(engine, say), work, with_libraries=True)
         say(f"packing {engine} {release}")
         layers[f"{engine}-{release}"] = _pack(fetch.fetch(engine, release, say=say), work)
     index = {name: [layer.path.name, layer.digest, layer.diff_id, layer.size] for name, layer in layers.items()}
     (work / "index.json").write_text(json.dumps(index))
 
 
-def _pack(folder: Path, work: Path) -> oci.Layer:
+def _needs(engine: str, say: Say) -> Path:
+    """The parser's small real packages, for the Python of the image: it need not be the one that runs this."""
+    (library,) = (rootfs.base() / "usr/lib").glob("python3.*")
+    version = library.name.removeprefix("python")
+    if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return fetch.fetch_dependencies(engine, say=say)
+    ours = fetch.dependency_dir(engine)
+    folder = ours.with_name(f"{engine}-needs-py{version.replace('.', '')}-{ours.name.rpartition('-')[2]}")
+    if not (folder / "complete").is_file():
+        say(f"{engine}: installing the parser's packages for Python {version}")
+        aside = folder.with_name(f".{folder.name}")
+        store.remove_tree(aside)
+        pip = [sys.executable, "-m", "pip", "--quiet", "install", "--no-compile", "--only-binary=:all:"]
+        run([*pip, f"--python-version={version}", "--target", aside, *fetch.REAL_DEPENDENCIES[engine]])
+        (aside / "complete").write_text("")
+        aside.rename(folder)
+    return folder
+
+
+def _pack(folder: Path, work: Path, with_libraries: bool = False) -> oci.Layer:
     tree = work / "tree"
     shutil.copytree(folder, tree / "opt/engines" / folder.name)
+    if with_libraries:
+        _add_libraries(tree)
     layer = oci.pack(tree, work)
     run(["rm", "-rf", tree])
     return layer
+
+
+def _add_libraries(tree: Path) -> None:
+    """Wheels ask for libraries that the small base has no other use for (libpthread, libdl)."""
+    system, base = rootfs.rootfs(), rootfs.base()
+    for module in tree.rglob("*.so"):
+        for name in re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE):
+            for found in system.glob(f"usr/lib/*-linux-gnu/{name}"):
+                if not (base / found.relative_to(system)).exists():
+                    rootfs.copy_into(system, tree, found)
 
 
 def _layers() -> dict[str, oci.Layer]:

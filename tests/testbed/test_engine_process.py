@@ -167,6 +167,16 @@ def test_a_stop_is_quiet(rack: Rack) -> None:
     assert ranks[0].wait(10) == 0
 
 
+def test_a_stop_while_the_arguments_are_judged_is_heard(rack: Rack) -> None:
+    rank = rack.start(0, "--model-path", SMALL)
+    children = Path(f"/proc/{rank.pid}/task/{rank.pid}/children")
+    end = time.monotonic() + 20
+    while not children.read_text() and time.monotonic() < end:
+        time.sleep(0.02)
+    rank.terminate()
+    assert rank.wait(10) == 143
+
+
 def test_a_rail_that_is_down_ends_the_group(rack: Rack) -> None:
     ip("-n", "sib", "link", "set", "brb", "down")
     ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]

@@ -26,6 +26,8 @@ TRACE = "Traceback (most recent call last):\n  (stand-in: no frames to show)\n"
 
 
 def main(engine: str, argv: list[str] | None = None) -> None:
+    # Process 1 of a container ignores what it does not handle: a stop during these seconds would wait a minute.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     release = os.environ["STANDIN_RELEASE"]
     words = sys.argv[1:] if argv is None else argv
     try:
