@@ -149,6 +149,11 @@ def salads() -> list[Case]:
         for _ in range(900)
     ]
     made.append(salad("scripts", "random letters of eight scripts", scripts, 1))
+    made.append(
+        salad("noise", "random printable characters", [chr(code) for code in range(33, 127)], 1) | {"widest": 4}
+    )
+    pictures = [chr(code) for code in range(0x1F300, 0x1F6FF)]
+    made.append(salad("pictures", "random emoji", pictures, 1))
     made.append(salad("replacement", "undecodable bytes", ["\ufffd", "\ufffd\ufffd", "a", " "], 1))
     for seed in range(4):
         words = samples.make("prose", 70 + seed, 9000).replace("\n", " ").split()
@@ -158,7 +163,7 @@ def salads() -> list[Case]:
 
 
 def salad(name: str, note: str, pieces: list[str], seed: int) -> Case:
-    return garbage(f"salad-{name}", note, [{"shuffle": pieces, "times": 1500, "seed": seed}])
+    return garbage(f"salad-{name}", note, [{"shuffle": pieces, "times": 1800, "seed": seed}])
 
 
 def sane_texts() -> list[Case]:
@@ -212,6 +217,11 @@ def sane_texts() -> list[Case]:
             [{"shuffle": [".- ", "-... ", "-.-. ", "-.. ", ". ", "/ ", "--- ", "... "], "times": 160, "seed": 3}],
         )
     )
+    dots = {"shuffle": [chr(0x2800 + code) for code in (0, 0, 0, 1, 3, 7, 63, 127, 255)], "times": 1400, "seed": 3}
+    made.append(sane("braille-art", "a picture made of Braille dots", [dots]))
+    rng = random.Random("passwords")
+    words = ["".join(rng.choices("abcdefgh#!KLMNOP23456789", k=16)) for _ in range(60)]
+    made.append(sane("passwords", "sixty passwords", [{"text": "\n".join(words)}]))
     made.append(
         sane("hashes", "checksums", [{"text": "\n".join(random.Random(n).randbytes(32).hex() for n in range(60))}])
     )

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from sparkloom.guard.loops import CounterLoopDetector, LoopDetector
+from sparkloom.guard.noise import NoiseDetector
 from sparkloom.guard.novelty import NoveltyDetector
 from sparkloom.guard.salad import SaladDetector
 from sparkloom.guard.verdict import OK, Channel, Symptom, Verdict
@@ -25,6 +26,7 @@ class _Text:
         self._counters = CounterLoopDetector()
         self._novelty = NoveltyDetector()
         self._salad = SaladDetector()
+        self._all = (self._loops, self._counters, self._novelty, self._salad, NoiseDetector())
 
     def feed(self, text: str) -> Symptom | None:
         self.characters += len(text)
@@ -42,9 +44,9 @@ class _Text:
         return None
 
     def _judge(self, batch: str) -> Symptom | None:
-        for detector in (self._loops, self._counters, self._novelty, self._salad):
+        for detector in self._all:
             detector.feed(batch)
-        return self._loops.symptom() or self._counters.symptom() or self._novelty.symptom() or self._salad.symptom()
+        return next((found for detector in self._all if (found := detector.symptom())), None)
 
     def finish(self) -> Symptom | None:
         return (self._flush() if self._waiting else None) or self._loops.symptom(ended=True)
