@@ -38,7 +38,7 @@ def glm5(nodes: int = 4) -> Subject:
 
 
 @pytest.mark.parametrize(
-    ("fraction", "starts"), [(0.80, False), (0.85, False), (0.88, True), (0.90, True), (0.92, True)]
+    ("fraction", "starts"), [(0, False), (0.80, False), (0.85, False), (0.88, True), (0.90, True), (0.92, True)]
 )
 def test_the_floor_of_ultra(subject: Maker, fraction: float, starts: bool) -> None:
     plan = fit(subject(ULTRA, f"mem_fraction_static={fraction}", "max_mamba_cache_size=48"))

@@ -58,11 +58,12 @@ def _sglang(subject: Subject) -> Demand:
     running = subject.whole("max_running_requests")
     if speculation and running is None:
         running = SGLANG_SPECULATIVE_REQUESTS
+    fraction = subject.number("mem_fraction_static")
     batch = subject.whole("cuda_graph_max_bs") or (8 if subject.flags.get("disable_piecewise_cuda_graph") else 256)
     return Demand(
-        fraction=subject.number("mem_fraction_static") or _sglang_fraction(subject, batch, speculation),
+        fraction=_sglang_fraction(subject, batch, speculation) if fraction is None else fraction,
         fraction_flag="mem_fraction_static",
-        fraction_given=subject.number("mem_fraction_static") is not None,
+        fraction_given=fraction is not None,
         context=subject.whole("context_length") or subject.model.context,
         context_flag="context_length",
         kv_element=_element(subject.text("kv_cache_dtype")),
@@ -110,10 +111,11 @@ def _sglang_speculation(subject: Subject) -> Speculation | None:
 def _vllm(subject: Subject) -> Demand:
     tokens = subject.mapping("speculative_config").get("num_speculative_tokens")
     eager = subject.flags.get("enforce_eager") is True
+    fraction = subject.number("gpu_memory_utilization")
     return Demand(
-        fraction=subject.number("gpu_memory_utilization") or 0.9,
+        fraction=0.9 if fraction is None else fraction,
         fraction_flag="gpu_memory_utilization",
-        fraction_given=subject.number("gpu_memory_utilization") is not None,
+        fraction_given=fraction is not None,
         context=subject.whole("max_model_len") or subject.model.context,
         context_flag="max_model_len",
         kv_element=_element(subject.text("kv_cache_dtype")),
