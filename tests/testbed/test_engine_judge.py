@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_every_line_that_the_real_parser_rejects_is_rejected_here(engine: str, r
 
 @pytest.mark.oracle
 def test_the_posted_line_ends_with_the_parsers_message_and_status_2(real: None) -> None:
-    command = ["python3", "-m", "sglang.launch_server", *POSTED]
+    command = [sys.executable, "-m", "sglang.launch_server", *POSTED]
     done = subprocess.run(command, env=environment(STANDIN_RELEASE="0.5.12"), capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "launch_server.py: error: unrecognized arguments: --disable-deep-gemm"

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ class Rack:
 
     def start(self, rank: int, *more: str, **env: str) -> subprocess.Popen[str]:
         command = [
-            "ip", "netns", "exec", f"si{rank}", "python3", "-m", "sglang.launch_server",
+            "ip", "netns", "exec", f"si{rank}", sys.executable, "-m", "sglang.launch_server",
             "--model-path", ULTRA, "--tp-size", "2", "--nnodes", str(self.nodes), "--node-rank", str(rank),
             "--dist-init-addr", "10.1.0.1:20000", "--host", "127.0.0.1", "--attention-backend", "flashinfer",
             "--quantization", "modelopt_fp4", *more,
@@ -145,7 +146,7 @@ def test_two_ranks_meet_over_both_rails_serve_and_end_together(rack: Rack) -> No
     rack.until(0, "ready to roll")
     body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
     asked = subprocess.run(
-        ["ip", "netns", "exec", "si0", "python3", "-c",
+        ["ip", "netns", "exec", "si0", sys.executable, "-c",
          "import sys, urllib.request as u; print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions',"
          " sys.argv[1].encode()).read().decode())", body],
         capture_output=True, text=True, timeout=20,
