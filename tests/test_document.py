@@ -91,7 +91,8 @@ def test_another_engine_starts_afresh(tmp_path: Path) -> None:
     (tmp_path / "parent.yml").write_text(SOURCE.read_text())
     child = tmp_path / "child.yml"
     child.write_text(
-        "extends: parent\nsummary: other\nengine: {name: vllm, release: '0.19.0', image: a:b}\nlaunch: {parallel: {nodes: 1, tp: 1}}\n"
+        "extends: parent\nsummary: other\nengine: {name: vllm, release: '0.19.0', image: a:b}\n"
+        "launch: {parallel: {nodes: 1, tp: 1}}\n"
     )
     loaded = profile.load(child)
     assert dict(loaded.profile.launch.flags) == {} and loaded.profile.env == {}

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from sparkloom.platform import GB10
+
 if TYPE_CHECKING:
     from sparkloom.profile import Model
 
 GIB = 2**30
-FREE_GIB = 100.7  # free before the load: the least that four Sparks logged (to 104.2); capacity plans with it too
+FREE_GIB = GB10.free_before_load_gib
 
 
 @dataclass(frozen=True, slots=True)

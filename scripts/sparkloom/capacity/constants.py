@@ -7,6 +7,7 @@ reaches, and the time of one all-reduce between Sparks.
 from __future__ import annotations
 
 from sparkloom.capacity.figure import Figure
+from sparkloom.platform import GB10
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
 
@@ -21,9 +22,11 @@ ALL_REDUCE_SOCKET_S = Figure(
 )
 
 # What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
-# the engine's own processes. Logs show 100.7 to 104.2 GiB free; a plan takes the least.
+# the engine's own processes.
 TAKEN_BEFORE_LOAD_GIB = Figure(
-    20.9, "121.6 GiB - 100.7 GiB free before load (100.7 to 104.2 seen, the least is planned with)", _POSTS
+    round(GB10.usable_gib - GB10.free_before_load_gib, 2),
+    "121.6 GiB - 100.7 GiB free before load (100.7 to 104.2 seen, the least is planned with)",
+    _POSTS,
 )
 # One Spark without the four-node stack around it: system, desktop services, container runtime.
 BARE_HOST_GIB = Figure(8.0, "system and services of a single Spark; not measured, generous", "assumed")
