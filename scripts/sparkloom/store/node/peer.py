@@ -11,8 +11,9 @@ from .intake import Intake
 from .layout import Snapshot, StoreError
 
 PIECE = 4 << 20
-SILENCE = 90.0  # seconds without an answer after which the other node counts as gone
+SILENCE = 60.0  # seconds without an answer after which the other node counts as gone
 PAUSE = 0.3
+STOPPED = "stopped because of"
 
 
 class Peer:
@@ -87,7 +88,8 @@ class Peer:
 
     def _refused(self, answer: http.client.HTTPResponse) -> None:
         if answer.status == 409:
-            raise StoreError(f"stopped because of {self.name}: {json.loads(answer.read())['cause']}")
+            cause = json.loads(answer.read())["cause"]
+            raise StoreError(cause if cause.startswith(STOPPED) else f"{STOPPED} {self.name}: {cause}")
 
     def _gone(self, error: Exception) -> StoreError:
         where = ", ".join(f"{address}:{self.port}" for address in self.addresses)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,6 +15,7 @@ from .job import Job
 from .layout import StoreError
 
 SLICE = 8 << 20
+HELD = 10.0  # seconds to wait for the port
 PATIENCE = 10.0  # how long an answer may stand still before its connection is given up
 
 
@@ -90,12 +93,24 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def _bound(address: str, job: Job) -> Server:
+    """An earlier transfer that was just ended may hold the port for a moment longer than it is seen."""
+    until = time.monotonic() + HELD
+    while True:
+        try:
+            return Server((address, job.spec["port"]), job)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
 def start(job: Job) -> list[Server]:
     """Listen on the rails only: every address that this node really has."""
     servers, refused = [], []
     for address in job.spec["listen"]:
         try:
-            server = Server((address, job.spec["port"]), job)
+            server = _bound(address, job)
         except OSError as error:
             refused.append(f"{address}:{job.spec['port']} ({error.strerror})")
             continue
