@@ -159,6 +159,8 @@ NVFP4 = {"quantization": "modelopt_fp4", "attention_backend": "flashinfer", "dis
         ),
         ("nvidia/Llama-4-Scout-17B-16E-Instruct-FP4", {**NVFP4, "mem_fraction_static": 0.8}, ""),
         ("org/Small-27B-NVFP4", {**NVFP4, "mem_fraction_static": 0.3}, ""),
+        ("deepseek-ai/DeepSeek-V4-Pro", NVFP4, "weights-exceed-memory"),
+        ("stepfun-ai/Step-3.5-Flash", {"tp": 1, "pp": 4, "attention_backend": "triton"}, "triton-attention-pipeline"),
     ],
 )
 def test_models_never_seen_are_judged_by_their_cause(model: str, settings: dict[str, Any], rule: str) -> None:

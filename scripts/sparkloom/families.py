@@ -67,7 +67,7 @@ FAMILIES = (
     ),
     Family(r"qwen3\.[56].*-a\d+b", "Qwen3_5MoeForConditionalGeneration", Facts(multimodal=True, gated=True)),
     Family(r"qwen3\.[56]", "Qwen3_5ForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"qwen3-next", "Qwen3NextForCausalLM"),
+    Family(r"qwen3-(coder-)?next", "Qwen3NextForCausalLM"),
     Family(r"qwen3-vl.*-a\d+b", "Qwen3VLMoeForConditionalGeneration", Facts(multimodal=True)),
     Family(r"qwen3.*-a\d+b", "Qwen3MoeForCausalLM", Facts(multimodal=False, gated=True)),
     Family(r"qwen3", "Qwen3ForCausalLM", Facts(multimodal=False)),
@@ -105,13 +105,22 @@ FAMILIES = (
     ),
     Family(r"gemma-4-26b-a4b", "Gemma4ForConditionalGeneration", Facts(multimodal=True, expert_inter=704)),
     Family(r"gemma-4", "Gemma4ForConditionalGeneration", Facts(multimodal=True)),
+    # 225 GiB a rank over four nodes, said the logs' own arithmetic; its Flash variant takes about 42
+    Family(
+        r"deepseek-v4-pro",
+        "DeepseekV4ForCausalLM",
+        Facts(multimodal=False, weights_gib=(("tp4-ep4", 225.0), ("tp4-ep1", 225.0))),
+    ),
     Family(r"deepseek-v4", "DeepseekV4ForCausalLM", Facts(multimodal=False)),
     Family(r"deepseek-v3\.2", "DeepseekV32ForCausalLM", Facts(multimodal=False)),
     Family(r"deepseek-(v3|r1)", "DeepseekV3ForCausalLM", Facts(multimodal=False)),
     Family(r"gpt-oss", "GptOssForCausalLM", Facts(multimodal=False)),
-    Family(r"kimi-k2\.5", "KimiK25ForConditionalGeneration", Facts(multimodal=True)),
+    Family(r"kimi-k2\.[5-9]", "KimiK25ForConditionalGeneration", Facts(multimodal=True)),
+    Family(r"kimi-k2", "DeepseekV3ForCausalLM", Facts(multimodal=False)),
+    Family(r"step-3\.5", "Step3p5ForCausalLM", Facts(multimodal=False)),
     Family(r"llama-4", "Llama4ForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"mistral-small|mistral-medium", "Mistral3ForConditionalGeneration", Facts(multimodal=True)),
+    Family(r"llama-3", "LlamaForCausalLM", Facts(multimodal=False)),
+    Family(r"mistral-(small|medium|large-3)", "Mistral3ForConditionalGeneration", Facts(multimodal=True)),
 )
 # What a name says of its size: the first number of billions that is neither active (A17B) nor one expert's (17B-128E).
 BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])(?!-\d+e)", re.IGNORECASE)
