@@ -77,7 +77,7 @@ def _modules(tree: Path, kernel: str) -> list[Path]:
 
 
 def _needs(tree: Path, kernel: str, modules: list[str]) -> list[Path]:
-    command = ["chroot", tree, "modprobe", "--set-version", kernel, "--show-depends"]
+    command: list[str | Path] = ["chroot", tree, "modprobe", "--set-version", kernel, "--show-depends"]
     found: dict[Path, None] = {}
     for module in modules:
         for line in run([*command, module]).stdout.splitlines():

@@ -37,7 +37,7 @@ for path in glob.glob("/sys/class/net/*/device/virtfn*/net/*"):
     functions[part[7]] = [part[4], int(part[6].removeprefix("virtfn"))]
 print(json.dumps({
     "links": {link["ifname"]: link for link in run("ip", "-json", "address")},
-    "rdma": {link["ifname"]: link for link in run("rdma", "-json", "link")},
+    "rdma": {link["ifname"]: link for link in run("rdma", "-j", "link")},
     "gids": gids, "functions": functions,
     "counts": {p.split("/")[4]: int(text(p)) for p in glob.glob("/sys/class/net/*/device/sriov_numvfs")},
 }))
