@@ -70,7 +70,15 @@ def test_a_row_that_says_nothing_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("{", 1), ('{"model": "a/b"}\n[1]', 2), ('{"id": 3}', 1), ('{"model": "a/b"}\n\n{,}', 3)]
+    ("text", "line"),
+    [
+        ("{", 1),
+        ('{"model": "a/b"}\n[1]', 2),
+        ('{"id": 3}', 1),
+        ('{"model": "a/b"}\n\n{,}', 3),
+        ('{"model": "a/b"}\n' + "[" * 100_000, 2),
+        ('{"model": "a/b", "tp": 1' + "0" * 5000 + "}", 1),
+    ],
 )
 def test_a_file_that_is_no_rows_is_refused_by_line(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "rows.jsonl"

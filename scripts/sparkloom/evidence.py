@@ -75,7 +75,7 @@ def shipped() -> tuple[Row, ...]:
 def load(path: Path) -> list[Row]:
     """Rows of a JSON-lines file; InputError names the line that is none."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError.single(str(path), f"cannot be read: {error}", rule="unreadable") from None
     rows: list[Row] = []
@@ -84,9 +84,11 @@ def load(path: Path) -> list[Row]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, a bottomless list
+            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
+            said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError.single(
-                str(path), f"not valid JSON: {error.msg}", line=number, column=error.colno, rule="bad-json"
+                str(path), f"not valid JSON: {said}", line=number, column=column, rule="bad-json"
             ) from None
         if not isinstance(row, dict) or not isinstance(row.get("model"), str):
             raise InputError.single(
