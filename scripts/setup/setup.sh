@@ -31,7 +31,10 @@ install_python() {
 
 apt_install() {
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+  # An apt-get whose parent was killed may still be at work, or have left a package half configured.
+  dpkg --configure -a >/dev/null 2>&1 || true
+  apt-get update -qq
+  apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 # The versions are all in these files; the interpreter decides which wheels fit.
