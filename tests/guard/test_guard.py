@@ -149,6 +149,11 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="UTF-8"):
         judge_file(str(empty))
     batch = tmp_path / "batch.json"
+    for text in ("[" * 100_000, '{"content": 1' + "0" * 5000 + "}"):
+        batch.write_text(text)
+        for judge in (judge_batch_file, lambda path: judge_file(str(path))):
+            with pytest.raises(InputError, match="nested too deep"):
+                judge(batch)
     for text, words in (("{", "not valid JSON"), ("{}", "no list"), ('{"requests": []}', "empty"), ("[1]", "no list")):
         batch.write_text(text)
         with pytest.raises(InputError, match=words):

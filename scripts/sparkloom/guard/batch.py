@@ -31,6 +31,9 @@ def judge_batch_file(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         message = f"not valid JSON ({error.msg}); {EXPECTED}"
         raise InputError.single(str(path), message, line=error.lineno, column=error.colno, rule="bad-json") from None
+    except (ValueError, RecursionError):
+        message = f"not valid JSON (nested too deep or an endless number); {EXPECTED}"
+        raise InputError.single(str(path), message, rule="bad-json") from None
     requests = data.get("requests") if isinstance(data, dict) else data
     if not isinstance(requests, list) or not all(isinstance(request, dict) for request in requests):
         raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")

@@ -67,9 +67,9 @@ def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
 def _record(text: str, name: str, number: int) -> dict[str, Any]:
     try:
         record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         column = getattr(error, "colno", 1)
-        message = f"not valid JSON ({getattr(error, 'msg', 'nested too deep')}); {EXPECTED}"
+        message = f"not valid JSON ({getattr(error, 'msg', 'nested too deep or an endless number')}); {EXPECTED}"
         raise InputError.single(name, message, line=number, column=column, rule="bad-json") from None
     if not isinstance(record, dict):
         message = f"found {type(record).__name__}; {EXPECTED}"
