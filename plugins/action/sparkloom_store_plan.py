@@ -24,7 +24,11 @@ class ActionModule(ActionBase):
             cluster = api.cluster(adapter.inventory(task_vars))
             loaded = profile.load(args["profile"])
             models, nodes = plan.wanted(loaded), plan.nodes(loaded, cluster)
+            if args["what"] == "contents":
+                found = adapter.registered(task_vars, args["answers"])
+                return {"msg": plan.contents({node: found[node]["answer"] for node in found})}
             if args["what"] == "models":
+                plan.removable(models, args["remove"])
                 program = str(pack.program(BUILD))
                 return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
             settings = plan.Settings(run=uuid.uuid4().hex, **args["settings"])

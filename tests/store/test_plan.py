@@ -165,3 +165,18 @@ def test_progress_says_bytes_rate_and_time_left_and_ends_with_a_verdict() -> Non
     states = iter([moving, moving, {"state": "failed", "cause": "why"}])
     last = follow.follow("spark2", lambda: next(states), said.append, pause=0.001)
     assert follow.ended("spark2", last, 1) == "spark2: why"
+
+
+def test_what_the_site_serves_is_not_removed() -> None:
+    from sparkloom.errors import InputError
+
+    models = plan.wanted(ULTRA)
+    plan.removable(models, ["org/other"])
+    with pytest.raises(InputError, match=r"cluster\.yml"):
+        plan.removable(models, ["org/other", ULTRA.profile.model.id])
+
+
+def test_a_listing_names_node_size_and_snapshot() -> None:
+    row = {"id": "org/name", "commit": "a" * 40, "bytes": 75e9, "current": False}
+    told = plan.contents({"spark1": [row], "spark2": []}).splitlines()
+    assert told == ["spark1     75.0 GB  org/name at aaaaaaaaaaaa  not used by name", "spark2  nothing verified"]

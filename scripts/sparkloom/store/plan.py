@@ -11,6 +11,7 @@ from typing import Any
 
 from sparkloom import fabric
 from sparkloom.cluster import Cluster
+from sparkloom.errors import InputError
 from sparkloom.profile import LoadedProfile
 
 # What publishers put beside the weights that engines load: the same weights in another form.
@@ -138,6 +139,29 @@ def told(
     source = specs[line[0]]["source"]
     first = {"hub": "the hub", "folder": source.get("path", ""), "own": "what it has"}[source["kind"]]
     return "\n".join([*lines, f"what is missing or wrong comes now: {first} -> {' -> '.join(line)}"])
+
+
+def contents(answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Every store's snapshots, one line each."""
+    lines = []
+    for node, rows in answers.items():
+        for row in rows:
+            older = "" if row["current"] else "  not used by name"
+            lines.append(f"{node}  {amount(row['bytes']):>10}  {row['id']} at {row['commit'][:12]}{older}")
+        lines += [] if rows else [f"{node}  nothing verified"]
+    return "\n".join(lines)
+
+
+def removable(models: Sequence[Mapping[str, Any]], asked: Sequence[str]) -> None:
+    """What the profile of this site serves is not taken away under it."""
+    needed = sorted({str(model["id"]) for model in models} & set(asked))
+    if needed:
+        raise InputError.single(
+            "model_store_remove",
+            f"{', '.join(needed)} is what the profile of this site serves; change `profile` in "
+            "group_vars/all/cluster.yml first",
+            rule="model-in-use",
+        )
 
 
 def amount(size: float) -> str:

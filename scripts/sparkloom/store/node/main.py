@@ -1,4 +1,4 @@
-"""`store start|status|stop|check|list|prune`: JSON in on standard input, JSON out, so that a program can ask."""
+"""`store start|status|stop|check|list|remove`: JSON in on standard input, JSON out, so that a program can ask."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import agent, check, prune
+from . import agent, check, contents
 from .job import RUN, Job
 from .layout import Store, StoreError
 
-COMMANDS = ("start", "status", "stop", "check", "list", "prune")
+COMMANDS = ("start", "status", "stop", "check", "list", "remove")
 STOPPING = 5.0
 
 
@@ -93,8 +93,8 @@ def answer(command: str, asked: dict[str, Any]) -> Any:
         deep = bool(asked.get("deep"))
         return [check.check(store, want["id"], want["revision"], deep=deep) for want in asked["models"]]
     if command == "list":
-        return prune.listing(store)
-    return prune.prune(store, asked["keep"], asked.get("confirmed", False))
+        return contents.listing(store)
+    return contents.remove(store, asked["remove"])
 
 
 def main(argv: list[str]) -> int:
