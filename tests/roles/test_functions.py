@@ -53,6 +53,7 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(functions, "wait_for", lambda path, seconds: path.exists())
+    monkeypatch.setattr(functions, "settle", lambda: None)
     return Node(tmp_path, monkeypatch)
 
 
@@ -95,6 +96,13 @@ def test_or_through_the_parent_and_a_new_start_of_its_driver(node: Node, monkeyp
     assert node.run(monkeypatch) == 0
     assert f"link set {PF} vf 0 mac {MAC}" in node.asked
     assert (driver / "unbind").read_text() == (driver / "bind").read_text() == "0000:01:00.2"
+
+
+def test_udev_ends_its_own_naming_before_the_plans_name_is_given(node: Node, monkeypatch) -> None:
+    (node.device / "virtfn0/net/eth7").mkdir(parents=True)
+    monkeypatch.setattr(functions, "settle", lambda: node.asked.append("udev has settled"))
+    assert node.run(monkeypatch) == 0
+    assert node.asked[1:] == ["udev has settled", "link set eth7 down", f"link set eth7 name {VF}"]
 
 
 def test_a_function_under_another_name_gets_the_plans(node: Node, monkeypatch) -> None:

@@ -8,6 +8,7 @@ moved into a pod is left alone.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -42,6 +43,12 @@ def wait_for(path: Path, seconds: float) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
+def settle() -> None:
+    """udev names new functions too: let it end first, or its name comes after the plan's and wins."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["udevadm", "settle", "--timeout=60"], capture_output=True)
+
+
 class Rail:
     def __init__(self, plan: dict, sysfs: Path, dry: bool) -> None:
         self.plan, self.dry, self.net = plan, dry, sysfs / "class/net"
@@ -67,12 +74,20 @@ class Rail:
             (device / "sriov_numvfs").write_text(f"{wanted}\n")
         return [f"{name}: {wanted} functions made"]
 
-    def name_functions(self, seconds: float) -> list[str]:
+    def home(self, function: dict) -> Path:
+        return self.pf / f"device/virtfn{function['vf']}/net"
+
+    def wait_for_functions(self) -> None:
+        for function in self.plan["functions"]:
+            wait_for(self.home(function), 30)
+        settle()
+
+    def name_functions(self) -> list[str]:
         """udev's names differ between releases; the plan's name wins."""
         changes = []
         for function in self.plan["functions"]:
-            home = self.pf / f"device/virtfn{function['vf']}/net"
-            if self.address(function["interface"]) is not None or not wait_for(home, seconds):
+            home = self.home(function)
+            if self.address(function["interface"]) is not None or not home.exists():
                 continue
             for found in [entry.name for entry in home.iterdir()]:
                 changes.append(f"{found}: renamed {function['interface']}")
@@ -126,7 +141,9 @@ def main() -> int:
             if not wait_for(rail.pf, args.wait):
                 raise Refused(f"no {plan['pf']}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
             made = rail.make()
-            changes += made + rail.name_functions(30 if made else 0) + rail.set_macs()
+            if made and not args.check:
+                rail.wait_for_functions()
+            changes += made + rail.name_functions() + rail.set_macs()
     except (Refused, OSError) as error:
         print(error, file=sys.stderr)
         return 1
