@@ -57,7 +57,7 @@ def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
     if said["alive"] and said["state"] not in {"done", "failed"}:
         if said["job"] == spec["job"]:
             return said | {"joined": True}
-        raise StoreError("another transfer is at work here; wait for it, or end it with model_store_stop: true")
+        raise StoreError(f"another transfer is at work here (process {said['pid']}); wait for it, or kill that process")
     stop(run)
     run.mkdir(parents=True, exist_ok=True, mode=0o700)
     job = Job(spec, run)
