@@ -13,7 +13,8 @@ from sparkloom.checks import rails
 from sparkloom.cluster import Cluster
 from sparkloom.fabric import Endpoint, Plan
 
-# Functions of one node share a subnet: each answers for its own address only, and replies may come in by another.
+# A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
+# The port has no address and would otherwise answer for those of its functions, with its own MAC.
 SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
 HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
@@ -48,4 +49,5 @@ def _functions_file(cluster: Cluster, mine: list[Endpoint]) -> str:
 
 
 def _sysctl(mine: list[Endpoint]) -> dict[str, int]:
-    return {f"net.ipv4.conf.{e.interface}.{key}": value for e in mine for key, value in SEPARATE.items()}
+    interfaces = dict.fromkeys([*(e.pf for e in mine), *(e.interface for e in mine)])
+    return {f"net.ipv4.conf.{name}.{key}": value for name in interfaces for key, value in SEPARATE.items()}
