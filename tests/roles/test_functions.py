@@ -54,6 +54,7 @@ class Node:
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(functions, "wait_for", lambda path, seconds: path.exists())
     monkeypatch.setattr(functions, "settle", lambda: None)
+    monkeypatch.setattr(functions, "set_sysctls", lambda interface: None)
     return Node(tmp_path, monkeypatch)
 
 

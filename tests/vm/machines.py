@@ -39,6 +39,7 @@ print(json.dumps({
     "links": {link["ifname"]: link for link in run("ip", "-json", "address")},
     "rdma": {link["ifname"]: link for link in run("rdma", "-j", "link")},
     "gids": gids, "functions": functions,
+    "arp_ignore": {p.split("/")[6]: text(p) for p in glob.glob("/proc/sys/net/ipv4/conf/en*/arp_ignore")},
     "counts": {p.split("/")[4]: int(text(p)) for p in glob.glob("/sys/class/net/*/device/sriov_numvfs")},
 }))
 """

@@ -48,6 +48,7 @@ def as_planned(rack: Rack, machine: Machine) -> list[str]:
             "mac": (link.get("address"), e.mac),
             "mtu": (link.get("mtu"), e.mtu),
             "addresses": (addresses, [e.cidr]),
+            "arp_ignore": ([found["arp_ignore"].get(name) for name in (e.pf, e.interface)], ["1", "1"]),
             "carrier": ("LOWER_UP" in link.get("flags", []), True),
             "rdma": ((device.get("netdev"), device.get("state")), (e.interface, "ACTIVE")),
             "gid": (list(ipv4_gids(found, e.hca)), [e.address]),

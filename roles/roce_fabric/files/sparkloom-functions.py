@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 PLAN = Path("/etc/sparkloom/functions.json")
+SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 
 
 class Refused(Exception):
@@ -47,6 +48,12 @@ def settle() -> None:
     """udev names new functions too: let it end first, or its name comes after the plan's and wins."""
     with contextlib.suppress(FileNotFoundError):
         subprocess.run(["udevadm", "settle", "--timeout=60"], capture_output=True)
+
+
+def set_sysctls(interface: str) -> None:
+    """At boot udev sets what /etc/sysctl.d says for a new interface, by the name that it had then."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run([SYSCTL, f"--prefix=net/ipv4/conf/{interface}"], capture_output=True)
 
 
 class Rail:
@@ -94,6 +101,7 @@ class Rail:
                 if not self.dry:
                     ip("link", "set", found, "down")
                     ip("link", "set", found, "name", function["interface"])
+                    set_sysctls(function["interface"])
         return changes
 
     def address(self, interface: str) -> str | None:
