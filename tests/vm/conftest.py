@@ -24,10 +24,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def rack() -> Iterator[Rack]:
-    """Fresh from their first boot; SPARKLOOM_VM_KEEP=1 leaves them running for a look afterwards."""
-    for command in ("down", "up"):
+    """Fresh from their first boot. SPARKLOOM_VM_KEEP=1 takes those that run as they are, and leaves them running."""
+    keep = bool(os.environ.get("SPARKLOOM_VM_KEEP"))
+    for command in ("up",) if keep else ("down", "up"):
         done = subprocess.run([sys.executable, "-m", "testbed.vm", command], cwd=REPO, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
     yield Rack(lifecycle.running())
-    if not os.environ.get("SPARKLOOM_VM_KEEP"):
+    if not keep:
         subprocess.run([sys.executable, "-m", "testbed.vm", "down"], cwd=REPO, check=True, capture_output=True)

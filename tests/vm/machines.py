@@ -34,7 +34,7 @@ for folder in glob.glob("/sys/class/infiniband/*/ports/1"):
 functions = {}
 for path in glob.glob("/sys/class/net/*/device/virtfn*/net/*"):
     part = path.split("/")
-    functions[part[7]] = [part[4], int(part[6].removeprefix("virtfn"))]
+    functions[part[8]] = [part[4], int(part[6].removeprefix("virtfn"))]
 print(json.dumps({
     "links": {link["ifname"]: link for link in run("ip", "-json", "address")},
     "rdma": {link["ifname"]: link for link in run("rdma", "-j", "link")},
