@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from testbed.hub import background as hub
 from testbed.rack import (
     binaries,
     checks,
@@ -65,7 +66,7 @@ def up(args: argparse.Namespace) -> int:
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
         common = [*_built(), *sysctls.steps()]
-        own = [*down.steps(), *cluster.steps(), *fabric.steps(), *checks.steps(args.check)]
+        own = [*down.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps(args.check)]
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
@@ -96,7 +97,7 @@ def prune(_: argparse.Namespace) -> int:
 
 
 def show_times(args: argparse.Namespace) -> int:
-    raised = [*sysctls.steps(), *cluster.steps(), *fabric.steps(), *checks.steps()]
+    raised = [*sysctls.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps()]
     order = [step.name for step in [*_built(), *raised]]
     if args.ship:
         times.ship(order)
