@@ -106,7 +106,8 @@ def test_without_its_ipv4_address_a_function_reaches_no_peer(rack: Rack) -> None
     after = rack.read(one)
     assert [IPv6Address(gid).is_link_local for _, gid, _ in after["gids"][mine.hca]] == [True]
     left = after["gids"][mine.hca][0][0]
-    assert connect(one, mine.hca, left, peer.address) == "Network is unreachable\n"
+    assert connect(one, mine.hca, left, peer.address) == "Invalid argument\n", "a link-local GID reaches no IPv4 GID"
+    assert connect(one, mine.hca, index, peer.address) == "No data available\n", "the GID is gone, not only unlisted"
 
 
 def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
