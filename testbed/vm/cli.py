@@ -88,8 +88,9 @@ def ssh(args: argparse.Namespace) -> int:
 
 def reboot(args: argparse.Namespace) -> int:
     start = time.monotonic()
+    found = lifecycle.of(args.node)
     with _alone():
-        lifecycle.reboot(lifecycle.of(args.node))
+        lifecycle.reboot(found)
     print(f"{args.node} is back after {time.monotonic() - start:.0f} s")
     return 0
 
