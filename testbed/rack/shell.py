@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,8 +36,9 @@ def run(
             with log.open("a") as sink:
                 sink.write(f"$ {' '.join(args)}\n")
                 sink.flush()
+                leashed = [*_leash(args[0]), *args]
                 done = subprocess.run(
-                    args, stdout=sink, stderr=sink, text=True, env=environ, cwd=cwd, input=stdin, timeout=timeout
+                    leashed, stdout=sink, stderr=sink, text=True, env=environ, cwd=cwd, input=stdin, timeout=timeout
                 )
     except FileNotFoundError:
         raise RackError(f"`{args[0]}` was not found on PATH, needed for: {' '.join(args)[:200]}") from None
@@ -45,6 +47,12 @@ def run(
     if check and done.returncode:
         raise RackError(f"exit {done.returncode}: {' '.join(args)[:300]}\n{_tail(done, log)}")
     return done
+
+
+def _leash(program: str) -> list[str]:
+    """Long work ends with this command, even when that one is killed: no compiler is left behind at full speed."""
+    known = shutil.which(program) and shutil.which("setpriv")
+    return ["setpriv", "--pdeathsig", "TERM"] if known else []
 
 
 def out(argv: Sequence[str | Path], *, check: bool = True, timeout: float | None = None) -> str:

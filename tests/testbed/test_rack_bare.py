@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from testbed.rack import down, golang, locks, machine, names, store, tidy
-from testbed.rack.shell import RackError
+from testbed.rack.shell import RackError, run
 
 SAID: list[str] = []
 
@@ -158,3 +161,40 @@ def test_racks_do_not_wait_for_each_other_and_see_each_other(cache: Path, monkey
         with locks.rack(), locks.shared():
             pass
     assert not locks.others_at_work()
+
+
+def test_long_work_ends_with_the_command_that_was_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = f"from pathlib import Path; from testbed.rack.shell import run; run(['sleep', '61'], log=Path('{log}'))"
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=names.REPO)
+    wait_for(lambda: child_of(parent.pid) is not None)
+    child = child_of(parent.pid)
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: ended(child))
+
+
+def ended(pid: int | None) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def child_of(pid: int) -> int | None:
+    """The program that this process started, once it is what it was meant to be."""
+    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ready = words and Path(f"/proc/{words[0]}/comm").read_text().strip() == "sleep"
+    return int(words[0]) if ready else None
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "not in 20 s"
+        time.sleep(0.05)
+
+
+def test_a_program_that_is_missing_is_named_with_a_log_too(tmp_path: Path) -> None:
+    with pytest.raises(RackError, match="`no-such-program` was not found"):
+        run(["no-such-program"], log=tmp_path / "log")
