@@ -12,7 +12,7 @@ from sparkloom import fabric as fabrics
 from sparkloom import profile as profiles
 from sparkloom.cluster import Cluster
 from sparkloom.errors import InputError
-from sparkloom.launch import Launch, resolve
+from sparkloom.launch import Launch, Rank, resolve
 from sparkloom.rules import Finding
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -129,8 +129,9 @@ def launch_dict(launch: Launch) -> dict[str, Any]:
     }
 
 
-def rank(launch: Launch, index: int) -> Any:
-    """One rank of a launch by number."""
+def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
+    """One rank of a profile's launch by number."""
+    launch = case(profile, inventory, **options).launch
     if not 0 <= index < len(launch.ranks):
         raise InputError.single(
             "--rank",

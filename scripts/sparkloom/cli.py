@@ -101,8 +101,8 @@ def argv(
     """Exactly that rank's command line."""
     from sparkloom import api, show
 
-    launch = api.case(profile, inventory, overrides=overrides or [], release=engine_version).launch
-    show.out(list(api.rank(launch, rank).argv), json, show.command)
+    one = api.rank(profile, rank, inventory, overrides=overrides or [], release=engine_version)
+    show.out(list(one.argv), json, show.command)
 
 
 @app.command()
@@ -117,8 +117,8 @@ def env(
     """Exactly that rank's environment; secrets are shown as references."""
     from sparkloom import api, show
 
-    launch = api.case(profile, inventory, overrides=overrides or [], release=engine_version).launch
-    show.out({v.name: v.value for v in api.rank(launch, rank).env}, json, show.environment)
+    one = api.rank(profile, rank, inventory, overrides=overrides or [], release=engine_version)
+    show.out({v.name: v.value for v in one.env}, json, show.environment)
 
 
 @app.command()

@@ -52,6 +52,12 @@ def engine_setting(name: str, value: FlagValue, why: str) -> Setting:
     return Setting(name, value, Origin("engine", why=why))
 
 
+def listening(port: int, why: str = "the engine's own default, named so that nothing guesses") -> list[Setting]:
+    """Where rank 0 answers; the same for every engine."""
+    reach = "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
+    return [engine_setting("host", "0.0.0.0", reach), engine_setting("port", port, why)]
+
+
 def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:
     """Command-line words. A switch that is false is left out; a mapping travels as JSON.
 

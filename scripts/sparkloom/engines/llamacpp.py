@@ -25,10 +25,7 @@ class LlamaCpp:
         file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"
         settings = [
             engine_setting("model", file, "the first shard; llama.cpp finds its siblings"),
-            engine_setting(
-                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
-            ),
-            engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
+            *base.listening(self.port),
         ]
         if topology.distributed:
             helpers = ",".join(f"{topology.address(place)}:{RPC_PORT}" for place in topology.places[1:])

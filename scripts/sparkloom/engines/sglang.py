@@ -61,10 +61,7 @@ class SGLang:
             topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
-            engine_setting(
-                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
-            ),
-            engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
+            *base.listening(self.port),
         ]
         if topology.distributed:
             address = f"{topology.address(topology.head)}:{base.RENDEZVOUS_PORT}"

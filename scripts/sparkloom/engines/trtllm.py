@@ -28,10 +28,7 @@ class TensorRTLLM:
         parallel = topology.parallel
         return [
             engine_setting("model", loaded.profile.model.id, "positional; read from the mounted model store, offline"),
-            engine_setting(
-                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
-            ),
-            engine_setting("port", self.port, "named so that nothing guesses"),
+            *base.listening(self.port, "named so that nothing guesses"),
             topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
         ]

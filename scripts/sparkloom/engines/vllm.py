@@ -30,10 +30,7 @@ class VLLM:
             topology_setting("tensor_parallel_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("pipeline_parallel_size", parallel.pp, "launch.parallel.pp"),
             topology_setting("enable_expert_parallel", parallel.ep > 1, "launch.parallel.ep"),
-            engine_setting(
-                "host", "0.0.0.0", "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
-            ),
-            engine_setting("port", self.port, "the engine's own default, named so that nothing guesses"),
+            *base.listening(self.port),
         ]
         if topology.distributed:
             settings += [
