@@ -17,7 +17,7 @@ from testbed.rack.steps import Say, Step
 
 PORT = 8642
 URL = names.STATE / "hub"  # the inventory reads it from here
-PID = names.STATE / "hub.pid"
+PID = names.CACHE / f"hub-{names.CLUSTER}.pid"  # one rack, one hub, whichever checkout began it
 DATA = names.CACHE / "hub"
 LOG = names.STATE / "hub.log"
 SECONDS = 20
@@ -42,7 +42,18 @@ def start(say: Say) -> None:
     stop()
     address = gateway()
     say(f"listening on {address}:{PORT}; generates the weights that a profile asks for (log: {LOG})")
-    command = [sys.executable, "-m", "testbed.hub", "--data", DATA, "serve", "--host", address, "--port", str(PORT)]
+    command = [
+        sys.executable,
+        "-m",
+        "testbed.hub",
+        "--data",
+        str(DATA),
+        "serve",
+        "--host",
+        address,
+        "--port",
+        str(PORT),
+    ]
     with LOG.open("ab") as log:
         # a session of its own: it outlives this command
         process = subprocess.Popen(
@@ -72,6 +83,9 @@ def stop() -> None:
         return
     if ours:
         os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + SECONDS
+        while os.path.exists(f"/proc/{pid}") and time.monotonic() < until:  # noqa: PTH110 - its port is free then
+            time.sleep(0.05)
     PID.unlink(missing_ok=True)
 
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +33,7 @@ from testbed.rack import (
     tidy,
     times,
 )
-from testbed.rack.shell import RackError, run
+from testbed.rack.shell import answer, run
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -200,18 +199,4 @@ def main() -> int:
     # root by plain `su` has no sbin on its PATH
     os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     args = _parser().parse_args()
-    try:
-        code: int = args.action(args)
-        return code
-    except RackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (KeyError, ValueError, OSError) as error:  # a bug here, or a machine unlike those we know
-        log = names.CACHE / "logs" / "error.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(traceback.format_exc())
-        print(f"error: unexpected {type(error).__name__}: {error} (details: {log})", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)
-        return 130
+    return answer(lambda: args.action(args), names.CACHE / "logs" / "error.log")

@@ -5,12 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 
 class RackError(Exception):
     """Something a person can act on; printed without a traceback."""
+
+
+def answer(command: Callable[[], int], log: Path) -> int:
+    """A command's exit status; what went wrong is one line, and only a bug of ours fills the log."""
+    try:
+        return command()
+    except RackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (KeyError, ValueError, OSError) as error:  # a bug here, or a machine unlike those we know
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc())
+        print(f"error: unexpected {type(error).__name__}: {error} (details: {log})", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)
+        return 130
 
 
 def run(

@@ -8,12 +8,11 @@ import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from testbed.rack import machine, steps
-from testbed.rack.shell import RackError
+from testbed.rack.shell import RackError, answer
 from testbed.vm import lifecycle, login, names, qemu
 
 DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
@@ -134,18 +133,4 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = _parser().parse_args()
-    try:
-        code: int = args.action(args)
-        return code
-    except RackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (KeyError, ValueError, OSError) as error:  # a bug here, or a machine unlike those we know
-        log = names.CACHE / "logs" / "vm-error.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(traceback.format_exc())
-        print(f"error: unexpected {type(error).__name__}: {error} (details: {log})", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped; what is built is kept: type the same command again to go on", file=sys.stderr)
-        return 130
+    return answer(lambda: args.action(args), names.CACHE / "logs" / "vm-error.log")
