@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import tempfile
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: sparkloom_files
 short_description: Write several small files in one run
-description: [Writes root-owned files whose content the controller rendered; atomic, with check mode and diff.]
+description:
+  - Writes root-owned files whose content the controller rendered; atomic, with check mode and diff.
+  - With C(remember) the node keeps what was there before the first change, and C(state=absent) puts exactly that back.
 options:
   files:
     type: list
@@ -22,14 +23,20 @@ options:
     description: [What to write.]
     suboptions:
       path: {type: path, required: true, description: [Where.]}
-      content: {type: str, required: true, description: [The whole file.]}
+      content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
       mode: {type: str, default: "0644", description: [Octal permissions.]}
+  remember: {type: bool, default: false, description: [Keep what was there before, for state=absent.]}
+  state:
+    type: str
+    choices: [present, absent]
+    default: present
+    description: [Absent puts back what C(remember) kept; a file without such a record is left alone.]
 author: [Sparkloom]
 """
 
 ENTRY = {
     "path": {"type": "path", "required": True},
-    "content": {"type": "str", "required": True},
+    "content": {"type": "str", "default": ""},
     "mode": {"type": "str", "default": "0644"},
 }
 
@@ -37,35 +44,54 @@ ENTRY = {
 def current(path: Path) -> tuple[str | None, int]:
     """Content and permissions, or None for a file that is not there."""
     try:
-        return path.read_text(), stat.S_IMODE(path.stat().st_mode)
+        return path.read_text(errors="replace"), stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return None, 0
 
 
-def write(path: Path, content: str, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w") as stream:
-        os.fchmod(stream.fileno(), mode)
-        stream.write(content)
-    Path(scratch).replace(path)
+def described(path: Path, before: str | None, after: str) -> dict:
+    return {"before": before or "", "after": after, "before_header": str(path), "after_header": str(path)}
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": ENTRY}},
-        supports_check_mode=True,
-    )
-    changed, diffs = [], []
+def present(module: AnsibleModule, changed: list, diffs: list) -> None:
     for entry in module.params["files"]:
         path, content, mode = Path(entry["path"]), entry["content"], int(entry["mode"], 8)
         before, before_mode = current(path)
         if before == content and before_mode == mode:
             continue
         changed.append(str(path))
-        diffs.append({"before": before or "", "after": content, "before_header": str(path), "after_header": str(path)})
+        diffs.append(described(path, before, content))
         if not module.check_mode:
-            write(path, content, mode)
+            if module.params["remember"]:
+                origin.keep_file(path)
+            origin.write(path, content, mode)
+
+
+def absent(module: AnsibleModule, changed: list, diffs: list) -> None:
+    """The last first, so that a folder is empty when the file goes that it was made for."""
+    for entry in reversed(module.params["files"]):
+        path = Path(entry["path"])
+        if not origin.file_changed(path):
+            continue
+        before, _ = current(path)
+        changed.append(str(path))
+        if not module.check_mode:
+            origin.restore_file(path)
+            diffs.append(described(path, before, current(path)[0] or ""))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "files": {"type": "list", "elements": "dict", "required": True, "options": ENTRY},
+            "remember": {"type": "bool", "default": False},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        },
+        supports_check_mode=True,
+    )
+    changed: list = []
+    diffs: list = []
+    (present if module.params["state"] == "present" else absent)(module, changed, diffs)
     module.exit_json(changed=bool(changed), paths=changed, diff=diffs)
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -18,23 +19,32 @@ short_description: Keep one netplan file and the links that it describes
 description:
   - Validates the file together with the others of the node in a scratch root, writes it with mode 0600, applies it.
   - Applies again when a link that is on the host differs from what the file says.
-  - While C(rollback_after) seconds run, a timer stands ready to put the previous file back; stopping the timer
-    C(sparkloom-netplan-rollback.timer) over a fresh connection proves that the node still answers.
+  - While C(rollback_after) seconds run, a timer stands ready to put the previous file back. C(state=proven) stops it:
+    that this task reached the node is the proof that it waited for.
+  - The node keeps the file and the links as they were before the first change; C(state=absent) puts that back, under
+    the same timer.
 options:
   path: {type: path, required: true, description: [The file.]}
-  content: {type: str, required: true, description: [The whole file.]}
+  content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
   expect:
     type: list
     elements: dict
     default: []
     description: [Interface, mtu and cidr of each link as it should be.]
   rollback_after: {type: int, default: 90, description: [Seconds until the previous file comes back.]}
+  state:
+    type: str
+    choices: [present, absent, proven]
+    default: present
+    description: [Whether the file is wanted; proven keeps what the last change left.]
 author: [Sparkloom]
 """
 
 ROLLBACK = "sparkloom-netplan-rollback"
 KEPT = Path("/var/lib/sparkloom")
 SETTLE_SECONDS = 20
+IPV6 = Path("/proc/sys/net/ipv6/conf")
+IPV6_KEYS = ("disable_ipv6", "addr_gen_mode", "accept_ra")
 
 
 def validate(module: AnsibleModule, path: Path, content: str) -> None:
@@ -54,25 +64,39 @@ def validate(module: AnsibleModule, path: Path, content: str) -> None:
         module.fail_json(msg=f"netplan refuses the new {path}, nothing was changed: {said}")
 
 
+def links(module: AnsibleModule) -> dict[str, dict]:
+    _, out, _ = module.run_command(["ip", "-json", "address", "show"])
+    return {link["ifname"]: link for link in json.loads(out or "[]")}
+
+
+def cidrs(link: dict) -> set[str]:
+    return {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"}
+
+
 def differing(module: AnsibleModule, expect: list[dict]) -> list[str]:
     """Links on the host that are not as described; one that moved into a pod is not on the host."""
-    _, out, _ = module.run_command(["ip", "-json", "address", "show"])
-    links = {link["ifname"]: link for link in json.loads(out or "[]")}
-    wrong = []
+    present, wrong = links(module), []
     for want in expect:
-        link = links.get(want["interface"])
+        link = present.get(want["interface"])
         if link is None:
             continue
-        cidrs = {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"}
-        if link["mtu"] != want["mtu"] or (want.get("cidr") and want["cidr"] not in cidrs):
+        if link["mtu"] != want["mtu"] or (want.get("cidr") and want["cidr"] not in cidrs(link)):
             wrong.append(want["interface"])
     return wrong
 
 
-def disarm(module: AnsibleModule) -> None:
+# --- the way back ---------------------------------------------------------------------------------------------
+
+
+def proven(module: AnsibleModule, path: Path) -> None:
+    """Stop the timer; after an undo nothing is left to remember."""
     code, _, _ = module.run_command(["systemctl", "is-active", "--quiet", f"{ROLLBACK}.timer"])
     if code == 0:
         module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"], check_rc=True)
+    (KEPT / f"{path.name}.before").unlink(missing_ok=True)
+    if origin.is_original(path):
+        origin.forget("links", str(path))
+        origin.forget("file", str(path))
 
 
 def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
@@ -84,12 +108,14 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
         restore = f"cp -p {kept} {path}"
     else:
         restore = f"rm -f {path}"
-    disarm(module)
-    command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--collect"]
-    module.run_command([*command, "/bin/sh", "-c", f"{restore}; netplan apply"], check_rc=True)
+    module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"])  # of an earlier run; most often there is none
+    command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
+    said = "the node stopped answering after a change of netplan; what was before is back"
+    script = f"{restore}; netplan apply; logger -t sparkloom '{said}'"
+    module.run_command([*command, "--collect", "/bin/sh", "-c", script], check_rc=True)
 
 
-def settle(module: AnsibleModule) -> None:
+def settle(module: AnsibleModule, expect: list[dict]) -> None:
     """Apply, and give the links the time they need to come up."""
     code, out, err = module.run_command(["netplan", "apply"])
     if code:
@@ -97,32 +123,83 @@ def settle(module: AnsibleModule) -> None:
         said = (err or out).strip()
         module.fail_json(msg=f"netplan apply failed; what was before comes back within {seconds} s: {said}")
     until = time.monotonic() + SETTLE_SECONDS
-    while differing(module, module.params["expect"]) and time.monotonic() < until:
+    while differing(module, expect) and time.monotonic() < until:
         time.sleep(0.5)
 
 
-def write(path: Path, content: str) -> None:
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w") as stream:
-        os.fchmod(stream.fileno(), 0o600)
-        stream.write(content)
-    Path(scratch).replace(path)
+# --- where it began -------------------------------------------------------------------------------------------
+
+
+def ipv6(interface: str) -> dict[str, str]:
+    folder = IPV6 / interface
+    return {key: (folder / key).read_text().strip() for key in IPV6_KEYS if (folder / key).exists()}
+
+
+def remember(module: AnsibleModule, path: Path) -> None:
+    """The file, and the links that it will describe: netplan leaves an MTU or an address when a file goes."""
+    origin.keep_file(path)
+    if origin.load("links", str(path)) is not None:
+        return
+    named = {want["interface"] for want in module.params["expect"]}
+    kept = {
+        name: {"mtu": link["mtu"], "up": "UP" in link["flags"], "cidrs": sorted(cidrs(link)), "ipv6": ipv6(name)}
+        for name, link in links(module).items()
+        if name in named
+    }
+    origin.save("links", str(path), kept)
+
+
+def restore_links(module: AnsibleModule, path: Path) -> None:
+    present = links(module)
+    for name, was in (origin.load("links", str(path)) or {}).items():
+        link = present.get(name)
+        if link is None:
+            continue
+        for cidr in sorted(cidrs(link) - set(was["cidrs"])):
+            module.run_command(["ip", "address", "delete", cidr, "dev", name])
+        for key, value in was["ipv6"].items():
+            with contextlib.suppress(OSError):  # a mode that only the kernel itself may choose
+                (IPV6 / name / key).write_text(value)
+        module.run_command(["ip", "link", "set", name, "mtu", str(was["mtu"])], check_rc=True)
+        module.run_command(["ip", "link", "set", name, "down"], check_rc=True)
+        if was["up"]:
+            module.run_command(["ip", "link", "set", name, "up"], check_rc=True)
+        for cidr in sorted(set(was["cidrs"]) - cidrs(link)):
+            module.run_command(["ip", "address", "add", cidr, "dev", name])
+
+
+def absent(module: AnsibleModule, path: Path) -> None:
+    changed = not origin.is_original(path)
+    if changed and not module.check_mode:
+        arm(module, path, module.params["rollback_after"])
+        origin.restore_file(path, forget_it=False)
+        settle(module, [])
+        restore_links(module, path)
+    elif not module.check_mode:
+        proven(module, path)
+    module.exit_json(changed=changed)
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "required": True},
-            "content": {"type": "str", "required": True},
+            "content": {"type": "str", "default": ""},
             "expect": {"type": "list", "elements": "dict", "default": []},
             "rollback_after": {"type": "int", "default": 90},
+            "state": {"type": "str", "choices": ["present", "absent", "proven"], "default": "present"},
         },
         supports_check_mode=True,
     )
-    path, content = Path(module.params["path"]), module.params["content"]
+    path, content, expect = Path(module.params["path"]), module.params["content"], module.params["expect"]
+    if module.params["state"] == "absent":
+        absent(module, path)
+    if module.params["state"] == "proven":
+        proven(module, path)
+        module.exit_json(changed=False)
     before = path.read_text() if path.exists() else ""
     rewrite = before != content or path.stat().st_mode & 0o777 != 0o600
-    wrong = differing(module, module.params["expect"])
+    wrong = differing(module, expect)
     headers = {"before_header": str(path), "after_header": str(path)}
     result = {
         "changed": rewrite or bool(wrong),
@@ -133,12 +210,13 @@ def main() -> None:
         validate(module, path, content)
     if not result["changed"] and not module.check_mode:
         # Left by a run that was killed after its change: this run's connection is the proof that it waited for.
-        disarm(module)
+        proven(module, path)
     if result["changed"] and not module.check_mode:
+        remember(module, path)
         arm(module, path, module.params["rollback_after"])
         if rewrite:
-            write(path, content)
-        settle(module)
+            origin.write(path, content, 0o600)
+        settle(module, expect)
     module.exit_json(**result)
 
 

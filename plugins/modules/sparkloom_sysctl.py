@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -13,9 +14,16 @@ short_description: Keep kernel settings, now and after a reboot
 description:
   - Writes one file below /etc/sysctl.d and sets what differs in the running kernel.
   - A key that this kernel does not have, or does not let this machine set, is reported in C(refused) and not a failure.
+  - With C(remember) the node keeps what was there before, and C(state=absent) puts exactly that back.
 options:
   path: {type: path, required: true, description: [The file that keeps them.]}
-  values: {type: dict, required: true, description: [Key to value.]}
+  values: {type: dict, default: {}, description: [Key to value; not used by state=absent.]}
+  remember: {type: bool, default: false, description: [Keep file and values as they were before, for state=absent.]}
+  state:
+    type: str
+    choices: [present, absent]
+    default: present
+    description: [Absent puts back what C(remember) kept; a key that has gone since then is left out.]
 author: [Sparkloom]
 """
 
@@ -43,15 +51,41 @@ def apply(key: str, value: str) -> str | None:
     return None if live(key) == value else f"reads {live(key)} after writing {value}"
 
 
+def remember(path: Path, now: dict) -> None:
+    """The file and the values before the first change; keys that a later plan adds join them."""
+    origin.keep_file(path)
+    kept = origin.load("sysctl", str(path)) or {}
+    added = {key: value for key, value in now.items() if value is not None and key not in kept}
+    if added:
+        origin.save("sysctl", str(path), {**kept, **added})
+
+
+def restore(module: AnsibleModule, path: Path) -> None:
+    kept = origin.load("sysctl", str(path)) or {}
+    differing = [key for key, value in kept.items() if live(key) not in (None, value)]
+    changed = origin.file_changed(path) or bool(kept)
+    if not module.check_mode:
+        refused = {key: reason for key in differing if (reason := apply(key, kept[key]))}
+        if refused:
+            module.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
+        origin.restore_file(path)
+        origin.forget("sysctl", str(path))
+    module.exit_json(changed=changed, keys=sorted(differing))
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "required": True},
-            "values": {"type": "dict", "required": True},
+            "values": {"type": "dict", "default": {}},
+            "remember": {"type": "bool", "default": False},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
         supports_check_mode=True,
     )
     path = Path(module.params["path"])
+    if module.params["state"] == "absent":
+        restore(module, path)
     wanted = {key: " ".join(str(value).split()) for key, value in module.params["values"].items()}
     content = "# Written by sparkloom.\n" + "".join(f"{key} = {value}\n" for key, value in sorted(wanted.items()))
     before = path.read_text() if path.exists() else ""
@@ -59,6 +93,8 @@ def main() -> None:
     differing = [key for key, value in wanted.items() if now[key] is not None and now[key] != value]
     refused = {key: "this kernel does not have it" for key in wanted if now[key] is None}
     if not module.check_mode:
+        if module.params["remember"] and (before != content or differing):
+            remember(path, now)
         if before != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)

@@ -1,15 +1,24 @@
-"""The boot-time script that makes the rails' functions, against a made-up sysfs and a recorder in place of `ip`."""
+"""The boot-time program that keeps the rails' functions, against a made-up sysfs and a recorder in place of `ip`."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 REPO = Path(__file__).resolve().parents[2]
-SPEC = importlib.util.spec_from_file_location("functions", REPO / "roles/roce_fabric/files/sparkloom-functions.py")
+PROGRAM = REPO / "roles/roce_fabric/files/functions"
+sys.path.insert(0, str(PROGRAM))
+import common  # noqa: E402
+import lossless  # noqa: E402
+import rail  # noqa: E402
+import stray  # noqa: E402
+
+SPEC = importlib.util.spec_from_file_location("functions", PROGRAM / "__main__.py")
 assert SPEC and SPEC.loader
 functions = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(functions)
@@ -29,8 +38,11 @@ class Node:
         plan = root / "functions.json"
         made = {"pf": PF, "count": 2, "functions": [{"vf": 0, "interface": VF, "mac": MAC}]}
         plan.write_text(json.dumps({"rails": [made]}))
+        self.plan = plan
         monkeypatch.setattr(functions, "PLAN", plan)
-        monkeypatch.setattr(functions, "ip", self.ip)
+        monkeypatch.setattr(common, "ORIGIN", root / "state/origin/functions.json")
+        monkeypatch.setattr(common, "call", self.call)
+        monkeypatch.setattr(lossless, "notes", [])
 
     def write(self, name: str, value: str) -> None:
         (self.device / name).write_text(value + "\n")
@@ -39,10 +51,10 @@ class Node:
         (self.root / f"class/net/{VF}").mkdir()
         (self.root / f"class/net/{VF}/address").write_text(mac + "\n")
 
-    def ip(self, *args: str) -> None:
-        line = " ".join(args)
+    def call(self, *args: str) -> None:
+        line = " ".join(args).removeprefix("ip ")
         if line in self.refuse:
-            raise functions.Refused(line)
+            raise common.Refused(line)
         self.asked.append(line)
 
     def run(self, monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
@@ -52,9 +64,10 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(functions, "wait_for", lambda path, seconds: path.exists())
-    monkeypatch.setattr(functions, "settle", lambda: None)
-    monkeypatch.setattr(functions, "set_sysctls", lambda interface: None)
+    monkeypatch.setattr(rail, "wait_for", lambda path, seconds: path.exists())
+    monkeypatch.setattr(rail, "settle", lambda: None)
+    monkeypatch.setattr(rail, "set_sysctls", lambda interface: None)
+    monkeypatch.setattr(stray, "namespaces", lambda: iter(()))
     return Node(tmp_path, monkeypatch)
 
 
@@ -101,7 +114,7 @@ def test_or_through_the_parent_and_a_new_start_of_its_driver(node: Node, monkeyp
 
 def test_udev_ends_its_own_naming_before_the_plans_name_is_given(node: Node, monkeypatch) -> None:
     (node.device / "virtfn0/net/eth7").mkdir(parents=True)
-    monkeypatch.setattr(functions, "settle", lambda: node.asked.append("udev has settled"))
+    monkeypatch.setattr(rail, "settle", lambda: node.asked.append("udev has settled"))
     assert node.run(monkeypatch) == 0
     assert node.asked[1:] == ["udev has settled", "link set eth7 down", f"link set eth7 name {VF}"]
 
@@ -121,3 +134,114 @@ def test_refuses_and_says_what_to_change(node: Node, monkeypatch, capsys, name: 
     node.write(name, value)
     assert node.run(monkeypatch) == 1
     assert said in capsys.readouterr().err and node.asked == []
+
+
+def test_the_first_change_remembers_and_undo_goes_back(node: Node, monkeypatch, capsys) -> None:
+    assert node.run(monkeypatch) == 0
+    node.function(MAC)
+    assert node.run(monkeypatch, "--undo") == 0
+    assert (node.device / "sriov_numvfs").read_text() == "0\n"
+    assert not common.ORIGIN.exists()
+    assert node.run(monkeypatch, "--undo") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "as planned", "what was never changed is left alone"
+
+
+def test_functions_that_were_there_before_get_their_names_and_macs_back(node: Node, monkeypatch) -> None:
+    node.write("sriov_numvfs", "2")
+    node.function("02:00:00:00:00:99")
+    (node.device / "virtfn0/net" / VF).mkdir(parents=True)
+    assert node.run(monkeypatch) == 0
+    (node.root / f"class/net/{VF}/address").write_text(MAC + "\n")
+    node.asked.clear()
+    assert node.run(monkeypatch, "--undo") == 0
+    assert f"link set {VF} address 02:00:00:00:00:99" in node.asked
+    assert (node.device / "sriov_numvfs").read_text() == "2\n"
+
+
+def test_undo_takes_nothing_from_a_pod(node: Node, monkeypatch, capsys) -> None:
+    assert node.run(monkeypatch) == 0
+    capsys.readouterr()
+    assert node.run(monkeypatch, "--undo") == 1
+    assert f"{VF}: in a pod, nothing was changed" in capsys.readouterr().err
+    assert (node.device / "sriov_numvfs").read_text() == "2\n" and common.ORIGIN.exists()
+
+
+# --- functions in dead namespaces -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def namespace(tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """One namespace that holds the function as net1, old enough and without a process."""
+    node.write("sriov_numvfs", "2")
+    held = tmp_path / "cni-1"
+    held.touch()
+    monkeypatch.setattr(stray, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(stray, "namespaces", lambda: iter([held]))
+    monkeypatch.setattr(stray, "changed", lambda path: 0.0)
+    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "lo"}, {"ifname": "net1", "address": MAC.upper()}])
+    yield held
+
+
+def test_a_function_in_a_dead_namespace_comes_home(node: Node, namespace: Path, monkeypatch, capsys) -> None:
+    assert node.run(monkeypatch) == 0
+    inside = f"nsenter --net={namespace} ip link set"
+    assert node.asked == [f"{inside} dev net1 down", f"{inside} dev net1 name {VF}", f"{inside} dev {VF} netns 1"]
+    assert f"changed: {VF}: back from {namespace}" in capsys.readouterr().out
+
+
+def test_a_namespace_with_a_process_is_only_looked_at(tmp_path: Path, node: Node, namespace, monkeypatch) -> None:
+    process = tmp_path / "proc/4711/ns"
+    process.mkdir(parents=True)
+    (process / "net").hardlink_to(namespace)  # the same number: the process is in it
+    assert node.run(monkeypatch) == 0 and node.asked == []
+
+
+def test_a_young_namespace_may_belong_to_a_pod_that_starts(node: Node, namespace, monkeypatch) -> None:
+    monkeypatch.undo()
+    now = stray.time.time()
+    monkeypatch.setattr(stray, "changed", lambda path: now - 5)
+    monkeypatch.setattr(stray, "namespaces", lambda: iter([namespace]))
+    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "net1", "address": MAC}])
+    assert stray.find({MAC: VF}, {}) == []
+    assert stray.find({MAC: VF}, {}, young=1.0) == [(str(namespace), "net1", VF)]
+
+
+def test_another_card_of_a_dead_namespace_stays_there(node: Node, namespace, monkeypatch) -> None:
+    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "eth0", "address": "02:00:00:00:00:01"}])
+    assert node.run(monkeypatch) == 0 and node.asked == []
+
+
+# --- lossless -------------------------------------------------------------------------------------------------
+
+
+def asked_for_lossless(node: Node) -> None:
+    plan = json.loads(node.plan.read_text())
+    plan["rails"][0]["lossless"] = {"priority": 3, "dscp": 26}
+    node.plan.write_text(json.dumps(plan))
+    node.write("sriov_numvfs", "2")
+
+
+def test_lossless_settings_are_set_once_and_taken_back(node: Node, monkeypatch) -> None:
+    asked_for_lossless(node)
+    held = {"pause": [False] * 8, "app": []}
+    answers = {"pfc": lambda: {"prio-pfc": held["pause"]}, "app": lambda: {"dscp_prio": held["app"]}}
+    monkeypatch.setattr(lossless, "ask", lambda *argv: answers[argv[2]]())
+    assert node.run(monkeypatch) == 0
+    assert node.asked == [
+        f"dcb pfc set dev {PF} prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off",
+        f"dcb app add dev {PF} dscp-prio 26:3",
+    ]
+    held.update(pause=[n == 3 for n in range(8)], app=[[26, 3]])
+    node.asked.clear()
+    assert node.run(monkeypatch) == 0 and node.asked == []
+    node.function(MAC)
+    assert node.run(monkeypatch, "--undo") == 0
+    assert node.asked[0].endswith("3:off 4:off 5:off 6:off 7:off") and " app del " in node.asked[1]
+
+
+def test_a_driver_without_them_is_a_note_and_no_failure(node: Node, monkeypatch, capsys) -> None:
+    asked_for_lossless(node)
+    monkeypatch.setattr(lossless, "ask", lambda *argv: None)
+    assert node.run(monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("as planned") and f"note: {PF}: its driver offers no pause per priority" in said

@@ -1,0 +1,101 @@
+"""What was there before the first change: one record per thing, kept on the node until an undo has put it back.
+
+A thing without a record was never changed, so an undo leaves it alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+FOLDER = Path("/var/lib/sparkloom/origin")
+
+
+def _place(kind: str, name: str) -> Path:
+    return FOLDER / f"{kind}-{name.strip('/').replace('/', '!')}.json"
+
+
+def load(kind: str, name: str) -> dict | None:
+    try:
+        return json.loads(_place(kind, name).read_text())
+    except FileNotFoundError:
+        return None
+
+
+def save(kind: str, name: str, record: dict) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _replace(_place(kind, name), json.dumps(record, indent=1).encode(), 0o600)
+
+
+def forget(kind: str, name: str) -> None:
+    """The record goes last; with the last record goes the folder."""
+    _place(kind, name).unlink(missing_ok=True)
+    for folder in (FOLDER, FOLDER.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def write(path: Path, content: str, mode: int) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, content.encode(), mode)
+
+
+def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "wb") as stream:
+        os.fchmod(stream.fileno(), mode)
+        if owner:
+            os.fchown(stream.fileno(), *owner)
+        stream.write(content)
+    Path(scratch).replace(path)
+
+
+def keep_file(path: Path) -> None:
+    """Remember a file's bytes, permissions and owner, or that it was not there, and which folders were missing."""
+    if load("file", str(path)) is not None:
+        return
+    record: dict = {"folders": [str(p) for p in path.parents if not p.exists()]}
+    if path.exists():
+        facts = path.stat()
+        content = base64.b64encode(path.read_bytes()).decode()
+        record |= {"content": content, "mode": stat.S_IMODE(facts.st_mode), "owner": [facts.st_uid, facts.st_gid]}
+    save("file", str(path), record)
+
+
+def file_changed(path: Path) -> bool:
+    """Whether there is something to put back."""
+    return load("file", str(path)) is not None
+
+
+def is_original(path: Path) -> bool:
+    """Whether the file is, byte for byte, what it was before; also where nothing is known of it."""
+    record = load("file", str(path))
+    if record is None:
+        return True
+    if not path.exists():
+        return "content" not in record
+    kept = base64.b64decode(record.get("content", ""))
+    return "content" in record and path.read_bytes() == kept and stat.S_IMODE(path.stat().st_mode) == record["mode"]
+
+
+def restore_file(path: Path, *, forget_it: bool = True) -> None:
+    record = load("file", str(path))
+    if record is None:
+        return
+    if "content" in record:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        uid, gid = record["owner"]
+        _replace(path, base64.b64decode(record["content"]), record["mode"], (uid, gid))
+    else:
+        path.unlink(missing_ok=True)
+        for folder in record["folders"]:  # the deepest first; one that others use since then stays
+            with contextlib.suppress(OSError):
+                Path(folder).rmdir()
+    if forget_it:
+        forget("file", str(path))

@@ -1,0 +1,87 @@
+"""Keep the rails' functions as /etc/sparkloom/functions.json plans them. Prints what it changed.
+
+Runs at boot before the network and whenever the fabric role runs; does nothing when all is as planned. A function in a
+living pod is left alone, one that a dead pod left behind comes back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import common
+import lossless
+import rail
+import stray
+from common import Refused
+
+PLAN = Path("/etc/sparkloom/functions.json")
+
+
+def recover(rails: list[rail.Rail], dry: bool) -> list[str]:
+    """Planned functions that are missing on the host and that a dead namespace holds."""
+    missing = {
+        f["mac"].lower(): (f["interface"], (each.pf / f"device/virtfn{f['vf']}").resolve().name)
+        for each in rails
+        for f in each.plan["functions"]
+        if each.address(f["interface"]) is None
+    }
+    if not missing:
+        return []
+    wanted = {mac: name for mac, (name, _) in missing.items()}
+    changes = []
+    for namespace, found, name in stray.find(wanted, {place: name for name, place in missing.values()}):
+        changes.append(f"{name}: back from {namespace}, whose pod is gone")
+        if not dry:
+            stray.bring_home(namespace, found, name)
+    return changes
+
+
+def as_planned(rails: list[rail.Rail], dry: bool, wait: float) -> list[str]:
+    changes = []
+    for each in rails:
+        if not rail.wait_for(each.pf, wait):
+            name = each.plan["pf"]
+            raise Refused(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
+        if common.number(each.pf / "device/sriov_numvfs"):
+            changes += recover([each], dry)
+        changes += each.as_planned()
+        changes += lossless.as_planned(each.plan, dry)
+    return changes
+
+
+def as_before(rails: list[rail.Rail], dry: bool) -> list[str]:
+    changes = recover(rails, dry)
+    if held := [name for each in rails for name in each.in_use()] if not (changes and dry) else []:
+        raise Refused(f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again")
+    for each in rails:
+        changes += lossless.as_before(each.plan, dry)
+        changes += each.as_before()
+    if not dry:
+        common.ORIGIN.unlink(missing_ok=True)
+    return changes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("sparkloom-functions", description=__doc__)
+    parser.add_argument("--sysfs", type=Path, default=Path("/sys"), help="where sysfs is mounted")
+    parser.add_argument("--wait", type=float, default=0, help="seconds to wait for the parents to appear")
+    parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
+    parser.add_argument("--undo", action="store_true", help="back to the functions of before the first run")
+    args = parser.parse_args()
+    try:
+        rails = [rail.Rail(plan, args.sysfs, args.check) for plan in json.loads(PLAN.read_text())["rails"]]
+        changes = as_before(rails, args.check) if args.undo else as_planned(rails, args.check, args.wait)
+    except (Refused, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(f"changed: {change}" for change in changes) or "as planned")
+    for note in lossless.notes:
+        print(f"note: {note}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""What the parts of this program share."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+ORIGIN = Path("/var/lib/sparkloom/origin/functions.json")
+
+
+class Refused(Exception):
+    """The plan cannot be met; the message says what was found and what to change."""
+
+
+def ip(*args: str) -> None:
+    call("ip", *args)
+
+
+def call(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
+
+
+def ask(*argv: str) -> list[dict] | None:
+    """What a program that speaks JSON says; None where it is missing or refuses."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+        return json.loads(done.stdout or "[]") if done.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def number(path: Path) -> int:
+    value = text(path) or ""
+    return int(value) if value.isdigit() else 0
+
+
+def remembered() -> dict:
+    """How each port was before the first change: {port: {...}}."""
+    return json.loads(text(ORIGIN) or "{}")
+
+
+def remember(port: str, facts: dict) -> None:
+    """Once: what a later run finds is what an earlier one made."""
+    kept = remembered()
+    was = kept.get(port, {})
+    merged = {**facts, **was}
+    if "files" in facts:
+        merged["files"] = {**facts["files"], **was.get("files", {})}
+    if kept.get(port) == merged:
+        return
+    ORIGIN.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    scratch = ORIGIN.with_suffix(".new")
+    scratch.write_text(json.dumps({**kept, port: merged}, indent=1) + "\n")
+    scratch.replace(ORIGIN)

@@ -1,0 +1,168 @@
+"""The functions of one rail's port: their count, names and MACs, as planned or as they were before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import common
+from common import Refused, number, text
+
+SYSCTL = "/usr/lib/systemd/systemd-sysctl"
+FIRMWARE = (
+    "switch SR-IOV on in its firmware and power the node off and on (mlxconfig -d {pci} set SRIOV_EN=1 "
+    "NUM_OF_VFS={wanted}), or lower fabric.vfs_per_rail in fabric.yml"
+)
+
+
+def wait_for(path: Path, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not os.path.exists(path) and time.monotonic() < until:  # noqa: PTH110 - no error is an answer here
+        time.sleep(0.2)
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def settle() -> None:
+    """udev names new functions too: let it end first, or its name comes after the plan's and wins."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["udevadm", "settle", "--timeout=60"], capture_output=True)
+
+
+def set_sysctls(interface: str) -> None:
+    """At boot udev sets what /etc/sysctl.d says for a new interface, by the name that it had then."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run([SYSCTL, f"--prefix=net/ipv4/conf/{interface}"], capture_output=True)
+
+
+class Rail:
+    def __init__(self, plan: dict, sysfs: Path, dry: bool) -> None:
+        self.plan, self.dry, self.net = plan, dry, sysfs / "class/net"
+        self.pf = self.net / plan["pf"]
+
+    def as_planned(self) -> list[str]:
+        """Makes it so; says what it changed."""
+        made = self.make()
+        if made and not self.dry:
+            self.wait_for_functions()
+        return made + self.name_functions() + self.set_macs()
+
+    def make(self) -> list[str]:
+        """Create the functions when there are none; what exists is never torn down, a pod may hold it."""
+        device, wanted = self.pf / "device", self.plan["count"]
+        there, most = number(device / "sriov_numvfs"), number(device / "sriov_totalvfs")
+        if there >= wanted:
+            return []
+        name = self.plan["pf"]
+        if wanted > most:
+            advice = FIRMWARE.format(pci=self.plan.get("pci", name), wanted=wanted)
+            raise Refused(f"{name} offers {most} functions, the plan wants {wanted}: {advice}")
+        if there:
+            raise Refused(
+                f"{name} has {there} functions, the plan wants {wanted}: reboot the node, it starts from none"
+            )
+        if not self.dry:
+            self.remember()
+            common.ip("link", "set", name, "up")
+            (device / "sriov_numvfs").write_text(f"{wanted}\n")
+        return [f"{name}: {wanted} functions made"]
+
+    def home(self, vf: int) -> Path:
+        return self.pf / f"device/virtfn{vf}/net"
+
+    def wait_for_functions(self) -> None:
+        for function in self.plan["functions"]:
+            wait_for(self.home(function["vf"]), 30)
+        settle()
+
+    def name_functions(self) -> list[str]:
+        """udev's names differ between releases; the plan's name wins."""
+        changes = []
+        for function in self.plan["functions"]:
+            home = self.home(function["vf"])
+            if self.address(function["interface"]) is not None or not home.exists():
+                continue
+            for found in [entry.name for entry in home.iterdir()]:
+                changes.append(f"{found}: renamed {function['interface']}")
+                if not self.dry:
+                    self.remember()
+                    self.rename(found, function["interface"])
+        return changes
+
+    def rename(self, found: str, wanted: str) -> None:
+        common.ip("link", "set", found, "down")
+        common.ip("link", "set", found, "name", wanted)
+        set_sysctls(wanted)
+
+    def address(self, interface: str) -> str | None:
+        """None for a function that is not on the host, or that leaves it at this moment."""
+        return text(self.net / interface / "address")
+
+    def set_macs(self) -> list[str]:
+        changes = []
+        for function in self.plan["functions"]:
+            interface, mac = function["interface"], function["mac"]
+            if self.address(interface) in (None, mac):
+                continue
+            changes.append(f"{interface}: MAC {mac}")
+            if not self.dry:
+                self.remember()
+                self.set_mac(function["vf"], interface, mac)
+        return changes
+
+    def set_mac(self, vf: int, interface: str, mac: str) -> None:
+        """By the function itself, or where its driver leaves that to the parent, through the parent and a new start."""
+        common.ip("link", "set", interface, "down")
+        try:
+            common.ip("link", "set", interface, "address", mac)
+        except Refused:
+            common.ip("link", "set", self.plan["pf"], "vf", str(vf), "mac", mac)
+            device = (self.pf / f"device/virtfn{vf}").resolve()
+            driver = (device / "driver").resolve()
+            (driver / "unbind").write_text(device.name)
+            (driver / "bind").write_text(device.name)
+        common.ip("link", "set", interface, "up")
+
+    # --- where it began -------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        """Count, names and MACs before the first change."""
+        functions = {}
+        for home in self.pf.glob("device/virtfn*/net"):
+            for entry in home.iterdir():
+                functions[home.parent.name.removeprefix("virtfn")] = [entry.name, self.address(entry.name)]
+        common.remember(self.plan["pf"], {"count": number(self.pf / "device/sriov_numvfs"), "functions": functions})
+
+    def in_use(self) -> list[str]:
+        """Planned functions that are there but not on the host: a pod holds them."""
+        there = number(self.pf / "device/sriov_numvfs")
+        return [f["interface"] for f in self.plan["functions"] if f["vf"] < there and not self.address(f["interface"])]
+
+    def as_before(self) -> list[str]:
+        """Nothing is taken from a pod: `in_use` is asked for all rails first."""
+        was = common.remembered().get(self.plan["pf"], {})
+        if "count" not in was:
+            return []
+        device, changes = self.pf / "device", []
+        there = number(device / "sriov_numvfs")
+        if there != was["count"]:
+            changes.append(f"{self.plan['pf']}: {was['count']} functions, as before")
+            if not self.dry:
+                (device / "sriov_numvfs").write_text("0\n")
+                if was["count"]:
+                    (device / "sriov_numvfs").write_text(f"{was['count']}\n")
+                    settle()
+        planned = {str(f["vf"]): f["interface"] for f in self.plan["functions"]}
+        for vf, (name, mac) in was["functions"].items():
+            now = planned.get(vf, name)
+            if self.address(now) not in (None, mac):
+                changes.append(f"{now}: MAC {mac}, as before")
+                if not self.dry:
+                    self.set_mac(int(vf), now, mac)
+            if now != name and self.address(now) is not None:
+                changes.append(f"{now}: renamed {name}, as before")
+                if not self.dry:
+                    self.rename(now, name)
+        return changes

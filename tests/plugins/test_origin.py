@@ -1,0 +1,167 @@
+"""What was there before the first change comes back byte for byte; what was never changed is left alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.module_utils import sparkloom_origin as origin
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def module(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/modules/{name}.py")
+    assert spec and spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+class Done(Exception):
+    pass
+
+
+class Run:
+    """A module's run without Ansible around it."""
+
+    def __init__(self, **params: Any) -> None:
+        self.params, self.check_mode, self.result = params, False, {}
+
+    def exit_json(self, **result: Any) -> None:
+        self.result = result
+        raise Done
+
+    fail_json = exit_json
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(origin, "FOLDER", tmp_path / "var/origin")
+    return origin.FOLDER
+
+
+def picture(root: Path) -> dict[str, Any]:
+    return {
+        str(p.relative_to(root)): (p.stat().st_mode, p.read_bytes() if p.is_file() else None)
+        for p in sorted(root.rglob("*"))
+    }
+
+
+def files(root: Path, **more: Any) -> Run:
+    entries = [
+        {"path": str(root / name), "content": "ours\n", "mode": "0644"} for name in ("etc/x", "lib/a/b", "lib/a/c")
+    ]
+    return Run(files=entries, remember=True, **more)
+
+
+def test_files_go_back_to_bytes_permissions_and_absence(tmp_path: Path, records: Path) -> None:
+    root, tool = tmp_path / "root", module("sparkloom_files")
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/x").write_bytes(b"a person's own\xff\n")
+    (root / "etc/x").chmod(0o640)
+    before = picture(root)
+    for _ in range(2):
+        changed: list[str] = []
+        tool.present(files(root), changed, [])
+    assert changed == [] and picture(root) != before
+    tool.absent(files(root), changed, [])
+    assert picture(root) == before and len(changed) == 3
+    assert not records.exists(), "no record is left"
+    changed = []
+    tool.absent(files(root), changed, [])
+    assert changed == []
+
+
+def test_a_file_that_was_right_before_is_not_ours_to_take(tmp_path: Path) -> None:
+    root, tool = tmp_path / "root", module("sparkloom_files")
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/x").write_text("ours\n")
+    (root / "etc/x").chmod(0o644)
+    run = files(root)
+    run.params["files"] = run.params["files"][:1]
+    tool.present(run, [], [])
+    tool.absent(run, [], [])
+    assert (root / "etc/x").read_text() == "ours\n"
+
+
+def test_kernel_settings_go_back_and_keys_that_have_gone_do_not_matter(tmp_path: Path, monkeypatch) -> None:
+    tool, proc, kept = module("sparkloom_sysctl"), tmp_path / "proc", tmp_path / "91.conf"
+    monkeypatch.setattr(tool, "PROC", proc)
+    for name, value in (("net/pf/rp_filter", "0"), ("net/vf/rp_filter", "1")):
+        (proc / name).parent.mkdir(parents=True)
+        (proc / name).write_text(value + "\n")
+    tool.remember(kept, {"net.pf.rp_filter": "0", "net.vf.rp_filter": "1"})
+    kept.write_text("ours\n")
+    for path in proc.rglob("rp_filter"):
+        path.write_text("2\n")
+    (proc / "net/vf/rp_filter").unlink()
+    run = Run()
+    with pytest.raises(Done):
+        tool.restore(run, kept)
+    assert run.result == {"changed": True, "keys": ["net.pf.rp_filter"]}
+    assert (proc / "net/pf/rp_filter").read_text() == "0\n" and not kept.exists()
+
+
+# --- netplan --------------------------------------------------------------------------------------------------
+
+
+class Netplan(Run):
+    """Records commands; links never differ."""
+
+    def __init__(self, path: Path, **params: Any) -> None:
+        super().__init__(rollback_after=60, expect=[], path=str(path), **params)
+        self.asked: list[str] = []
+
+    def run_command(self, argv: list[str], check_rc: bool = False) -> tuple[int, str, str]:
+        self.asked.append(" ".join(argv))
+        return 0, "[]" if argv[0] == "ip" else "", ""
+
+
+@pytest.fixture
+def netplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    tool = module("sparkloom_netplan")
+    monkeypatch.setattr(tool, "KEPT", tmp_path / "var")
+    path = tmp_path / "60-ours.yaml"
+    path.write_text("network: {version: 2}\n")
+    path.chmod(0o600)
+    return SimpleNamespace(tool=tool, path=path)
+
+
+def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netplan: SimpleNamespace, records) -> None:
+    run, before = Netplan(netplan.path), netplan.path.read_bytes()
+    netplan.tool.remember(run, netplan.path)
+    origin.write(netplan.path, "ours\n", 0o600)
+    with pytest.raises(Done):
+        netplan.tool.absent(run, netplan.path)
+    assert run.result == {"changed": True} and netplan.path.read_bytes() == before
+    armed = next(line for line in run.asked if line.startswith("systemd-run"))
+    assert "--on-active=60" in armed and f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path}" in armed
+    assert run.asked.index(armed) < run.asked.index("netplan apply")
+    assert records.exists(), "the timer may still put our file back"
+    netplan.tool.proven(run, netplan.path)
+    assert not records.exists() and not list(netplan.tool.KEPT.glob("*.before"))
+
+
+def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespace, records: Path) -> None:
+    run = Netplan(netplan.path)
+    netplan.tool.remember(run, netplan.path)
+    origin.write(netplan.path, "ours\n", 0o600)
+    with pytest.raises(Done):
+        netplan.tool.absent(run, netplan.path)
+    again = Netplan(netplan.path)
+    with pytest.raises(Done):
+        netplan.tool.absent(again, netplan.path)
+    assert again.result == {"changed": False}
+    assert "systemctl stop sparkloom-netplan-rollback.timer" in again.asked and not records.exists()
+
+
+def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace) -> None:
+    run = Netplan(netplan.path)
+    netplan.tool.remember(run, netplan.path)
+    origin.write(netplan.path, "ours\n", 0o600)
+    netplan.tool.proven(run, netplan.path)
+    assert origin.file_changed(netplan.path) and not list(netplan.tool.KEPT.glob("*.before"))
