@@ -1,4 +1,4 @@
-"""Judge what every node's probe read: one table for all nodes."""
+"""Judge what was read of every node: one report for all of them, and the facts kept beside it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api
-from sparkloom.checks import host
+from sparkloom import adapter, api, preflight
 
 
 class ActionModule(ActionBase):
@@ -15,12 +14,19 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        args = self._task.args
+        args = adapter.plain(self._task.args)
 
         def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            probes = adapter.registered(task_vars, args["probe"])
-            rows = host.judge(cluster, probes, free_gib=float(args["free_gib"]))
-            return adapter.verdict(rows, f"all checks hold on {len(cluster.nodes)} nodes")
+            inventory = api.cluster(adapter.inventory(task_vars))
+            if "probe" not in args:
+                return {"reads": preflight.reads(inventory, args["settings"])}
+            judged = preflight.judge(
+                inventory,
+                adapter.registered(task_vars, args["probe"]),
+                args["settings"],
+                only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
+            )
+            kept = judged.keep(adapter.REPO / "build" / inventory.name)
+            return {"failed": judged.failed, "msg": f"{judged.report}\nfacts of every node: {kept}"}
 
         return result | adapter.guarded(work)

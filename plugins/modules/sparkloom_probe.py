@@ -1,35 +1,34 @@
 #!/usr/bin/python
-"""Read what a node is: one module run for everything that the controller judges. Changes nothing."""
+"""Read how a node's rails are: one module run for everything that the controller judges. Changes nothing."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
 import os
-import shutil
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import number, run, text
 
 DOCUMENTATION = r"""
 module: sparkloom_probe
-short_description: Read what a node is
+short_description: Read how a node's rails are
 description:
-  - Reads the machine, its links, RDMA ports, GIDs and reachability in one run. Judging is the controller's work.
+  - Reads links, RDMA ports, GIDs and reachability in one run. Judging is the controller's work.
 options:
-  release_file: {type: path, default: /etc/dgx-release, description: [Names the machine.]}
-  disk_path: {type: path, default: /var/lib, description: [Whose free space counts.]}
   sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
   virtual_functions:
     type: list
     elements: dict
     default: []
     description: [Interface, MAC and address of each function; it may have moved into a pod.]
-  settle_seconds: {type: int, default: 0, description: [How long to wait for addresses and GIDs to appear.]}
+  settle_seconds:
+    type: int
+    default: 0
+    description: [How long to wait for addresses and GIDs to appear, and then for the first answer of each peer.]
   pings:
     type: list
     elements: dict
@@ -37,43 +36,6 @@ options:
     description: [Interface, address and payload of each ping that must not be fragmented.]
 author: [Sparkloom]
 """
-
-
-def run(*argv: str, timeout: float = 10) -> str:
-    """Standard output of a command, or nothing: absence is a fact too."""
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def text(path: Path, default: str = "") -> str:
-    try:
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return default
-
-
-def number(path: Path) -> int:
-    value = text(path)
-    return int(value) if value.lstrip("-").isdigit() else 0
-
-
-def host(release_file: str, disk_path: str) -> dict:
-    clock = run("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
-    existing = next(p for p in (Path(disk_path), *Path(disk_path).parents) if p.exists())
-    driver = run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").strip()
-    return {
-        "python": list(sys.version_info[:3]),
-        "euid": os.geteuid(),
-        "kernel": os.uname().release,
-        "cmdline": text(Path("/proc/cmdline")),
-        "release_file": release_file,
-        "release": text(Path(release_file)),
-        "driver": driver.splitlines()[0] if driver else "",
-        "disk": {"path": disk_path, "free_gib": shutil.disk_usage(existing).free / 2**30},
-        "ntp_synchronised": {"yes": True, "no": False}.get(clock),
-    }
 
 
 def gids(sysfs: Path) -> dict[str, list[dict]]:
@@ -173,12 +135,18 @@ def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
     return sorted(found)
 
 
-def ping(wanted: dict) -> dict:
+def ping(wanted: dict, patience: float) -> dict:
+    """Whether the peer answers at full size; it may still be bringing its own rail up."""
+
     def reaches(payload: int) -> bool:
         size = ("-M", "do", "-s", str(payload))
         return bool(run("ping", "-c", "2", "-i", "0.2", "-W", "1", *size, "-I", wanted["interface"], wanted["address"]))
 
+    until = time.monotonic() + patience
     ok = reaches(wanted["payload"])
+    while not ok and time.monotonic() < until:
+        time.sleep(0.5)
+        ok = reaches(wanted["payload"])
     return {**wanted, "ok": ok, "small_ok": ok or reaches(56)}
 
 
@@ -186,8 +154,6 @@ def main() -> None:
     dicts = {"type": "list", "elements": "dict", "default": []}
     module = AnsibleModule(
         argument_spec={
-            "release_file": {"type": "path", "default": "/etc/dgx-release"},
-            "disk_path": {"type": "path", "default": "/var/lib"},
             "sysfs_root": {"type": "path", "default": "/sys"},
             "virtual_functions": dicts,
             "settle_seconds": {"type": "int", "default": 0},
@@ -198,10 +164,9 @@ def main() -> None:
     args = module.params
     present = wait_for_links(args)
     with ThreadPoolExecutor(max_workers=8) as pool:
-        answers = list(pool.map(ping, args["pings"]))
+        answers = list(pool.map(lambda wanted: ping(wanted, args["settle_seconds"]), args["pings"]))
     module.exit_json(
         changed=False,
-        host=host(args["release_file"], args["disk_path"]),
         links=present,
         rdma_ports=rdma_ports(Path(args["sysfs_root"])),
         in_pods=in_pods(args["virtual_functions"], present),

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 from sparkloom import adapter, checks, cluster, fabric
-from sparkloom.checks import host, kubernetes, rails
+from sparkloom.checks import kubernetes, rails
 from sparkloom.manifests.attachments import NETWORKS
 
 CLUSTER = cluster.load()
 PLAN = fabric.plan(CLUSTER)
 NODES = [node.name for node in CLUSTER.nodes]
-RELEASE = 'DGX_NAME="DGX Spark"'
 
 
 def machine(node: str) -> dict[str, Any]:
     link = {"up": True, "carrier": True, "speed": 200_000, "mtu": 9000, "addresses": [], "total_vfs": 16, "gids": []}
-    links = {rail.pf: copy.deepcopy(link) for rail in CLUSTER.fabric.rails}
+    links: dict[str, Any] = {}
     for e in (e for e in PLAN.endpoints if e.node == node):
         gids = [
             {"index": 0, "gid": "fe80::1", "type": "RoCE v2"},
@@ -29,17 +28,6 @@ def machine(node: str) -> dict[str, Any]:
         ]
         links[e.interface] = {**copy.deepcopy(link), "addresses": [e.cidr], "gids": gids}
     return {
-        "host": {
-            "python": [3, 12, 3],
-            "euid": 0,
-            "kernel": "6.17.0-1018-nvidia",
-            "cmdline": "",
-            "release_file": "/etc/dgx-release",
-            "release": RELEASE,
-            "driver": "580.159",
-            "disk": {"path": "/var/lib", "free_gib": 500.0},
-            "ntp_synchronised": True,
-        },
         "links": links,
         "rdma_ports": {"rocep1s0f0": "4: ACTIVE"},
         "in_pods": [],
@@ -53,60 +41,7 @@ def probes() -> dict[str, dict[str, Any]]:
 
 
 def test_four_good_sparks_pass(probes: dict[str, Any]) -> None:
-    assert host.judge(CLUSTER, probes, free_gib=40) == []
     assert rails.judge(CLUSTER, PLAN, probes) == []
-
-
-HOST_FAULTS: list[tuple[str, Callable[[dict[str, Any]], Any], str, str]] = [
-    ("python", lambda p: p["host"].update(python=[3, 6, 9]), "3.6.9", "error"),
-    ("sudo", lambda p: p["host"].update(euid=1000), "uid 1000", "error"),
-    ("machine", lambda p: p["host"].update(release=""), "no /etc/dgx-release", "error"),
-    ("machine", lambda p: p["host"].update(release='DGX_NAME="DGX A100"'), "A100", "error"),
-    ("driver", lambda p: p["host"].update(driver=""), "nvidia-smi", "error"),
-    ("disk", lambda p: p["host"]["disk"].update(free_gib=3.2), "3.2 GiB", "error"),
-    ("kernel", lambda p: p["host"].update(kernel="7.0.0-1019-nvidia"), "7.0.0-1019", "warning"),
-    ("clock", lambda p: p["host"].update(ntp_synchronised=False), "not synchronised", "warning"),
-    ("rail a", lambda p: p["links"].pop("enp1s0f0np0"), "no enp1s0f0np0", "error"),
-    ("rail b", lambda p: p["links"]["enP2p1s0f0np0"].update(carrier=False), "without carrier", "error"),
-    ("rail a", lambda p: p["links"]["enp1s0f0np0"].update(speed=13_000), "13 Gb/s", "error"),
-    ("rail a", lambda p: p["links"]["enp1s0f0np0"].update(total_vfs=0), "0 virtual functions", "error"),
-]
-
-
-@pytest.mark.parametrize(("check", "fault", "found", "severity"), HOST_FAULTS)
-def test_one_fault_gives_one_row(
-    probes: dict[str, Any], check: str, fault: Callable[[dict[str, Any]], Any], found: str, severity: str
-) -> None:
-    fault(probes["spark3"])
-    (row,) = host.judge(CLUSTER, probes, free_gib=40)
-    assert (row.node, row.check, row.severity) == ("spark3", check, severity)
-    assert found in row.found and row.expected and row.change
-
-
-def test_kernel_with_its_cure_and_unknown_clock_pass(probes: dict[str, Any]) -> None:
-    probes["spark1"]["host"].update(kernel="7.0.0-1019-nvidia", cmdline="quiet kho=off", ntp_synchronised=None)
-    assert host.judge(CLUSTER, probes, free_gib=40) == []
-
-
-@pytest.mark.parametrize(
-    ("probe", "check"),
-    [
-        ({"unreachable": True, "msg": "Failed to connect to the host via ssh"}, "connection"),
-        ({"msg": "deserialization failed. Error response from daemon: No such container: x"}, "connection"),
-        ({"msg": "Missing sudo password"}, "sudo"),
-        ({"msg": "/bin/sh: 1: /usr/bin/python3: not found"}, "python"),
-        ({}, "probe"),
-    ],
-)
-def test_a_node_that_cannot_be_read_is_a_row(probes: dict[str, Any], probe: dict[str, Any], check: str) -> None:
-    probes["spark2"] = probe
-    (row,) = host.judge(CLUSTER, probes, free_gib=40)
-    assert (row.node, row.check) == ("spark2", check)
-
-
-def test_not_a_gb10_is_fine_when_the_site_says_so(probes: dict[str, Any]) -> None:
-    probes["spark1"]["host"].update(release="", driver="")
-    assert host.judge(CLUSTER.model_copy(update={"expect_gb10": False}), probes, free_gib=40) == []
 
 
 VF = fabric.vf_interface("enp1s0f0np0", 0)
@@ -149,11 +84,11 @@ def test_pings_go_over_what_stays_on_the_host_at_full_size() -> None:
 
 def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> None:
     for node in NODES[1:]:
-        probes[node]["host"]["driver"] = ""
-    result = adapter.verdict(host.judge(CLUSTER, probes, free_gib=40), "fine")
+        probes[node]["links"][VF]["mtu"] = 1500
+    result = adapter.verdict(rails.judge(CLUSTER, PLAN, probes), "fine")
     assert result["failed"]
     assert "3 checks failed on 3 node(s)" in result["msg"]
-    assert result["msg"].count("spark2,spark3,spark4  driver") == 1
+    assert result["msg"].count("spark2,spark3,spark4  rail a VF 0") == 1
 
 
 def test_warnings_alone_do_not_fail() -> None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-REPO = Path(__file__).resolve().parents[2]
-
-
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/modules/{name}.py")
-    assert spec and spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
+from tests.plugins.loading import module
 
 probe = module("sparkloom_probe")
 sysctl = module("sparkloom_sysctl")
@@ -64,8 +53,16 @@ def test_a_missing_file_or_command_is_a_fact_not_a_crash(tmp_path: Path) -> None
     assert probe.text(tmp_path / "none") == ""
     assert probe.number(tmp_path / "none") == 0
     assert probe.run("no-such-command-here") == ""
-    read = probe.host(str(tmp_path / "release"), str(tmp_path / "not/there/yet"))
-    assert read["release"] == "" and read["disk"]["free_gib"] > 0
+
+
+def test_a_peer_that_answers_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["", "", "64 bytes"])
+    monkeypatch.setattr(probe, "run", lambda *argv: next(answers))
+    monkeypatch.setattr(probe.time, "sleep", lambda seconds: None)
+    asked = {"interface": "enp1s0f0v1", "address": "192.168.100.28", "payload": 8972}
+    assert probe.ping(asked, patience=60)["ok"]
+    monkeypatch.setattr(probe, "run", lambda *argv: "" if "8972" in argv else "64 bytes")
+    assert probe.ping(asked, patience=0) == {**asked, "ok": False, "small_ok": True}
 
 
 def test_sysctl_keys_with_a_dot_in_an_interface_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

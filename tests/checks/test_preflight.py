@@ -1,0 +1,299 @@
+"""Preflight: each check says no for its own reason, in one report for all nodes; a good machine passes all."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom import api, cluster, preflight
+from sparkloom.checks import Row, clocks, expected, failures, host, kernels, ports
+from sparkloom.checks.expected import Expected
+from sparkloom.checks.report import report
+
+CLUSTER = cluster.load()
+NODES = [node.name for node in CLUSTER.nodes]
+STORE = CLUSTER.model_store
+ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+EXPECTED = Expected(store=STORE, weights_gib=dict.fromkeys(NODES[:2], 308.0), driver="580.159")
+Machine = dict[str, Any]
+Fault = Callable[[Machine], Any]
+
+
+def port(pci: str, name: str, **more: Any) -> dict[str, Any]:
+    used = pci.endswith(".0")
+    base = {
+        "pci": pci, "interface": name, "vendor": "0x15b3", "device": "0x1021", "up": True, "carrier": used,
+        "speed": 200_000 if used else -1, "mtu": 1500, "mac": "", "master": "", "total_vfs": 8, "vfs": 0,
+        "pcie": "32.0 GT/s PCIe x4", "hca": f"roce-{pci}", "firmware": "28.45.4028", "rdma_state": "4: ACTIVE",
+    }  # fmt: skip
+    return {**base, **more}
+
+
+def machine() -> Machine:
+    memory = {
+        "MemTotal": 121.6, "MemAvailable": 116.0, "MemFree": 110.0, "Cached": 4.0, "Shmem": 0.1, "SwapTotal": 0.0,
+        "SwapFree": 0.0, "CmaTotal": 0.0, "CmaFree": 0.0,
+    }  # fmt: skip
+    return {
+        "asked": 1000.0,
+        "answered": 1002.0,
+        "clock": {"now": 1001.0, "synchronised": True},
+        "system": {
+            "python": [3, 12, 3],
+            "euid": 0,
+            "kernel": "6.17.0-1018-nvidia",
+            "cmdline": "quiet",
+            "release_file": "/etc/dgx-release",
+            "release": 'DGX_NAME="DGX Spark"\nDGX_PLATFORM="GX10"',
+            "product": "ASUSTeK COMPUTER INC. GX10",
+        },
+        "gpus": ["0x2e12"],
+        "driver": {"version": "580.159.03", "why": "", "loaded": "580.159.03"},
+        "memory": {"gib": memory, "resident_gib": 2.0, "largest": [], "gpu_processes": []},
+        "disks": [
+            {"path": "/var/lib", "free_gib": 500.0, "device": 1},
+            {"path": STORE, "free_gib": 500.0, "device": 1},
+        ],
+        "content_gib": {STORE: 0.0},
+        "ports": [
+            port("0000:01:00.0", "enp1s0f0np0"),
+            port("0000:01:00.1", "enp1s0f1np1"),
+            port("0002:01:00.0", "enP2p1s0f0np0"),
+            port("0002:01:00.1", "enP2p1s0f1np1"),
+            port("0007:01:00.0", "enP7s7", vendor="0x10ec", device="0x8127"),
+        ],
+    }
+
+
+def at(probe: Machine, pci: str) -> dict[str, Any]:
+    return next(p for p in probe["ports"] if p["pci"] == pci)
+
+
+@pytest.fixture
+def probes() -> dict[str, Machine]:
+    return {node: machine() for node in NODES}
+
+
+def test_four_good_machines_pass(probes: dict[str, Machine]) -> None:
+    assert host.judge(CLUSTER, probes, EXPECTED) == []
+
+
+FAULTS: list[tuple[str, Fault, str, str]] = [
+    ("python", lambda p: p["system"].update(python=[3, 6, 9]), "3.6.9", "error"),
+    ("sudo", lambda p: p["system"].update(euid=1000), "uid 1000", "error"),
+    ("machine", lambda p: (p["system"].update(release=""), p.update(gpus=[])), "no /etc/dgx-release", "error"),
+    ("machine", lambda p: (p["system"].update(release="DGX_NAME=A100"), p.update(gpus=["0x20b5"])), "A100", "error"),
+    ("driver", lambda p: p["driver"].update(version="", why="Driver/library version mismatch"), "mismatch", "error"),
+    ("driver", lambda p: p["driver"].update(version="580.95.05"), "580.95.05", "warning"),
+    ("driver", lambda p: p["driver"].update(version="580.1590.1"), "580.1590.1", "warning"),
+    ("disk", lambda p: p["disks"][0].update(free_gib=3.2), "3.2 GiB", "error"),
+    ("kernel", lambda p: p["system"].update(kernel="7.0.0-1019-nvidia"), "7.0.0-1019", "error"),
+    ("kernel", lambda p: p["system"].update(kernel="7.0.0-31-generic"), "ENOMEM", "error"),
+    ("kernel", lambda p: p["system"].update(kernel="6.99.1"), "nothing is known", "warning"),
+    ("kernel", lambda p: p["memory"]["gib"].update(CmaFree=9.3), "9.3 GiB free of memory", "error"),
+    ("time sync", lambda p: p["clock"].update(synchronised=False), "not synchronised", "warning"),
+    ("clock", lambda p: p["clock"].update(now=1001.0 + 3600), "60.0 minutes ahead of the other nodes", "error"),
+    ("clock", lambda p: p["clock"].update(now=1001.0 - 20), "19.0 s behind", "error"),
+    ("memory", lambda p: p["memory"]["gib"].update(MemAvailable=55.0), "charged to no process", "warning"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(interface="eth2"), "0000:01:00.0 is eth2 here", "error"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(interface=""), "has no network interface", "error"),
+    ("rail b", lambda p: at(p, "0002:01:00.0").update(carrier=False), "without carrier", "error"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(speed=13_000), "13 Gb/s", "error"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(total_vfs=0), "0 virtual functions", "error"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(master="br0"), "member of br0", "error"),
+    ("rail a", lambda p: at(p, "0000:01:00.0").update(up=False, carrier=False), "switched off", "warning"),
+    ("rail b", lambda p: at(p, "0002:01:00.0").update(hca=""), "no RDMA device", "error"),
+    ("firmware", lambda p: at(p, "0000:01:00.0").update(firmware="28.39.1002"), "28.39.1002", "warning"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "fault", "found", "severity"), FAULTS)
+def test_one_fault_gives_one_row(
+    probes: dict[str, Machine], check: str, fault: Fault, found: str, severity: str
+) -> None:
+    fault(probes["spark3"])
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (row.node, row.check, row.severity) == ("spark3", check, severity)
+    assert found in row.found and row.expected and row.change
+    assert row.check in host.names(CLUSTER)
+
+
+def test_a_kernel_with_its_cure_or_that_the_site_allows_passes(probes: dict[str, Machine]) -> None:
+    probes["spark1"]["system"].update(kernel="7.0.0-1019-nvidia", cmdline="quiet kho=off")
+    probes["spark2"]["system"].update(kernel="7.0.0-1019-nvidia")
+    allowed = Expected(store=STORE, kernels_allowed=("7.0.0-1019-nvidia",))
+    assert host.judge(CLUSTER, probes, allowed) == []
+    assert [row.node for row in host.judge(CLUSTER, probes, EXPECTED)] == ["spark2"]
+
+
+def test_every_listed_kernel_has_a_source_and_a_verdict() -> None:
+    for entry in kernels.known():
+        assert set(entry) >= {"match", "works", "source"} and ("why" in entry) is not entry["works"]
+    found = kernels.find("7.0.0-30-generic")
+    assert found and found["works"], "a longer match stands before a shorter one"
+
+
+def test_any_makers_machine_is_one_by_its_release_file_or_its_gpu(probes: dict[str, Machine]) -> None:
+    probes["spark1"].update(gpus=[])
+    probes["spark2"]["system"].update(release="")
+    assert host.judge(CLUSTER, probes, EXPECTED) == []
+
+
+def test_not_a_gb10_is_fine_when_the_site_says_so(probes: dict[str, Machine]) -> None:
+    plain = CLUSTER.model_copy(update={"expect_gb10": False})
+    probes["spark1"]["system"].update(release="")
+    probes["spark1"].update(gpus=[], driver={"version": "", "why": "no nvidia-smi", "loaded": ""})
+    for found in probes["spark1"]["ports"]:
+        found.update(hca="")
+    assert host.judge(plain, probes, EXPECTED) == []
+
+
+def test_names_are_found_by_pci_and_the_true_one_is_told(probes: dict[str, Machine]) -> None:
+    at(probes["spark2"], "0000:01:00.0").update(interface="enp1s0f0")
+    at(probes["spark2"], "0002:01:00.0").update(interface="enP2p1s0f0")
+    rows = host.judge(CLUSTER, probes, EXPECTED)
+    assert [row.change for row in rows] == [
+        "pf: enp1s0f0 in fabric.rails[a] in fabric.yml",
+        "pf: enP2p1s0f0 in fabric.rails[b] in fabric.yml",
+    ]
+
+
+def test_a_card_elsewhere_is_shown_as_its_twins(probes: dict[str, Machine]) -> None:
+    for found in probes["spark2"]["ports"]:
+        found["pci"] = found["pci"].replace(":01:", ":05:")
+        found["interface"] = found["interface"].replace("s0", "s5")
+    rows = host.judge(CLUSTER, probes, EXPECTED)
+    assert len(rows) == 2
+    assert "enp1s5f0np0 0000:05:00.0 + enP2p1s5f0np0 0002:05:00.0" in rows[0].found
+
+
+def test_a_cable_in_the_other_port_is_recognised(probes: dict[str, Machine]) -> None:
+    for found in probes["spark4"]["ports"]:
+        found.update(carrier=found["pci"].endswith(".1"))
+    rows = host.judge(CLUSTER, probes, EXPECTED)
+    assert ["pf: enp1s0f1np1" in rows[0].change, "pf: enP2p1s0f1np1" in rows[1].change] == [True, True]
+
+
+def test_twins_are_one_cage_in_two_domains(probes: dict[str, Machine]) -> None:
+    cages = ports.twins(ports.cards(probes["spark1"]))
+    assert [[p["pci"] for p in cage] for cage in cages] == [
+        ["0000:01:00.0", "0002:01:00.0"],
+        ["0000:01:00.1", "0002:01:00.1"],
+    ]
+
+
+def test_weights_count_on_the_nodes_that_hold_them_less_what_is_there(probes: dict[str, Machine]) -> None:
+    for probe in probes.values():
+        probe["disks"] = [{**disk, "free_gib": 200.0} for disk in probe["disks"]]
+    probes["spark2"]["content_gib"][STORE] = 300.0
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert row.node == "spark1" and row.expected.startswith(
+        "348 GiB: 40 GiB for images and logs and 308 GiB of weights"
+    )
+
+
+def test_two_disks_are_counted_apart(probes: dict[str, Machine]) -> None:
+    probes["spark1"]["disks"][0].update(free_gib=45.0)
+    probes["spark1"]["disks"][1].update(free_gib=310.0, device=2)
+    assert host.judge(CLUSTER, probes, EXPECTED) == []
+    probes["spark1"]["disks"][1].update(free_gib=300.0)
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert STORE in row.found and "/var/lib and" not in row.found
+
+
+def test_the_plan_says_how_much_the_weights_are() -> None:
+    found = expected.weights(api.case(ULTRA, CLUSTER).launch, CLUSTER)
+    assert set(found) == set(NODES) and all(300 < gib < 340 for gib in found.values())
+
+
+def test_memory_of_a_served_model_is_no_news_but_an_engine_outside_is(probes: dict[str, Machine]) -> None:
+    for node in NODES[:2]:
+        probes[node]["memory"]["gib"]["MemAvailable"] = 20.0
+        probes[node]["memory"]["gpu_processes"] = [{"pid": 7, "name": "sglang", "in_pod": node == "spark1"}]
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert row.node == "spark2" and "sglang (pid 7)" in row.found
+
+
+def test_slow_answers_prove_nothing_about_a_clock(probes: dict[str, Machine]) -> None:
+    probes["spark1"].update(asked=900.0, answered=1100.0)
+    probes["spark1"]["clock"]["now"] = 1080.0
+    assert host.judge(CLUSTER, probes, EXPECTED) == []
+
+
+def test_all_nodes_off_together_blames_this_machine(probes: dict[str, Machine]) -> None:
+    for probe in probes.values():
+        probe["clock"]["now"] += 7200
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (row.node, row.severity) == ("controller", "warning") and "2.0 hours ahead" in row.found
+
+
+def test_spelled() -> None:
+    assert [clocks.spelled(s) for s in (4, 200, 9000, 4e5)] == ["4.0 s", "3.3 minutes", "2.5 hours", "4.6 days"]
+
+
+@pytest.mark.parametrize(
+    ("probe", "check"),
+    [
+        ({"unreachable": True, "msg": "Failed to connect to the host via ssh"}, "connection"),
+        ({"msg": "deserialization failed. Error response from daemon: No such container: x"}, "connection"),
+        ({"msg": "Missing sudo password"}, "sudo"),
+        ({"msg": "/bin/sh: 1: /usr/bin/python3: not found"}, "python"),
+        ({}, "connection"),
+    ],
+)
+def test_a_node_that_cannot_be_read_is_a_row(probes: dict[str, Machine], probe: Machine, check: str) -> None:
+    probes["spark2"] = probe
+    (row,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (row.node, row.check) == ("spark2", check)
+
+
+def test_a_limited_run_judges_what_it_looked_at(probes: dict[str, Machine]) -> None:
+    assert host.judge(CLUSTER, {"spark2": probes["spark2"]}, EXPECTED, only=["spark2"]) == []
+
+
+def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Machine]) -> None:
+    probes["spark1"] = {"unreachable": True, "msg": "no route"}
+    probes["spark2"]["driver"].update(version="580.95.05")
+    for node in NODES[2:]:
+        at(probes[node], "0000:01:00.0").update(speed=13_000)
+    rows = host.judge(CLUSTER, probes, EXPECTED)
+    text = report(NODES, host.names(CLUSTER), rows)
+    table, mended, known = text.split("\n\n")
+    lines = {line.split("  ")[0]: line.split()[-4:] for line in table.splitlines()[2:]}
+    assert lines["connection"] == ["FAIL", "ok", "ok", "ok"]
+    assert lines["driver"] == ["-", "warn", "ok", "ok"]
+    assert lines["rail a"] == ["-", "ok", "FAIL", "FAIL"]
+    assert "3 on 3 node(s)" in mended and "FAIL  spark3,spark4  rail a: found enp1s0f0np0 at 13 Gb/s" in mended
+    assert "warn  spark2  driver" in known and "warn" not in mended
+    assert report(NODES, host.names(CLUSTER), []) == "all 13 checks hold on 4 node(s)"
+
+
+def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Path) -> None:
+    settings = {
+        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "count_weights": True, "driver": "580.159",
+        "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
+    }  # fmt: skip
+    asked = preflight.reads(CLUSTER, settings)
+    assert asked["paths"] == ["/var/lib", STORE]
+    (folder,) = asked["folders"]
+    for probe in probes.values():
+        probe["content_gib"] = {folder: 0.0}
+    judged = preflight.judge(CLUSTER, probes, settings)
+    assert not judged.failed and "firmware of the rails' ports: 28.45.4028" in judged.report
+    kept = json.loads(Path(judged.keep(tmp_path / "build")).read_text())
+    assert set(kept["nodes"]) == set(NODES) and kept["rows"] == [] and kept["site"] == "gb10"
+    spoiled = copy.deepcopy(probes)
+    spoiled["spark1"]["disks"] = [{**disk, "free_gib": 320.0} for disk in spoiled["spark1"]["disks"]]
+    assert [row.check for row in failures(preflight.judge(CLUSTER, spoiled, settings).rows)] == ["disk"]
+    spoiled["spark1"]["content_gib"] = {folder: 100.0}
+    assert not preflight.judge(CLUSTER, spoiled, settings).failed
+
+
+def test_a_row_for_a_check_without_a_place_in_the_table_would_be_lost() -> None:
+    rows = [Row("spark1", "rail b", "x", "y", "z")]
+    assert "FAIL" in report(["spark1"], host.names(CLUSTER), rows).split("\n\n")[0]
