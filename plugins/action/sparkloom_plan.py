@@ -19,7 +19,7 @@ class ActionModule(ActionBase):
         def work() -> dict[str, Any]:
             inventory = adapter.inventory(task_vars)
             judged = api.case(str(args["profile"]), inventory)
-            if judged.errors and not args.get("force", False):
+            if judged.errors and not adapter.true(args.get("force", False)):
                 raise api.Refused(judged.errors)
             return {
                 "plan": api.plan(str(args["profile"]), inventory),

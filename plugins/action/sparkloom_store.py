@@ -38,6 +38,8 @@ class ActionModule(ActionBase):
             return {"failed": not done, "changed": status.get("moved", 0) > 0, "msg": text}
 
         def work() -> dict[str, Any]:
-            return fetch() if args["command"] == "fetch" else {"answer": remote.ask(args["command"], args["asked"])}
+            if args["command"] == "fetch":
+                return fetch()
+            return {"answer": remote.ask(args["command"], args["asked"], bring=args.get("bring", True))}
 
         return result | adapter.guarded(work)

@@ -8,6 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import adapter, api, profile
+from sparkloom.checks import weights
 from sparkloom.store import pack, plan
 
 BUILD = adapter.REPO / ".build" / "store"
@@ -28,9 +29,13 @@ class ActionModule(ActionBase):
                 found = adapter.registered(task_vars, args["answers"])
                 return {"msg": plan.contents({node: found[node]["answer"] for node in found})}
             if args["what"] == "models":
-                plan.removable(models, args["remove"])
+                plan.removable(models, args.get("remove", []))
                 program = str(pack.program(BUILD))
                 return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
+            if args["what"] == "judge":
+                found = adapter.registered(task_vars, args["checks"])
+                rows = weights.judge([node for node in nodes if node in adapter.asked(task_vars)], found)
+                return adapter.verdict(rows, f"verified on {', '.join(nodes)}")
             settings = plan.Settings(run=uuid.uuid4().hex, **args["settings"])
             found = adapter.registered(task_vars, args["checks"])
             checks = {node: found[node]["answer"] for node in nodes}

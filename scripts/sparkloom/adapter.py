@@ -44,6 +44,23 @@ def registered(task_vars: Mapping[str, Any], name: str) -> dict[str, dict[str, A
     return {host: plain(hostvars[host][name]) for host in task_vars["groups"][GROUP] if name in hostvars[host]}
 
 
+def asked(task_vars: Mapping[str, Any]) -> set[str]:
+    """The hosts of this play, reachable or not: with --limit only they are judged."""
+    return set(task_vars.get("ansible_play_hosts_all") or task_vars["groups"][GROUP])
+
+
+def true(value: Any) -> bool:
+    """A switch as people give it: `-e x=false` arrives as text."""
+    if isinstance(value, bool):
+        return value
+    words = str(value).strip().lower()
+    if words in ("true", "yes", "on", "1", "y", "t"):
+        return True
+    if words in ("false", "no", "off", "0", "n", "f", "", "none"):
+        return False
+    raise InputError.single(str(value), "expected true or false", rule="not-a-switch")
+
+
 def kubeconfig(cluster: Cluster) -> str:
     """Absolute path: `~` is the user's home, a relative path starts at the repository."""
     named = Path(cluster.kubernetes.kubeconfig or "~/.kube/config").expanduser()
@@ -73,4 +90,4 @@ def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
     if failed:
         nodes = len({row.node for row in failed})
         text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
-    return {"failed": bool(failed), "msg": text or passed}
+    return {"failed": bool(failed), "msg": text or passed, "rows": [row.as_dict() for row in rows]}

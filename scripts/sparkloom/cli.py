@@ -199,6 +199,23 @@ def matrix_command(
 
 
 @app.command()
+def doctor(
+    inventory: Inventory = None,
+    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
+    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    json: Json = False,
+) -> None:
+    """Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing."""
+    from sparkloom import show
+    from sparkloom.doctor.run import run
+
+    extra = [*(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
+    found = run(inventory, extra, sys.stderr.write)
+    show.out(found.as_dict(), json, lambda _: found.text())
+    raise typer.Exit(0 if found.good else 1)
+
+
+@app.command()
 def diagnose(
     logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
 ) -> None:

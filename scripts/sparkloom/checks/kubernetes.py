@@ -19,6 +19,14 @@ def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, A
     return [*_shared(cluster, pods, facts), *(row for node in nodes for row in _node(node, facts["nodes"]))]
 
 
+def silent(cluster: Cluster, error: Exception) -> Row:
+    """The API server gave no answer: one line, not the client's page of text."""
+    said = " ".join(str(getattr(error, "reason", "") or error).split())[:120]
+    where = cluster.kubernetes.kubeconfig or "~/.kube/config"
+    change = f"is its server up? {where} (cluster.kubernetes.kubeconfig in cluster.yml) says where it is"
+    return Row(cluster.name, "API server", f"no answer ({said})", "an answer", change)
+
+
 def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, Any]) -> Iterator[Row]:
     classes = {pod["spec"].get("runtimeClassName") for pod in pods} - {None}
     for name in sorted(classes if not facts["runtime_class"] else ()):

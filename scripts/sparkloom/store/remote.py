@@ -24,13 +24,15 @@ class Remote:
     execute: Execute
     program: Path
 
-    def ask(self, command: str, asked: Mapping[str, Any] | None = None) -> Any:
-        """Secrets in `asked` are on no command line and in no file."""
+    def ask(self, command: str, asked: Mapping[str, Any] | None = None, *, bring: bool = True) -> Any:
+        """Secrets in `asked` are on no command line and in no file. None when it is not there and not to be brought."""
         target = _target(self.program)
         line = f"test -f {target} || exit 66; exec python3 {target} {command}"
         data = json.dumps(asked or {}).encode()
         ran = self.execute(line, data)
         if ran["rc"] == 66:
+            if not bring:
+                return None
             self._send(self.program)
             ran = self.execute(line, data)
         return self._answer(ran)

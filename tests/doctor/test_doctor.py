@@ -1,0 +1,134 @@
+"""What a dry run said becomes findings: who, what, what to do; and a node that said nothing is not called healthy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom import doctor
+from sparkloom.checks import Row, serving, weights
+from sparkloom.doctor import drift, events, verdict
+from sparkloom.watch import State
+
+NODES = ["spark1", "spark2"]
+FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
+
+
+def event(outcome: str = "changed", role: str = "node_base", host: str = "spark1", **result: Any) -> events.Event:
+    return events.Event(host=host, role=role, area="main", task="Keep it", outcome=outcome, result=result)
+
+
+def one(*seen: events.Event) -> doctor.Finding:
+    (finding,) = doctor.report(seen, NODES).findings
+    return finding
+
+
+def test_nothing_said_is_as_planned() -> None:
+    report = doctor.report([], NODES)
+    assert report.good and report.findings == [] and set(report.cells()["spark2"].values()) == {"ok"}
+
+
+def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playbook_that_mends_it() -> None:
+    finding = one(event(diff=[FILE]))
+    assert (finding.node, finding.area, finding.what) == ("spark1", "hosts", "/etc/sysctl.d/90.conf")
+    assert finding.found == "'vm.swappiness = 60'" and finding.expected == "'vm.swappiness = 1'"
+    assert "playbooks/nodes.yml" in finding.fix and "--tags nodes" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("result", "what", "found"),
+    [
+        ({"diff": [{**FILE, "before": ""}]}, "/etc/sysctl.d/90.conf", "not there"),
+        ({"diff": [{**FILE, "before": FILE["after"]}]}, "/etc/sysctl.d/90.conf", "other permissions"),
+        ({"links": ["enp1s0f0v1"]}, "enp1s0f0v1", "other MTU or address"),
+        ({"drift": [{"what": "vm.swappiness", "found": "60", "expected": "1"}]}, "vm.swappiness", "60"),
+        ({"stdout_lines": ["changed: enp1s0f0v1: MAC 02"]}, "virtual functions", "enp1s0f0v1: MAC 02"),
+        ({"name": "x.service", "enabled": True}, "unit x.service", "not enabled or not running"),
+        ({}, "Keep it", "would change"),
+    ],
+)
+def test_every_kind_of_change_is_named(result: dict[str, Any], what: str, found: str) -> None:
+    finding = one(event(**result))
+    assert (finding.what, finding.found) == (what, found)
+
+
+def test_an_object_that_would_be_applied_is_the_clusters() -> None:
+    gone = {"kind": "NetworkAttachmentDefinition", "name": "rail-a-vf0", "diff": {}}
+    other = {"kind": "DaemonSet", "name": "m", "diff": {"before": {"spec": {"x": 1}}, "after": {"spec": {"x": 2}}}}
+    report = doctor.report([event(role="multus", objects=[gone, other])], NODES)
+    assert [(f.node, f.area, f.found) for f in report.findings] == [
+        ("cluster", "cluster", "not there"), ("cluster", "cluster", "1"),
+    ]  # fmt: skip
+    assert report.findings[1].what == "DaemonSet m spec.x"
+
+
+def test_kept_events_hold_no_whole_objects() -> None:
+    events.SEEN.clear()
+    applied = {"changed": True, "result": {"kind": "Pod", "metadata": {"name": "p"}, "spec": "large"}, "method": "apply"}
+    mixed = {"changed": True, "result": {"results": [applied, {"changed": False, "result": {"kind": "Pod"}}]}}
+    events.keep("spark1", "multus", "main", "Apply", "ok", mixed)
+    events.keep("spark1", "multus", "main", "Look", "ok", {"changed": False})
+    (kept,) = events.SEEN
+    assert [one["name"] for one in kept["result"]["objects"]] == ["p"] and "large" not in str(kept)
+    events.SEEN.clear()
+
+
+def test_rows_keep_their_node_and_their_own_advice_and_warnings_do_not_fail() -> None:
+    rows = [Row("spark2", "clock", "off", "NTP", "set it", "warning").as_dict()]
+    report = doctor.report([event("judged", role="preflight", rows=rows)], NODES)
+    assert report.good and report.cells()["spark2"]["hosts"] == "warning"
+    rows = [Row("spark2", "disk", "1 GiB", "40 GiB", "make room").as_dict()]
+    report = doctor.report([event("failed", role="preflight", rows=rows)], NODES)
+    assert not report.good and report.cells() == {
+        "spark1": dict.fromkeys(verdict.AREAS, "ok"),
+        "spark2": {**dict.fromkeys(verdict.AREAS, "ok"), "hosts": "1"},
+    }
+
+
+def test_an_unreachable_node_is_one_finding_and_never_ok() -> None:
+    seen = [event("unreachable", host="spark2", msg="no route", unreachable=True)] * 2
+    report = doctor.report(seen, NODES)
+    assert len(report.findings) == 1 and set(report.cells()["spark2"].values()) == {"?"}
+    assert "FAIL  spark2  hosts: connection: found no route" in report.text()
+
+
+def test_the_same_trouble_seen_twice_is_said_once() -> None:
+    assert len(doctor.report([event(diff=[FILE]), event(diff=[FILE])], NODES).findings) == 1
+
+
+def test_a_long_file_shows_its_first_difference() -> None:
+    found, expected = drift._lines("a\nb\nc\n", "a\nX\nY\n")
+    assert found.startswith("'b'") and "more lines" in found and expected == "'X'"
+
+
+def test_every_role_of_the_site_is_run_dry_or_read_otherwise() -> None:
+    asked = yaml.safe_load((verdict.REPO / "roles/doctor/defaults/main.yml").read_text())["doctor_roles"]
+    otherwise = {"model_store"}  # weights.yml asks the store's own check
+    assert set(verdict.playbooks()) == set(asked) | otherwise
+    assert {stem for stems in verdict.AREAS.values() for stem in stems} >= set(verdict.playbooks().values())
+
+
+def state(**more: Any) -> State:
+    return State(**{"rank": "0", "pod": "p", "node": "n", "phase": "Running", "reason": "", "ready": True,
+                    "restarts": 0, **more})  # fmt: skip
+
+
+def test_ranks_are_judged_by_hash_and_readiness() -> None:
+    assert serving.judge("x", ["spark1"], "new", [(state(), "new")]) == []
+    (row,) = serving.judge("x", ["spark1"], "new", [(state(), "old")])
+    assert row.found == "config old" and "serve.yml" in row.change
+    (row,) = serving.judge("x", ["spark1"], "new", [(state(ready=False, reason="CrashLoopBackOff"), "new")])
+    assert "CrashLoopBackOff" in row.found and row.severity == "error"
+    assert [row.found for row in serving.judge("x", ["spark1", "spark2"], "new", [(state(), "new")])] == ["no pod"]
+    assert serving.judge("x", ["spark1"], "new", [])[0].found == "nothing served"
+
+
+def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
+    whole = {"answer": [{"id": "a/b", "problems": []}]}
+    assert weights.judge(["spark1"], {"spark1": whole}) == []
+    (row,) = weights.judge(["spark1"], {"spark1": {"answer": None}})
+    assert "no store program" in row.found and "models.yml" in row.change
+    (row,) = weights.judge(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
+    assert row.found == "f: missing"
