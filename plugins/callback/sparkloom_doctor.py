@@ -29,7 +29,7 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self.listening = False
-        self.handlers: set[str] = set()
+        self.skipped: set[str] = set()
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self.listening = events.PLAY in play.tags
@@ -39,16 +39,22 @@ class CallbackModule(CallbackBase):
         options["ansible_check_mode"] = self.listening or bool(context.CLIARGS.get("check"))
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
-        self.handlers.add(task._uuid)
+        self.skipped.add(task._uuid)
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        if task.action == "sparkloom_doctor":
+            self.skipped.add(task._uuid)
 
     def _keep(self, result: Any, outcome: str) -> None:
         task = result.task
-        # A handler only follows from a change, and a loop's end only sums its items up.
-        if not self.listening or task._uuid in self.handlers or ("results" in result.result and task.loop):
+        # A handler only follows from a change, the verdict from all, and a loop's end only sums its items up.
+        if not self.listening or task._uuid in self.skipped or ("results" in result.result and task.loop):
             return
+        # What one task says for all belongs to no node.
+        host = events.CLUSTER if task.run_once or task.delegate_to else result.host.get_name()
         role = task._role.get_name() if task._role else ""
         area = Path(task.get_path().rpartition(":")[0]).stem
-        events.keep(result.host.get_name(), role, area, task.get_name(), outcome, dict(result.result))
+        events.keep(host, role, area, task.get_name(), outcome, dict(result.result))
 
     def v2_runner_on_ok(self, result: Any) -> None:
         self._keep(result, "ok")

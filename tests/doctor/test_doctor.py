@@ -66,7 +66,11 @@ def test_an_object_that_would_be_applied_is_the_clusters() -> None:
 
 def test_kept_events_hold_no_whole_objects() -> None:
     events.SEEN.clear()
-    applied = {"changed": True, "result": {"kind": "Pod", "metadata": {"name": "p"}, "spec": "large"}, "method": "apply"}
+    applied = {
+        "changed": True,
+        "result": {"kind": "Pod", "metadata": {"name": "p"}, "spec": "large"},
+        "method": "apply",
+    }
     mixed = {"changed": True, "result": {"results": [applied, {"changed": False, "result": {"kind": "Pod"}}]}}
     events.keep("spark1", "multus", "main", "Apply", "ok", mixed)
     events.keep("spark1", "multus", "main", "Look", "ok", {"changed": False})
@@ -90,8 +94,15 @@ def test_rows_keep_their_node_and_their_own_advice_and_warnings_do_not_fail() ->
 def test_an_unreachable_node_is_one_finding_and_never_ok() -> None:
     seen = [event("unreachable", host="spark2", msg="no route", unreachable=True)] * 2
     report = doctor.report(seen, NODES)
-    assert len(report.findings) == 1 and set(report.cells()["spark2"].values()) == {"?"}
+    assert len(report.findings) == 1
+    assert report.cells()["spark2"] == {**dict.fromkeys(verdict.AREAS, "?"), "hosts": "1"}
     assert "FAIL  spark2  hosts: connection: found no route" in report.text()
+
+
+def test_a_task_that_failed_twice_for_one_reason_is_one_finding_and_its_areas_are_not_called_well() -> None:
+    report = doctor.report([event("failed", msg="no answer"), event("failed", "roce_fabric", msg="no answer")], NODES)
+    assert [finding.found for finding in report.findings] == ["no answer"]
+    assert report.cells()["spark1"]["fabric"] == "?"
 
 
 def test_the_same_trouble_seen_twice_is_said_once() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ import yaml
 from sparkloom import checks
 from sparkloom.checks import Row
 from sparkloom.doctor import drift
-from sparkloom.doctor.events import Event
+from sparkloom.doctor.events import CLUSTER, Event
 
 REPO = Path(__file__).resolve().parents[3]
 AREAS = {
     "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "network"),
     "weights": ("models",), "serving": ("serve",),
 }  # fmt: skip
-CLUSTER = "cluster"  # in place of a node: what belongs to all
+NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Finding:
 class Report:
     nodes: Sequence[str]
     findings: list[Finding]
-    unread: dict[str, str] = field(default_factory=dict)  # node -> why nothing was read
+    unread: frozenset[tuple[str, str]] = frozenset()  # node and area that could not be read to the end
 
     @property
     def good(self) -> bool:
@@ -59,11 +59,11 @@ class Report:
         return {node: {area: self._cell(node, area) for area in AREAS} for node in [*self.nodes, *shared]}
 
     def _cell(self, node: str, area: str) -> str:
-        if node in self.unread:
-            return "?"
         mine = [f for f in self.findings if f.node == node and f.area == area]
         errors = sum(f.severity == "error" for f in mine)
-        return str(errors) if errors else "warning" if mine else "ok"
+        if errors:
+            return str(errors)
+        return "?" if (node, area) in self.unread else "warning" if mine else "ok"
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -83,9 +83,25 @@ class Report:
 
 
 def report(events: Sequence[Event], nodes: Sequence[str]) -> Report:
-    unread = {e["host"]: _said(e) for e in events if e["outcome"] == "unreachable"}
-    findings = list(dict.fromkeys(finding for event in events for finding in _findings(event, nodes)))
-    return Report(nodes, findings, unread)
+    said: set[tuple[str, str]] = set()
+    findings: dict[Finding, None] = {}
+    for event in events:
+        for finding in _findings(event, nodes):
+            # A node that does not answer fails every task with the same words: once is enough.
+            if event["outcome"] != "failed" or (finding.node, finding.found) not in said:
+                findings.setdefault(finding)
+            said.add((finding.node, finding.found))
+    return Report(nodes, list(findings), frozenset(_unread(events, findings)))
+
+
+def _unread(events: Sequence[Event], findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+    """Silence is not health: what a task that failed would have said is unknown, and of a lost node everything is."""
+    for event in events:
+        if event["outcome"] == "failed" and not (event["result"].get("rows") or event["result"].get("findings")):
+            yield event["host"], _area(event)
+    lost = [event["host"] for event in events if event["outcome"] == "unreachable"]
+    lost += [finding.node for finding in findings if finding.what == "connection"]
+    yield from ((node, area) for node in lost for area in AREAS)
 
 
 def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
@@ -113,7 +129,8 @@ def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
 def _said(event: Event) -> str:
     """The first lines of what a failed task said, without the node's name, which stands beside it."""
     result = event["result"]
-    lines = [line.strip() for line in str(result.get("msg") or result.get("module_stderr") or "").splitlines()]
+    text, errors = str(result.get("msg") or ""), str(result.get("module_stderr") or "")
+    lines = [line.strip() for line in (errors if errors and NO_DETAIL in text else text or errors).splitlines()]
     return " ".join(filter(None, lines))[:300] or "nothing"
 
 
