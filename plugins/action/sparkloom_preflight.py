@@ -27,6 +27,7 @@ class ActionModule(ActionBase):
                 only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
             )
             kept = judged.keep(adapter.REPO / "build" / inventory.name)
-            return {"failed": judged.failed, "msg": f"{judged.report}\nfacts of every node: {kept}"}
+            text = f"{judged.report}\nfacts of every node: {kept}"
+            return {"failed": judged.failed, "msg": text, "rows": [row.as_dict() for row in judged.rows]}
 
         return result | adapter.guarded(work)

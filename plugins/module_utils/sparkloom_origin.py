@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 FOLDER = Path("/var/lib/sparkloom/origin")
@@ -47,13 +46,16 @@ def write(path: Path, content: str, mode: int) -> None:
 
 
 def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "wb") as stream:
+    """Always the same scratch name: what a killed run left of it, the next one writes over and renames."""
+    scratch = path.with_name(f".{path.name}.sparkloom")
+    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
         os.fchmod(stream.fileno(), mode)
         if owner:
             os.fchown(stream.fileno(), *owner)
         stream.write(content)
-    Path(scratch).replace(path)
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(path)
 
 
 def keep_file(path: Path) -> None:

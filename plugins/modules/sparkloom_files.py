@@ -53,6 +53,11 @@ def described(path: Path, before: str | None, after: str) -> dict:
     return {"before": before or "", "after": after, "before_header": str(path), "after_header": str(path)}
 
 
+def modes(before: int, after: int) -> dict:
+    """Permissions that differ stand in the diff's heads: content alone would show nothing."""
+    return {} if before == after else {"before_mode": f"{before:04o}", "after_mode": f"{after:04o}"}
+
+
 def present(module: AnsibleModule, changed: list, diffs: list) -> None:
     for entry in module.params["files"]:
         path, content, mode = Path(entry["path"]), entry["content"], int(entry["mode"], 8)
@@ -60,7 +65,7 @@ def present(module: AnsibleModule, changed: list, diffs: list) -> None:
         if before == content and before_mode == mode:
             continue
         changed.append(str(path))
-        diffs.append(described(path, before, content))
+        diffs.append(described(path, before, content) | ({} if before is None else modes(before_mode, mode)))
         if not module.check_mode:
             if module.params["remember"]:
                 origin.keep_file(path)

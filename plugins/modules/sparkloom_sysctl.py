@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_kernel import apply, live
 
 DOCUMENTATION = r"""
 module: sparkloom_sysctl
@@ -26,29 +27,6 @@ options:
     description: [Absent puts back what C(remember) kept; a key that has gone since then is left out.]
 author: [Sparkloom]
 """
-
-PROC = Path("/proc/sys")
-
-
-def proc(key: str) -> Path:
-    """net.ipv4.conf.eth0/1.mtu style: a slash in a key stands for a dot in a name."""
-    return PROC / "/".join(part.replace("/", ".") for part in key.split("."))
-
-
-def live(key: str) -> str | None:
-    try:
-        return " ".join(proc(key).read_text().split())
-    except OSError:
-        return None
-
-
-def apply(key: str, value: str) -> str | None:
-    """Why the kernel refused, or None."""
-    try:
-        proc(key).write_text(value + "\n")
-    except OSError as error:
-        return error.strerror or str(error)
-    return None if live(key) == value else f"reads {live(key)} after writing {value}"
 
 
 def remember(path: Path, now: dict) -> None:
@@ -96,8 +74,7 @@ def main() -> None:
         if module.params["remember"] and (before != content or differing):
             remember(path, now)
         if before != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            origin.write(path, content, 0o644)
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}
     changed = sorted(set(differing) - set(refused))
@@ -106,6 +83,7 @@ def main() -> None:
         changed=before != content or bool(changed),
         keys=changed,
         refused=refused,
+        drift=[{"what": key, "found": now[key], "expected": wanted[key]} for key in changed],
         diff=[{"before": before, "after": content, **headers}] if before != content else [],
     )
 

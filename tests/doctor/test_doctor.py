@@ -41,7 +41,12 @@ def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playb
     ("result", "what", "found"),
     [
         ({"diff": [{**FILE, "before": ""}]}, "/etc/sysctl.d/90.conf", "not there"),
-        ({"diff": [{**FILE, "before": FILE["after"]}]}, "/etc/sysctl.d/90.conf", "other permissions"),
+        ({"diff": [{**FILE, "before": FILE["after"]}]}, "/etc/sysctl.d/90.conf", "another owner or other permissions"),
+        (
+            {"diff": [{**FILE, "before": FILE["after"], "before_mode": "0644", "after_mode": "0600"}]},
+            "/etc/sysctl.d/90.conf",
+            "permissions 0644",
+        ),
         ({"links": ["enp1s0f0v1"]}, "enp1s0f0v1", "other MTU or address"),
         ({"drift": [{"what": "vm.swappiness", "found": "60", "expected": "1"}]}, "vm.swappiness", "60"),
         ({"stdout_lines": ["changed: enp1s0f0v1: MAC 02"]}, "virtual functions", "enp1s0f0v1: MAC 02"),

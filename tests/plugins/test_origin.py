@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils import sparkloom_kernel as kernel
 from ansible.module_utils import sparkloom_origin as origin
 
 REPO = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def test_a_file_that_was_right_before_is_not_ours_to_take(tmp_path: Path) -> Non
 
 def test_kernel_settings_go_back_and_keys_that_have_gone_do_not_matter(tmp_path: Path, monkeypatch) -> None:
     tool, proc, kept = module("sparkloom_sysctl"), tmp_path / "proc", tmp_path / "91.conf"
-    monkeypatch.setattr(tool, "PROC", proc)
+    monkeypatch.setattr(kernel, "PROC", proc)
     for name, value in (("net/pf/rp_filter", "0"), ("net/vf/rp_filter", "1")):
         (proc / name).parent.mkdir(parents=True)
         (proc / name).write_text(value + "\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible.module_utils import sparkloom_kernel as kernel
 
 from tests.plugins.loading import module
 
 probe = module("sparkloom_probe")
-sysctl = module("sparkloom_sysctl")
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ def test_a_peer_that_answers_late_is_waited_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_sysctl_keys_with_a_dot_in_an_interface_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sysctl, "PROC", tmp_path)
+    monkeypatch.setattr(kernel, "PROC", tmp_path)
     setting = tmp_path / "net/ipv4/conf/eth0.7/rp_filter"
     setting.parent.mkdir(parents=True)
     setting.write_text("1\n")
-    assert sysctl.live("net.ipv4.conf.eth0/7.rp_filter") == "1"
-    assert sysctl.apply("net.ipv4.conf.eth0/7.rp_filter", "2") is None
-    assert sysctl.live("net.ipv4.conf.eth0/7.rp_filter") == "2"
-    assert sysctl.live("net.none") is None
+    assert kernel.live("net.ipv4.conf.eth0/7.rp_filter") == "1"
+    assert kernel.apply("net.ipv4.conf.eth0/7.rp_filter", "2") is None
+    assert kernel.live("net.ipv4.conf.eth0/7.rp_filter") == "2"
+    assert kernel.live("net.none") is None

@@ -40,7 +40,10 @@ def _files(result: dict[str, Any]) -> Iterator[Item]:
         path = str(entry.get("before_header", ""))
         if not (isinstance(before, str) and isinstance(after, str) and path) or path in seen:
             continue
-        yield (path, *_lines(before, after))
+        if "before_mode" in entry:
+            yield path, f"permissions {entry['before_mode']}", entry["after_mode"]
+        if before != after or "before_mode" not in entry:
+            yield (path, *_lines(before, after))
 
 
 def _lines(before: str, after: str) -> tuple[str, str]:
@@ -48,7 +51,7 @@ def _lines(before: str, after: str) -> tuple[str, str]:
     if not before:
         return "not there", "the file"
     if before == after:
-        return "other permissions", "its own"
+        return "another owner or other permissions", "its own"
     changes = [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[:1] in "+-"]
     gone = [line[2:].strip() for line in changes if line[0] == "-"]
     come = [line[2:].strip() for line in changes if line[0] == "+"]

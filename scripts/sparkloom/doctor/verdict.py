@@ -20,6 +20,7 @@ AREAS = {
     "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "network"),
     "weights": ("models",), "serving": ("serve",),
 }  # fmt: skip
+REACH = ("connection", "sudo", "python")  # preflight's checks without which nothing else is read
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
 
 
@@ -100,7 +101,7 @@ def _unread(events: Sequence[Event], findings: Iterable[Finding]) -> Iterator[tu
         if event["outcome"] == "failed" and not (event["result"].get("rows") or event["result"].get("findings")):
             yield event["host"], _area(event)
     lost = [event["host"] for event in events if event["outcome"] == "unreachable"]
-    lost += [finding.node for finding in findings if finding.what == "connection"]
+    lost += [finding.node for finding in findings if finding.what in REACH]
     yield from ((node, area) for node in lost for area in AREAS)
 
 

@@ -1,0 +1,116 @@
+"""A node goes back to where it was by its own records; what another part still needs is not pulled from under it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import sparkloom_kernel as kernel
+from ansible.module_utils import sparkloom_origin as origin
+
+REPO = Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("undo", REPO / "plugins/modules/sparkloom_undo.py")
+assert SPEC and SPEC.loader
+undo = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(undo)
+
+
+class Done(Exception):
+    pass
+
+
+class Run:
+    def __init__(self, check: bool = False, **params: Any) -> None:
+        self.params = {"records": True, "first": {}, "remove": [], **params}
+        self.check_mode, self.asked, self.result = check, [], {}
+
+    def run_command(self, argv: list[str], check_rc: bool = False) -> tuple[int, str, str]:
+        self.asked.append(" ".join(argv))
+        return 0, "", ""
+
+    def exit_json(self, **result: Any) -> None:
+        self.result = result
+        raise Done
+
+    def fail_json(self, **result: Any) -> None:
+        self.exit_json(failed=True, **result)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(origin, "FOLDER", tmp_path / "var/origin")
+    monkeypatch.setattr(kernel, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(undo, "UNITS", tmp_path / "etc/systemd/system")
+    (tmp_path / "proc/vm").mkdir(parents=True)
+    (tmp_path / "proc/vm/swappiness").write_text("60\n")
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    origin.keep_file(path)
+    origin.write(path, text, 0o644)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, **params: Any) -> Run:
+    made = Run(**params)
+    monkeypatch.setattr(undo, "AnsibleModule", lambda **_: made)
+    with pytest.raises(Done):
+        undo.main()
+    return made
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_everything_remembered_goes_back_units_first(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (node / "etc").mkdir()
+    (node / "etc/user.conf").write_text("mine\n")
+    before = snapshot(node)
+    write(node / "etc/user.conf", "ours\n")
+    write(node / "etc/systemd/system/x.service", "[Unit]\n")
+    write(node / "etc/systemd/system/y.service.d/z.conf", "[Service]\n")
+    origin.save("sysctl", str(node / "etc/sysctl.d/90.conf"), {"vm.swappiness": "60", "vm.gone": "1"})
+    (node / "proc/vm/swappiness").write_text("1\n")
+    done = run(monkeypatch)
+    assert done.result["changed"] and done.result["keys"] == ["vm.swappiness"]
+    assert done.asked == ["systemctl disable --now x.service", "systemctl daemon-reload"]
+    assert snapshot(node) == before and not (node / "etc/systemd").exists() and not (node / "var/origin").exists()
+    assert run(monkeypatch).result["changed"] is False
+
+
+def test_a_dry_run_names_all_and_changes_nothing(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(node / "etc/new.conf", "ours\n")
+    (node / "own").mkdir()
+    before = snapshot(node)
+    done = run(monkeypatch, check=True, remove=[str(node / "own"), str(node / "never")])
+    assert done.result["paths"] == [str(node / "etc/new.conf"), str(node / "own")]
+    assert snapshot(node) == before and (node / "own").is_dir() and done.asked == []
+
+
+def test_what_another_part_still_needs_is_refused_by_name(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(node / "etc/new.conf", "ours\n")
+    origin.save("links", "/etc/netplan/60-sparkloom.yaml", {})
+    done = run(monkeypatch, first={"links": "-e teardown_fabric=true"})
+    assert done.result["failed"] and "/etc/netplan/60-sparkloom.yaml" in done.result["msg"]
+    assert "-e teardown_fabric=true" in done.result["msg"] and (node / "etc/new.conf").exists()
+
+
+def test_folders_of_ours_go_whole_and_a_link_goes_without_its_target(node: Path, monkeypatch) -> None:
+    (node / "own/deep").mkdir(parents=True)
+    (node / "user").mkdir()
+    (node / "link").symlink_to(node / "user")
+    run(monkeypatch, records=False, remove=[str(node / "own"), str(node / "link")])
+    assert not (node / "own").exists() and not (node / "link").exists() and (node / "user").is_dir()
+
+
+def test_a_killed_write_leaves_nothing_that_the_next_does_not_take_up(node: Path) -> None:
+    target = node / "etc/x.conf"
+    target.parent.mkdir()
+    (node / "etc/.x.conf.sparkloom").write_text("half of a ve")
+    origin.write(target, "whole\n", 0o600)
+    assert [path.name for path in target.parent.iterdir()] == ["x.conf"] and target.stat().st_mode & 0o777 == 0o600
+    assert json.dumps(target.read_text()) == '"whole\\n"'
