@@ -19,8 +19,8 @@ short_description: Keep one netplan file and the links that it describes
 description:
   - Validates the file together with the others of the node in a scratch root, writes it with mode 0600, applies it.
   - Applies again when a link that is on the host differs from what the file says.
-  - While C(rollback_after) seconds run, a timer stands ready to put the previous file back. C(state=proven) stops it:
-    that this task reached the node is the proof that it waited for.
+  - While C(rollback_after) seconds run, a timer stands ready to put the previous file back. C(state=proven) stops it,
+    since reaching the node once more is the proof that it waited for.
   - The node keeps the file and the links as they were before the first change; C(state=absent) puts that back, under
     the same timer.
 options:

@@ -202,7 +202,7 @@ def test_a_young_namespace_may_belong_to_a_pod_that_starts(node: Node, namespace
     monkeypatch.setattr(stray, "changed", lambda path: now - 5)
     monkeypatch.setattr(stray, "namespaces", lambda: iter([namespace]))
     monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "net1", "address": MAC}])
-    assert stray.find({MAC: VF}, {}) == []
+    assert stray.find({MAC: VF}, {}, young=120) == []
     assert stray.find({MAC: VF}, {}, young=1.0) == [(str(namespace), "net1", VF)]
 
 

@@ -20,7 +20,7 @@ from common import Refused
 PLAN = Path("/etc/sparkloom/functions.json")
 
 
-def recover(rails: list[rail.Rail], dry: bool) -> list[str]:
+def recover(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     """Planned functions that are missing on the host and that a dead namespace holds."""
     missing = {
         f["mac"].lower(): (f["interface"], (each.pf / f"device/virtfn{f['vf']}").resolve().name)
@@ -32,28 +32,28 @@ def recover(rails: list[rail.Rail], dry: bool) -> list[str]:
         return []
     wanted = {mac: name for mac, (name, _) in missing.items()}
     changes = []
-    for namespace, found, name in stray.find(wanted, {place: name for name, place in missing.values()}):
+    for namespace, found, name in stray.find(wanted, {place: name for name, place in missing.values()}, young):
         changes.append(f"{name}: back from {namespace}, whose pod is gone")
         if not dry:
             stray.bring_home(namespace, found, name)
     return changes
 
 
-def as_planned(rails: list[rail.Rail], dry: bool, wait: float) -> list[str]:
+def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> list[str]:
     changes = []
     for each in rails:
         if not rail.wait_for(each.pf, wait):
             name = each.plan["pf"]
             raise Refused(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
         if common.number(each.pf / "device/sriov_numvfs"):
-            changes += recover([each], dry)
+            changes += recover([each], dry, young)
         changes += each.as_planned()
         changes += lossless.as_planned(each.plan, dry)
     return changes
 
 
-def as_before(rails: list[rail.Rail], dry: bool) -> list[str]:
-    changes = recover(rails, dry)
+def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
+    changes = recover(rails, dry, young)
     if held := [name for each in rails for name in each.in_use()] if not (changes and dry) else []:
         raise Refused(f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again")
     for each in rails:
@@ -68,12 +68,18 @@ def main() -> int:
     parser = argparse.ArgumentParser("sparkloom-functions", description=__doc__)
     parser.add_argument("--sysfs", type=Path, default=Path("/sys"), help="where sysfs is mounted")
     parser.add_argument("--wait", type=float, default=0, help="seconds to wait for the parents to appear")
+    parser.add_argument(
+        "--pod-start", type=float, default=120, help="seconds for which a namespace without a process may be a pod's"
+    )
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument("--undo", action="store_true", help="back to the functions of before the first run")
     args = parser.parse_args()
     try:
         rails = [rail.Rail(plan, args.sysfs, args.check) for plan in json.loads(PLAN.read_text())["rails"]]
-        changes = as_before(rails, args.check) if args.undo else as_planned(rails, args.check, args.wait)
+        if args.undo:
+            changes = as_before(rails, args.check, args.pod_start)
+        else:
+            changes = as_planned(rails, args.check, args.wait, args.pod_start)
     except (Refused, OSError) as error:
         print(error, file=sys.stderr)
         return 1

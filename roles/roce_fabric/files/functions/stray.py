@@ -20,11 +20,13 @@ from common import ask
 PROC = Path("/proc")
 # Where container runtimes and `ip netns` pin a namespace that has no process.
 PINNED = ("/run/netns", "/var/run/netns", "/run/docker/netns")
-YOUNG_SECONDS = 120.0  # while a pod starts, its namespace has a function and no process yet
 
 
-def find(wanted: dict[str, str], pci: dict[str, str], young: float = YOUNG_SECONDS) -> list[tuple[str, str, str]]:
-    """(namespace's path, name there, planned name) of each wanted {MAC: planned name} in a dead namespace."""
+def find(wanted: dict[str, str], pci: dict[str, str], young: float) -> list[tuple[str, str, str]]:
+    """(namespace's path, name there, planned name) of each wanted {MAC: planned name} in a dead namespace.
+
+    One younger than `young` seconds may be a starting pod's, which has its function before its first process.
+    """
     alive = {inode(path) for path in PROC.glob("[0-9]*/ns/net")}
     found = []
     for path in namespaces():

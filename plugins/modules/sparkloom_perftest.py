@@ -1,0 +1,156 @@
+#!/usr/bin/python
+"""One node's part in measuring RDMA between nodes: listen, measure, stop. What it means is judged elsewhere."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+import shutil
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: sparkloom_perftest
+short_description: Run perftest's programs against other nodes
+description:
+  - C(serve) listens for every run of C(tests) in one transient unit that ends by itself, C(measure) runs them against
+    their servers (all rails at once for bandwidth, one after the other for latency), C(stop) ends the unit.
+  - A program that is missing is an answer (C(missing)), not a failure. Nothing is changed on the node.
+options:
+  step: {type: str, choices: [serve, measure, stop], required: true, description: [What to do.]}
+  tests: {type: list, elements: dict, default: [], description: [The runs, as the controller planned them.]}
+  seconds: {type: int, default: 30, description: [Longest time of one run.]}
+  serve_seconds: {type: int, default: 600, description: [Longest time that the unit listens.]}
+  sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
+author: [Sparkloom]
+"""
+
+UNIT = "sparkloom-fabric-check"
+BANDWIDTH = "ib_write_bw"
+LATENCY = "ib_write_lat"
+MEMORY = "2G"  # far above what the runs register, far below what a node could miss
+
+
+def missing() -> list[str]:
+    return [tool for tool in (BANDWIDTH, LATENCY) if not shutil.which(tool)]
+
+
+def text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def locate(sysfs: Path, address: str) -> tuple[str, int] | None:
+    """Device and index of the RoCE v2 GID made from an address: tables are sparse and differ per node."""
+    wanted = ipaddress.IPv6Address(f"::ffff:{address}")
+    for gids in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
+        for entry in gids.iterdir():
+            gid = text(entry)
+            if not gid.strip("0:") or ipaddress.IPv6Address(gid) != wanted:
+                continue
+            if "v2" in text(gids.parent / "gid_attrs/types" / entry.name):
+                return gids.parts[-4], int(entry.name)
+    return None
+
+
+def command(tool: str, test: dict, place: tuple[str, int]) -> list[str]:
+    """Both ends need the same options; the latency run listens on the next port and sends one small message."""
+    device, index = place
+    words = [tool, "-d", device, "-x", str(index), "-F", "-n", str(test["iterations"])]
+    if tool == BANDWIDTH:
+        words += ["-s", str(test["bytes"]), "-q", str(test["queue_pairs"]), "--report_gbits"]
+        return [*words, "-p", str(test["port"])]
+    return [*words, "-s", "8", "-p", str(test["port"] + 1)]
+
+
+def stop() -> None:
+    subprocess.run(["systemctl", "stop", f"{UNIT}.service"], capture_output=True)
+
+
+def serve(module: AnsibleModule, sysfs: Path) -> None:
+    lines = []
+    for test in module.params["tests"]:
+        place = locate(sysfs, test["address"])
+        for tool in (BANDWIDTH, LATENCY) if place else ():
+            lines.append(f"{shlex.join(command(tool, test, place))} >/dev/null 2>&1 &")
+    stop()
+    if not lines:
+        return
+    limits = [f"--property=RuntimeMaxSec={module.params['serve_seconds']}", f"--property=MemoryMax={MEMORY}"]
+    # RDMA pins memory: a unit's own default limit would refuse it.
+    limits += ["--property=LimitMEMLOCK=infinity", "--property=KillMode=control-group"]
+    words = ["systemd-run", f"--unit={UNIT}", "--collect", "--quiet", *limits]
+    module.run_command([*words, "/bin/sh", "-c", "\n".join([*lines, "wait"])], check_rc=True)
+
+
+def run(argv: list[str], seconds: int) -> str:
+    """Everything that it printed; a run that does not end says so."""
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
+        return done.stdout
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout or b""
+        return f"{said.decode(errors='replace') if isinstance(said, bytes) else said}\nno end within {seconds} s"
+
+
+def client(tool: str, test: dict, place: tuple[str, int], seconds: int) -> str:
+    """Servers start at the same time as the first clients: a refused connection is asked again."""
+    for _ in range(5):
+        said = run([*command(tool, test, place), test["peer"]], seconds)
+        if "Couldn't connect" not in said and "Connection refused" not in said:
+            return said
+        time.sleep(1)
+    return said
+
+
+def ping(test: dict) -> dict:
+    def reaches(payload: int) -> bool:
+        words = ["ping", "-c", "2", "-i", "0.2", "-W", "1", "-M", "do", "-s", str(payload), "-I", test["interface"]]
+        return subprocess.run([*words, test["peer"]], capture_output=True).returncode == 0
+
+    ok = reaches(test["payload"])
+    return {"ok": ok, "small_ok": ok or reaches(56)}
+
+
+def measure(tests: list[dict], sysfs: Path, seconds: int) -> list[dict]:
+    runs = [{**test, "ping": ping(test), "place": locate(sysfs, test["address"])} for test in tests]
+    able = [one for one in runs if one["place"] and one["ping"]["ok"]]
+    with ThreadPoolExecutor(max_workers=max(1, len(able))) as pool:
+        together = list(pool.map(lambda one: client(BANDWIDTH, one, one["place"], seconds), able))
+    for one, said in zip(able, together):  # noqa: B905 - a node's Python may be older than strict=
+        one[BANDWIDTH] = said
+        one[LATENCY] = client(LATENCY, one, one["place"], seconds)
+    return [{**one, "has_gid": bool(one.pop("place"))} for one in runs]
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "step": {"type": "str", "choices": ["serve", "measure", "stop"], "required": True},
+            "tests": {"type": "list", "elements": "dict", "default": []},
+            "seconds": {"type": "int", "default": 30},
+            "serve_seconds": {"type": "int", "default": 600},
+            "sysfs_root": {"type": "path", "default": "/sys"},
+        },
+        supports_check_mode=True,
+    )
+    args, absent = module.params, missing()
+    sysfs, runs = Path(args["sysfs_root"]), []
+    if args["step"] == "stop":
+        stop()
+    elif not absent and not module.check_mode:
+        if args["step"] == "serve":
+            serve(module, sysfs)
+        else:
+            runs = measure(args["tests"], sysfs, args["seconds"])
+    module.exit_json(changed=False, missing=absent, runs=runs)
+
+
+if __name__ == "__main__":
+    main()
