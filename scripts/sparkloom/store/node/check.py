@@ -27,7 +27,7 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
         return answer | {"problems": [f"no verified snapshot of {model} at {wanted}{there}"]}
     snapshot, times = known
     problems = [text for text in judge(store, snapshot, {} if deep else times) if text]
-    wrong = [] if problems else _links(store, snapshot)
+    wrong = [] if problems else links(store, snapshot)
     return answer | {
         "ok": not problems and not wrong,
         "problems": problems + wrong,
@@ -59,7 +59,7 @@ def fault(blob: Path, entry: Entry, verified: int | None) -> str:
     return "" if found == entry.sha256 else f"{entry.path}: sha256 {found}, expected {entry.sha256}"
 
 
-def _links(store: Store, snapshot: Snapshot) -> list[str]:
+def links(store: Store, snapshot: Snapshot) -> list[str]:
     """Names that engines open: they must lead to the verified content."""
     folder = store.snapshot(snapshot.id, snapshot.commit)
     wrong = [e.path for e in snapshot.files if (folder / e.path).resolve() != store.blob(snapshot.id, e).resolve()]

@@ -1,0 +1,64 @@
+"""Lines of an engine's log: without what others put in front of them, and which of them say most.
+
+Standard library only: `sparkloom diagnose` reads whole logs with it, and each rank's supervisor its own engine's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\r")
+# "[rank3]: ", "[rank 1 epoch 2] ", "(EngineCore pid=94) ", "[2026-06-01 10:00:00 TP0 EP0] ", "spark2:123:456 [0] "
+PREFIX = re.compile(
+    r"^\s*(?:"
+    r"\[(?:sparkloom )?rank\s?\d+(?: epoch \d+)?\]:?\s*"
+    r"|\([\w.-]+ pid=\d+\)\s*"
+    r"|\[pod/[^\]]+\]\s*"
+    r"|\[\d{4}-\d\d-\d\d[^\]]*\]\s*"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\s+(?:std(?:out|err) F )?"
+    r"|[\w.-]+:\d+:\d+ \[\d+\]\s+"
+    r"|(?:pod/)?[\w.-]+\s*\|\s"
+    r"|[IWEF]\d{4} [\d:.]+\s+\d+\s+\S+\]\s*"
+    r")"
+)
+RANK = re.compile(r"\[rank\s?(\d+)(?: epoch \d+)?\]|\bTP(\d+)\b|node[_-]rank[= ](\d+)")
+# What makes a line tell something, and how much. The last exception is usually the cause's own message.
+TELLING = (
+    (re.compile(r"^[A-Z]\w*(\.\w+)*(Error|Exception|Interrupt)\b"), 8),
+    (re.compile(r"\b(Assertion|assert)\w*\b|CHECK failed|device-side"), 6),
+    (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|OOM", re.IGNORECASE), 6),
+    (re.compile(r"NCCL WARN|ibv_\w+ failed|unhandled (system|cuda) error", re.IGNORECASE), 6),
+    (re.compile(r"\b(error|fatal|failed|cannot|refused|unsupported|timed? ?out|killed)\b", re.IGNORECASE), 3),
+    (re.compile(r"^\s*File \"|^Traceback|^\s+at |DeprecationWarning|FutureWarning"), -6),
+    (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
+)
+
+
+def clean(text: str) -> Iterator[str]:
+    """Lines without colours and prefixes."""
+    for raw in ANSI.sub("", text).split("\n"):
+        line = raw
+        for _ in range(4):  # prefixes stack: pod name, time, rank
+            line, taken = PREFIX.subn("", line, count=1)
+            if not taken:
+                break
+        yield line.rstrip()
+
+
+def rank_of(raw: str) -> str:
+    """The rank that a raw line names, or nothing."""
+    found = RANK.search(raw[:200])
+    return next((group for group in found.groups() if group), "") if found else ""
+
+
+def telling(lines: Iterable[str], limit: int = 3) -> list[str]:
+    """The most informative lines, in the order of the log: repeated ones once, later ones before earlier ones."""
+    best: dict[str, tuple[float, int, str]] = {}
+    for number, line in enumerate(lines):
+        weight = sum(points for pattern, points in TELLING if pattern.search(line))
+        if weight > 0:
+            shape = re.sub(r"0x[0-9a-f]+|\d+", "#", line.strip())[:160]
+            best[shape] = (weight + number * 1e-7, number, line.strip()[:400])
+    chosen = sorted(best.values(), reverse=True)[:limit]
+    return [line for _, _, line in sorted(chosen, key=lambda item: item[1])]

@@ -1,0 +1,34 @@
+"""The supervisor's files as they lie in a pod: its own package, and the files of ours that it shares.
+
+`python3 /sparkloom/rank` finds `__main__.py` there and the package beside it. One copy of each fact: what judges a
+log here judges it there.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+SHARED = (
+    "__init__.py",
+    "errors.py",
+    "loglines.py",
+    "nccl_lines.py",
+    "nccl_log.py",
+    "nccl_why.py",
+    "smoke.py",
+    "store/__init__.py",
+    "store/node/__init__.py",
+    "store/node/check.py",
+    "store/node/layout.py",
+)
+
+
+@cache
+def files() -> dict[str, str]:
+    """Path below the program's folder -> text."""
+    own = {f"rank/{path.name}": path for path in sorted((HERE / "rank").glob("*.py")) if path.name != "__main__.py"}
+    shared = {name: HERE / name for name in SHARED}
+    package = {f"sparkloom/{name}": path.read_text() for name, path in {**shared, **own}.items()}
+    return {"__main__.py": (HERE / "rank/__main__.py").read_text(), **package}

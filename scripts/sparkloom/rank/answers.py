@@ -1,0 +1,53 @@
+"""Does the engine really answer? One streamed token, or for an engine that has it the path that needs one."""
+
+from __future__ import annotations
+
+import os
+from http.client import HTTPConnection, HTTPException
+
+from sparkloom import smoke
+from sparkloom.rank.plan import Plan
+
+KEY = "SPARKLOOM_API_KEY"  # of the pod's environment, from a Secret, where the engine asks for a key
+PROMPT = "Say one word."
+
+
+def streamed(plan: Plan) -> str:
+    """Empty when a token came, else what came instead."""
+
+    def connect() -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+
+    try:
+        smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=os.environ.get(KEY))
+    except (smoke.NoAnswer, ValueError, KeyError, IndexError, TypeError) as problem:
+        return str(problem) or type(problem).__name__
+    return ""
+
+
+def again(plan: Plan) -> str:
+    """A later check: under load a request of ours may queue for minutes, so the engine's own word counts if it has one.
+
+    SGLang's /health_generate is satisfied by any token of its scheduler; the other engines have nothing like it.
+    """
+    if not plan.generates:
+        return streamed(plan)
+    connection = HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+    try:
+        connection.request("GET", plan.generates)
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as problem:
+        return f"GET {plan.generates}: {problem or type(problem).__name__}"
+    finally:
+        connection.close()
+    return "" if status == 200 else f"GET {plan.generates} answered {status}"
+
+
+def listens(plan: Plan) -> bool:
+    try:
+        connection = HTTPConnection("127.0.0.1", plan.port, timeout=5)
+        connection.connect()
+        connection.close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""What one rank is told: the whole group's plan as JSON, the same on every rank, read once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One end of one rail, as it must look inside this pod."""
+
+    name: str
+    interface: str
+    address: str
+    prefix: int
+    mtu: int
+    hca: str
+
+
+@dataclass(frozen=True)
+class Member:
+    rank: int
+    node: str
+    address: str  # where its supervisor is reached by the others
+    rails: tuple[Rail, ...] = ()
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} on {self.node}"
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Seconds and counts; nothing waits for ever in silence."""
+
+    check: float = 45.0  # a cause is named after this long, and checking goes on
+    start: float = 2700.0  # from the engine's start to its first token: loads take minutes, cold kernels half an hour
+    stop: float = 10.0  # between TERM and KILL
+    drain: float = 40.0  # for requests that run while the rank is told to go
+    token: float = 60.0  # for one answer
+    token_every: float = 30.0
+    silence: float = 300.0  # a group that gives no token for so long is started anew
+    beat: float = 1.0
+    lost: float = 10.0  # without a beat
+    restarts: int = 5
+    window: float = 600.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    profile: str
+    engine: str
+    release: str
+    image: str
+    port: int  # the engine's API
+    members: tuple[Member, ...]
+    control_port: int = 20001
+    store: str = ""  # empty: nothing to check
+    weights: tuple[dict[str, Any], ...] = ()  # {id, revision}
+    rdma: bool = False
+    rails: int = 0  # how many NCCL must use; 0 where it has nothing to do
+    policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn
+    generates: str = ""  # a path that answers 200 only when the engine produced a token, also under load
+    schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
+    patches: tuple[dict[str, Any], ...] = ()
+    patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, why, fix}
+    sys: str = "/sys/class"
+    run: str = "/tmp/sparkloom"
+    words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
+    budgets: Budgets = field(default_factory=Budgets)
+
+    def member(self, rank: int) -> Member:
+        return self.members[rank]
+
+
+def read(path: str | Path) -> Plan:
+    return of(json.loads(Path(path).read_text()))
+
+
+def of(data: Mapping[str, Any]) -> Plan:
+    known = {entry.name for entry in fields(Plan)}
+    plain: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known
+    }
+    members = tuple(
+        Member(one["rank"], one["node"], one["address"], tuple(Rail(**rail) for rail in one.get("rails", ())))
+        for one in data["members"]
+    )
+    return Plan(**{**plain, "members": members, "budgets": Budgets(**data.get("budgets", {}))})

@@ -1,0 +1,110 @@
+"""Processes from /proc: who descends from whom, what they call themselves, and their ends collected."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+DEAD = ("Z", "X")
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    state: str
+    born: int  # in ticks: tells a later process with the same number
+    title: str
+
+    @property
+    def lives(self) -> bool:
+        return self.state not in DEAD
+
+
+def adopt() -> None:
+    """Orphans below us become our children, as they do for process 1 of a pod."""
+    if os.getpid() != 1:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def look(pid: int) -> Process | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return None
+    name = stat[stat.index("(") + 1 : stat.rindex(")")]
+    rest = stat[stat.rindex(")") + 2 :].split()
+    return Process(pid, int(rest[1]), rest[0], int(rest[19]), f"{name} {command}")
+
+
+def below(pid: int) -> list[Process]:
+    """All living descendants of a process."""
+    every = [p for entry in Path("/proc").iterdir() if entry.name.isdigit() and (p := look(int(entry.name)))]
+    family, found = {pid}, []
+    grew = True
+    while grew:
+        fresh = [p for p in every if p.parent in family and p.pid not in family]
+        grew = bool(fresh)
+        family |= {p.pid for p in fresh}
+        found += fresh
+    return [p for p in found if p.lives]
+
+
+def titled(pid: int, titles: Iterable[str]) -> list[Process]:
+    """Descendants that call themselves by one of these names."""
+    wanted = tuple(titles)
+    return [p for p in below(pid) if any(title in p.title for title in wanted)] if wanted else []
+
+
+def same(before: Process) -> bool:
+    """Does this very process still live?"""
+    now = look(before.pid)
+    return now is not None and now.born == before.born and now.lives
+
+
+def send(pid: int, number: int, *, group: bool = False) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        (os.killpg if group else os.kill)(pid, number)
+
+
+def collect() -> dict[int, int]:
+    """Exit codes of all children that have ended, negative for a signal; zombies are gone after it."""
+    found: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        found[pid] = os.waitstatus_to_exitcode(status)
+
+
+def described(code: int) -> str:
+    if code >= 0:
+        return f"ended with status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}" + (" (by hand, or the kernel was out of memory)" if name == "SIGKILL" else "")
+
+
+def connections(port: int) -> int:
+    """Open TCP connections to a port of this pod: requests that run, or clients that keep a line open."""
+    count = 0
+    for name in ("tcp", "tcp6"):
+        try:
+            rows = Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        fields = (row.split() for row in rows)
+        count += sum(1 for row in fields if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
+    return count

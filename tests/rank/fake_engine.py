@@ -1,0 +1,91 @@
+"""An engine as small as possible: NCCL's words, a scheduler process, on rank 0 a port that streams tokens.
+
+`fake_engine.py RANK PORT FOLDER`; FOLDER/rankN.mode changes what it does: when it starts and while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+RANK, PORT, FOLDER = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+HEAD = f"node{RANK}:{os.getpid()}:{os.getpid()} [0] NCCL INFO"
+IB = "NET/IB : Using [0]rocep1s0f0v0:1/RoCE [1]roceP2p1s0f0v0:1/RoCE [RO]; OOB net1:127.0.0.1<0>"
+
+
+def mode() -> str:
+    try:
+        return (FOLDER / f"rank{RANK}.mode").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def nccl(kind: str) -> None:
+    network, rails = ("Socket", 1) if kind == "socket" else ("IB", 1 if kind == "one-rail" else 2)
+    lines = [IB.replace(" [1]roceP2p1s0f0v0:1/RoCE", "") if rails == 1 else IB, f"Using network {network}"]
+    if network == "Socket":
+        lines[0] = "NET/IB : No device found."
+    comm = f"comm 0x1 rank {RANK} n"
+    lines += [f"ncclCommInitRankConfig {comm}ranks 2 cudaDev 0 - Init START", f"{comm}Ranks 2 nNodes 2 localRanks 1"]
+    lines += [f"ncclCommInitRankConfig {comm}ranks 2 cudaDev 0 - Init COMPLETE"]
+    lines += [f"Channel 0{n}/0 : {RANK}[0] -> {1 - RANK}[0] [send] via NET/{network}/{n}" for n in range(rails)]
+    for line in [*lines, "Connected all rings, use ring PXN 0 GDR 0"]:
+        print(f"{HEAD} {line}", flush=True)
+
+
+class Api(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _reply(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            return self._reply(200, json.dumps({"data": [{"id": "fake"}]}).encode())
+        self._reply(503 if "no-token" in mode() else 200, b"")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        if "slow-request" in mode():
+            time.sleep(2)
+        said = {} if "no-token" in mode() else {"content": "hello"}
+        self._reply(200, b"data: " + json.dumps({"choices": [{"delta": said}]}).encode() + b"\n\ndata: [DONE]\n")
+
+
+def main() -> None:
+    begun = mode()
+    print(f"arguments read, the key is {os.environ.get('HF_TOKEN', 'unset')}", flush=True)
+    if begun.startswith("crash "):
+        print(begun.removeprefix("crash "), flush=True)
+        sys.exit(7)
+    if "ignore-term" in begun:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    nccl("socket" if "socket" in begun else "one-rail" if "one-rail" in begun else "roce")
+    sleeper = "import time; time.sleep(600)"
+    scheduler = subprocess.Popen(["sglang::scheduler_TP0", "-c", sleeper], executable=sys.executable)
+    stray = [sys.executable, "-c", f"import os; os.setsid(); {sleeper}"]
+    subprocess.Popen(stray)  # leaves the process group, as daemons do
+    (FOLDER / f"rank{RANK}.scheduler").write_text(str(scheduler.pid))
+    if RANK == 0:
+        server = ThreadingHTTPServer(("127.0.0.1", PORT), Api)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    while True:
+        time.sleep(0.1)
+        if (now := mode()).startswith("die "):
+            (FOLDER / f"rank{RANK}.mode").unlink()
+            print(now.removeprefix("die "), flush=True)
+            os._exit(9)
+
+
+main()
