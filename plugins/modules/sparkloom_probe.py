@@ -150,6 +150,12 @@ def ping(wanted: dict, patience: float) -> dict:
     return {**wanted, "ok": ok, "small_ok": ok or reaches(56)}
 
 
+def neighbours() -> dict[tuple[str, str], str]:
+    """Whose MAC answered for an address, on each interface."""
+    table = json.loads(run("ip", "-4", "-json", "neighbour", "show") or "[]")
+    return {(entry["dev"], entry["dst"]): entry["lladdr"] for entry in table if "lladdr" in entry}
+
+
 def main() -> None:
     dicts = {"type": "list", "elements": "dict", "default": []}
     module = AnsibleModule(
@@ -165,12 +171,13 @@ def main() -> None:
     present = wait_for_links(args)
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = list(pool.map(lambda wanted: ping(wanted, args["settle_seconds"]), args["pings"]))
+    known = neighbours() if answers else {}
     module.exit_json(
         changed=False,
         links=present,
         rdma_ports=rdma_ports(Path(args["sysfs_root"])),
         in_pods=in_pods(args["virtual_functions"], present),
-        pings=answers,
+        pings=[{**answer, "neighbour": known.get((answer["interface"], answer["address"]), "")} for answer in answers],
     )
 
 

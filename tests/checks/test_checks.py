@@ -31,7 +31,7 @@ def machine(node: str) -> dict[str, Any]:
         "links": links,
         "rdma_ports": {"rocep1s0f0": "4: ACTIVE"},
         "in_pods": [],
-        "pings": [{**p, "ok": True, "small_ok": True} for p in rails.pings(CLUSTER, PLAN)[node]],
+        "pings": [{**p, "ok": True, "small_ok": True, "neighbour": p["mac"]} for p in rails.pings(CLUSTER, PLAN)[node]],
     }
 
 
@@ -56,6 +56,7 @@ RAIL_FAULTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda p: p["links"][VF].update(gids=[]), "no RDMA device"),
     (lambda p: p["pings"][0].update(ok=False), "smaller ones pass"),
     (lambda p: p["pings"][0].update(ok=False, small_ok=False), "nothing passes"),
+    (lambda p: p["pings"][0].update(neighbour="52:54:00:00:00:01"), "is at 52:54:00:00:00:01"),
 ]
 
 

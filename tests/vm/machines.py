@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,35 @@ print(json.dumps({
 }))
 """
 
+# Everything of a machine that the fabric role may touch: files byte for byte, ports, kernel settings, enabled units.
+PICTURE = """
+import glob, hashlib, json, os, subprocess
+def text(path):
+    try:
+        return open(path).read().strip()
+    except OSError:
+        return "unreadable"
+picture = {}
+for top in ("/etc", "/usr/local", "/var/lib/sparkloom"):
+    for folder, names, files in os.walk(top):
+        facts = os.lstat(folder)
+        picture[folder] = [oct(facts.st_mode), facts.st_uid]
+        for name in files:
+            path = os.path.join(folder, name)
+            facts = os.lstat(path)
+            content = os.readlink(path) if os.path.islink(path) else hashlib.sha256(open(path, "rb").read()).hexdigest()
+            picture[path] = [oct(facts.st_mode), facts.st_uid, facts.st_gid, content]
+for port in ("enp1s0f0np0", "enp2s0f0np0"):
+    picture[port] = text(f"/sys/class/net/{port}/device/sriov_numvfs")
+    for version in ("ipv4", "ipv6"):
+        for path in glob.glob(f"/proc/sys/net/{version}/conf/{port}/*"):
+            picture[path] = text(path)
+for link in json.loads(subprocess.run(["ip", "-j", "address"], capture_output=True, text=True).stdout):
+    addresses = sorted(a["local"] for a in link["addr_info"] if a["scope"] == "global" or a["family"] == "inet")
+    picture["link " + link["ifname"]] = [link["mtu"], sorted(link["flags"]), link.get("address"), addresses]
+print(json.dumps(picture))
+"""
+
 
 @dataclass
 class Rack:
@@ -56,11 +86,21 @@ class Rack:
         found = login.run([*login.argv(machine), "python3 -"], stdin=READ, timeout=300)
         return dict(json.loads(found.stdout))
 
-    def playbook(self, *options: str) -> dict[str, dict[str, int]]:
-        """Run the product's fabric playbook as a person would; gives the recap."""
-        command = [Path(sys.executable).parent / "ansible-playbook", "-i", INVENTORY, "playbooks/fabric.yml", *options]
+    def picture(self, machine: Machine) -> dict[str, Any]:
+        found = login.run([*login.argv(machine), "python3 -"], stdin=PICTURE, timeout=300)
+        return dict(json.loads(found.stdout))
+
+    def run(self, playbook: str | Path, *options: str) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).parent / "ansible-playbook", "-i", INVENTORY, playbook, *options]
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
+        start = time.monotonic()
         done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=1800)
+        print(f"{Path(playbook).name}: {time.monotonic() - start:.0f} s")
+        return done
+
+    def playbook(self, playbook: str | Path = "playbooks/fabric.yml", *options: str) -> dict[str, dict[str, int]]:
+        """Run one of the product's playbooks as a person would; gives the recap."""
+        done = self.run(playbook, *options)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
         rows = re.findall(r"^(spark\d)\s+: (.*)$", done.stdout, re.MULTILINE)
         return {name: {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", row)} for name, row in rows}

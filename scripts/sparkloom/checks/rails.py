@@ -21,7 +21,13 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     wanted: dict[str, list[dict[str, Any]]] = {node.name: [] for node in cluster.nodes}
     for mine in (e for e in plan.endpoints if e.vf == vf):
         wanted[mine.node] += [
-            {"interface": mine.interface, "address": peer.address, "payload": mine.mtu - 28, "node": peer.node}
+            {
+                "interface": mine.interface,
+                "address": peer.address,
+                "payload": mine.mtu - 28,
+                "node": peer.node,
+                "mac": peer.mac,
+            }
             for peer in plan.endpoints
             if peer.vf == vf and peer.rail == mine.rail and peer.node != mine.node
         ]
@@ -39,6 +45,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe]) -> list[Row
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
             rows += _endpoint(endpoint, probe)
         rows += _jumbo(node.name, probe)
+        rows += _neighbours(node.name, probe)
     return rows
 
 
@@ -71,6 +78,16 @@ def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Row]:
 def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
     mapped = ipaddress.IPv6Address(gid["gid"]).ipv4_mapped
     return "v2" in str(gid["type"]) and mapped == ipaddress.IPv4Address(address)
+
+
+def _neighbours(node: str, probe: Probe) -> Iterator[Row]:
+    """RDMA goes to the MAC that ARP learned: where another port answers for a peer, small pings pass all the same."""
+    for ping in probe["pings"]:
+        found = str(ping.get("neighbour", "")).lower()
+        if ping["ok"] and found and found != ping["mac"].lower():
+            name = f"{ping['interface']} to {ping['node']}"
+            change = f"another port of {ping['node']} answers, or another machine has the address; {AGAIN}"
+            yield Row(node, name, f"{ping['address']} is at {found}", ping["mac"], change)
 
 
 def _jumbo(node: str, probe: Probe) -> Iterator[Row]:
