@@ -71,6 +71,8 @@ def down(say: Say) -> dict[str, dict[str, int]]:
             changed = [docker.put_back(), sysctls.put_back()]
             if any(changed):
                 say("Docker's configuration and the kernel's limits are as they were before")
+            if first and counts()["mounts"] > first["mounts"]:
+                fabric.unmount_empty()
     shutil.rmtree(names.STATE, ignore_errors=True)
     BASELINE.unlink(missing_ok=True)
     return {"first": first, "before": before, "after": counts()}

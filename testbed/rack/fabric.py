@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 
 from testbed.rack import cluster, docker, names
 from testbed.rack.shell import ok, out, run
@@ -11,6 +12,7 @@ from testbed.rack.steps import Say, Step
 
 NS = names.FABRIC_NETNS
 IP = ["ip", "-n", NS]
+NAMESPACES = Path("/run/netns")
 
 
 def peer(node_index: int, device_index: int) -> str:
@@ -110,3 +112,10 @@ def remove() -> None:
 
 def steps() -> list[Step]:
     return [Step("fabric", "two rails of jumbo links with the interface names of a GB10", _done, _plug)]
+
+
+def unmount_empty() -> None:
+    """Undo what the machine's first `ip netns add` did: it mounts its folder over itself and leaves it so."""
+    if ok(["mountpoint", "-q", NAMESPACES]) and not any(NAMESPACES.iterdir()):
+        run(["umount", NAMESPACES])
+        NAMESPACES.rmdir()
