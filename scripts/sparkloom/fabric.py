@@ -17,6 +17,9 @@ from sparkloom import addressing
 from sparkloom.cluster import Cluster, Node, Rail
 from sparkloom.errors import InputError, did_you_mean
 
+# What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
+LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

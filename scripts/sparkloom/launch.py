@@ -107,7 +107,7 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
         Place(rank, node, plan.of(node.name, vf) if parallel.nodes > 1 else ())
         for rank, node in enumerate(cluster.nodes[: parallel.nodes])
     )
-    return Topology(parallel, places)
+    return Topology(parallel, places, lossless=cluster.fabric.lossless)
 
 
 def image_reference(loaded: LoadedProfile) -> str:

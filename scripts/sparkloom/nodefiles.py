@@ -16,8 +16,6 @@ from sparkloom.fabric import Endpoint, Plan
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
 # The port has no address and would otherwise answer for those of its functions, with its own MAC.
 SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
-# What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
-LOSSLESS = {"priority": 3, "dscp": 26}
 HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
 
@@ -43,7 +41,9 @@ def _functions_file(cluster: Cluster, mine: list[Endpoint]) -> str:
         {
             "pf": rail.pf,
             "pci": rail.pci,
-            "lossless": LOSSLESS if cluster.fabric.lossless else None,
+            "lossless": {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP}
+            if cluster.fabric.lossless
+            else None,
             "count": cluster.fabric.vfs_per_rail,
             "functions": [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == rail.pf],
         }

@@ -50,6 +50,7 @@ class Place:
 class Topology:
     parallel: Parallel
     places: tuple[Place, ...]
+    lossless: bool = False
 
     @property
     def head(self) -> Place:

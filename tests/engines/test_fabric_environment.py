@@ -87,3 +87,10 @@ def test_a_profile_has_the_last_word() -> None:
     loaded = profile.load(ULTRA, overrides=["env.NCCL_IB_GID_INDEX='5'", "env.NCCL_NET=Socket"])
     env = values(resolve(loaded, SHIPPED).ranks[2])
     assert (env["NCCL_IB_GID_INDEX"], env["NCCL_NET"]) == ("5", "Socket")
+
+
+def test_a_lossless_fabric_is_told_to_nccl_and_another_is_not() -> None:
+    fabric = SHIPPED.fabric.model_copy(update={"lossless": True})
+    launch = resolve(profile.load(ULTRA), SHIPPED.model_copy(update={"fabric": fabric}))
+    assert {values(rank).get("NCCL_IB_TC") for rank in launch.ranks} == {"106"}, "DSCP 26, and ECN's bit"
+    assert all("NCCL_IB_TC" not in env for _, env in ranks(ULTRA))

@@ -149,4 +149,9 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
             "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30 and newer; older ones ignore it)"
         )
         values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
+    if topology.lossless:
+        why = (
+            "fabric.lossless: DSCP and ECN bits of the priority that is paused; without them RoCE goes by the lossy one"
+        )
+        values["NCCL_IB_TC"] = (str(fabric.LOSSLESS_DSCP << 2 | 2), why)
     return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]
