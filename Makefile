@@ -1,10 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test lint setup clean help
+.PHONY: demo test test-vm lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/test.sh
+test-vm:  ## the fabric on virtual machines with a kernel of their own; minutes of emulation (docs/vm.md)
+	@testbed/test-vm.sh
 lint:  ## ruff, mypy --strict, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
@@ -12,4 +14,4 @@ setup:  ## .venv with everything that the controller needs (no-op when nothing c
 clean:  ## remove .venv, .build, build/ and the rack; keeps ~/.cache/sparkloom
 	@testbed/clean.sh
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
