@@ -22,6 +22,8 @@ class ActionModule(ActionBase):
         args = adapter.plain(self._task.args)
 
         def work() -> dict[str, Any]:
+            if args["what"] == "program":
+                return {"program": str(pack.program(BUILD))}
             cluster = api.cluster(adapter.inventory(task_vars))
             loaded = profile.load(args["profile"])
             models, nodes = plan.wanted(loaded), plan.nodes(loaded, cluster)

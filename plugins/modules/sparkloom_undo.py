@@ -28,6 +28,11 @@ options:
     elements: path
     default: []
     description: [Files and folders that nobody but Sparkloom writes.]
+  empty:
+    type: list
+    elements: path
+    default: []
+    description: [Folders that go when nothing is in them, in this order.]
 author: [Sparkloom]
 """
 
@@ -76,12 +81,24 @@ def take_away(path: Path) -> None:
         path.unlink()
 
 
+def empty(folders: list[Path], dry: bool) -> list[Path]:
+    """Those that nobody uses any more; one that holds something stays."""
+    gone = []
+    for folder in folders:
+        if folder.is_dir() and not any(folder.iterdir()):
+            gone.append(folder)
+            if not dry:
+                folder.rmdir()
+    return gone
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "records": {"type": "bool", "default": False},
             "first": {"type": "dict", "default": {}},
             "remove": {"type": "list", "elements": "path", "default": []},
+            "empty": {"type": "list", "elements": "path", "default": []},
         },
         supports_check_mode=True,
     )
@@ -95,6 +112,7 @@ def main() -> None:
         put_back(module, files)
         for path in gone:
             take_away(path)
+    gone += empty([Path(name) for name in module.params["empty"]], dry=module.check_mode)
     paths = [str(path) for path in [*files, *gone]]
     diff = [{"before": f"{name}\n", "after": "", "before_header": name, "after_header": name} for name in paths]
     module.exit_json(changed=bool(paths or keys), paths=paths, keys=keys, diff=diff)

@@ -20,6 +20,7 @@ from testbed.rack import (
     fabric,
     faults,
     images,
+    inventory,
     load,
     locks,
     machine,
@@ -150,6 +151,11 @@ def load_image(args: argparse.Namespace) -> int:
     return 0
 
 
+def show_inventory(_: argparse.Namespace) -> int:
+    print(inventory.path().relative_to(names.REPO))
+    return 0
+
+
 def exec_(args: argparse.Namespace) -> int:
     _, container = faults.node(args.node)
     terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
@@ -171,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
     sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
     sub.add_argument("--json", action="store_true", help="everything, as JSON")
+    command("inventory", show_inventory, "the inventory of this rack, for ansible-playbook -i")
     command("prune", prune, "empty the cache of what this rack does not need: old builds, Go's caches")
     sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
     sub.add_argument("--ship", action="store_true", help=f"also write {times.SHIPPED.relative_to(names.REPO)}")

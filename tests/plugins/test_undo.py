@@ -24,7 +24,7 @@ class Done(Exception):
 
 class Run:
     def __init__(self, check: bool = False, **params: Any) -> None:
-        self.params = {"records": True, "first": {}, "remove": [], **params}
+        self.params = {"records": True, "first": {}, "remove": [], "empty": [], **params}
         self.check_mode, self.asked, self.result = check, [], {}
 
     def run_command(self, argv: list[str], check_rc: bool = False) -> tuple[int, str, str]:
@@ -105,6 +105,14 @@ def test_folders_of_ours_go_whole_and_a_link_goes_without_its_target(node: Path,
     (node / "link").symlink_to(node / "user")
     run(monkeypatch, records=False, remove=[str(node / "own"), str(node / "link")])
     assert not (node / "own").exists() and not (node / "link").exists() and (node / "user").is_dir()
+
+
+def test_a_folder_goes_only_when_nothing_is_in_it(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/b", "c"):
+        (node / name).mkdir(parents=True)
+    (node / "c/user").write_text("mine\n")
+    done = run(monkeypatch, records=False, empty=[str(node / name) for name in ("a/b", "a", "c", "d")])
+    assert done.result["paths"] == [str(node / "a/b"), str(node / "a")] and (node / "c/user").exists()
 
 
 def test_a_killed_write_leaves_nothing_that_the_next_does_not_take_up(node: Path) -> None:

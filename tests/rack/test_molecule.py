@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.rack import inventory
+
 REPO = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")
 ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
@@ -25,6 +27,7 @@ def test_the_table_names_every_scenario() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_scenario(scenario: str) -> None:
     env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
+    env["SPARKLOOM_INVENTORY"] = str(inventory.path().relative_to(REPO))
     command = ["molecule", "test", "--destroy=never", "-s", scenario]
     done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
     assert done.returncode == 0, ESCAPES.sub("", done.stdout + done.stderr)[-8000:]

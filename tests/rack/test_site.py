@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from testbed.rack import inventory
+
 REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 # First runs of a node's roles, and all that a second one may send to a host.
@@ -26,7 +28,7 @@ def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
 def play(times: Path, *extra: str) -> tuple[str, dict[str, dict[str, int]], dict[str, Any]]:
     """Output, recap per host, and what the run cost."""
     done = run(
-        "ansible-playbook", "-i", "inventories/kind", "site.yml", *extra,
+        "ansible-playbook", "-i", str(inventory.path()), "site.yml", *extra,
         SPARKLOOM_TIMES_JSON=str(times), ANSIBLE_NOCOLOR="1",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -113,7 +113,11 @@ class Rail:
         return changes
 
     def set_mac(self, vf: int, interface: str, mac: str) -> None:
-        """By the function itself, or where its driver leaves that to the parent, through the parent and a new start."""
+        """By the function itself, or where its driver leaves that to the parent, through the parent and a new start.
+
+        Up again only if it was: the netplan file starts it, and an undo finds it as it began.
+        """
+        was_up = int(text(self.net / interface / "flags") or "1", 16) & 1
         common.ip("link", "set", interface, "down")
         try:
             common.ip("link", "set", interface, "address", mac)
@@ -123,7 +127,8 @@ class Rail:
             driver = (device / "driver").resolve()
             (driver / "unbind").write_text(device.name)
             (driver / "bind").write_text(device.name)
-        common.ip("link", "set", interface, "up")
+        if was_up:
+            common.ip("link", "set", interface, "up")
 
     # --- where it began -------------------------------------------------------------------------------------------
 

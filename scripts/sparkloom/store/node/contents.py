@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from typing import Any
@@ -31,4 +32,7 @@ def remove(store: Store, models: list[str]) -> list[str]:
             store.link(model).unlink(missing_ok=True)
             shutil.rmtree(store.repository(model))
             gone.append(model)
+    for folder in (store.root / "by-name", store.root / "manifests", store.root):
+        with contextlib.suppress(OSError):  # not empty: other models, or what someone else keeps there
+            folder.rmdir()
     return gone

@@ -1,0 +1,58 @@
+"""Consent for a teardown, and the cluster's part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from sparkloom import adapter, api, checks, fabric, kube, nodefiles, takedown
+from sparkloom.checks import kubernetes
+from sparkloom.cluster import Cluster
+
+WORK = {"serving": takedown.serving, "networks": takedown.networks}
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        args = adapter.plain(self._task.args)
+
+        def plan() -> dict[str, Any]:
+            consent = {part: adapter.true(args["consent"][part]) for part in takedown.PARTS}
+            if said := takedown.refusal(consent, [str(tag) for tag in task_vars["ansible_run_tags"]]):
+                return {"failed": True, "msg": said}
+            cluster = api.cluster(adapter.inventory(task_vars))
+            nodes = nodefiles.every(cluster, fabric.plan(cluster))
+            return {
+                "functions": {name: node["functions"] for name, node in nodes.items()},
+                "provider": cluster.kubernetes.provider,
+                "store": cluster.model_store,
+            }
+
+        def take(cluster: Cluster) -> dict[str, Any]:
+            from kubernetes.dynamic import DynamicClient
+
+            reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+            taker = takedown.Taker(
+                DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
+            )
+            WORK[args["what"]](taker)
+            said = ", ".join(taker.gone) or "nothing was there"
+            return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": said}
+
+        def work() -> dict[str, Any]:
+            if args["what"] == "plan":
+                return plan()
+            cluster = api.cluster(adapter.inventory(task_vars))
+            try:
+                return take(cluster)
+            except (ApiException, HTTPError) as error:
+                return {"failed": True, "msg": checks.table([kubernetes.silent(cluster, error)])}
+
+        return result | adapter.guarded(work)
