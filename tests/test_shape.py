@@ -61,3 +61,9 @@ def test_product_files_never_name_the_test_bed() -> None:
     product = ["scripts/sparkloom", "roles", "playbooks", "plugins", "model_profiles"]
     for path in (p for folder in product for p in (REPO / folder).rglob("*") if p.suffix in (".py", ".yml", ".j2")):
         assert "testbed" not in path.read_text(), path
+
+
+def test_action_plugins_read_switches_as_people_write_them() -> None:
+    """`-e x=false` arrives as text, which Python takes for true: adapter.true reads it."""
+    for path in (REPO / "plugins/action").glob("*.py"):
+        assert not re.search(r"bool\(args|not args\.get|if args\.get\(", path.read_text()), path.name

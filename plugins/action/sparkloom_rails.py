@@ -19,7 +19,11 @@ class ActionModule(ActionBase):
         def work() -> dict[str, Any]:
             cluster = api.cluster(adapter.inventory(task_vars))
             plan = fabric.plan(cluster)
-            rows = rails.judge(cluster, plan, adapter.registered(task_vars, self._task.args["probe"]))
-            return adapter.verdict(rows, f"{len(plan.rails)} rails hold between {len(cluster.nodes)} nodes")
+            only = adapter.asked(task_vars)
+            rows = rails.judge(cluster, plan, adapter.registered(task_vars, self._task.args["probe"]), only)
+            where = f"between {len(cluster.nodes)} nodes"
+            if len(only) < len(cluster.nodes):
+                where = f"between {', '.join(sorted(only))} and what answers of the others"
+            return adapter.verdict(rows, f"{len(plan.rails)} rails hold {where}")
 
         return result | adapter.guarded(work)

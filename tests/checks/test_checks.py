@@ -40,6 +40,18 @@ def probes() -> dict[str, dict[str, Any]]:
     return {node: machine(node) for node in NODES}
 
 
+def test_a_limited_run_judges_its_own_nodes_and_blames_no_other(probes: dict[str, Any]) -> None:
+    alone = {"spark2": probes["spark2"]}
+    assert rails.judge(CLUSTER, PLAN, alone, {"spark2"}) == []
+    assert {row.node for row in rails.judge(CLUSTER, PLAN, alone)} == {"spark1", "spark3", "spark4"}
+    for ping in alone["spark2"]["pings"]:
+        ping["ok"] = ping["small_ok"] = ping["node"] == "spark1"
+    rows = rails.judge(CLUSTER, PLAN, alone, {"spark2"})
+    assert rows and {row.severity for row in rows} == {"warning"} and "--limit" in rows[0].change
+    rows = rails.judge(CLUSTER, PLAN, {**alone, "spark3": probes["spark3"]}, {"spark2", "spark3"})
+    assert {row.severity for row in rows} == {"error"} and all("spark3" in row.check for row in rows)
+
+
 def test_four_good_sparks_pass(probes: dict[str, Any]) -> None:
     assert rails.judge(CLUSTER, PLAN, probes) == []
 
@@ -95,7 +107,7 @@ def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> Non
 def test_warnings_alone_do_not_fail() -> None:
     rows = [checks.Row("a", "clock", "x", "y", "z", "warning")]
     assert adapter.verdict(rows, "fine")["failed"] is False
-    assert adapter.verdict([], "fine") == {"failed": False, "msg": "fine"}
+    assert adapter.verdict([], "fine") == {"failed": False, "msg": "fine", "rows": []}
 
 
 def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, Any]) -> None:

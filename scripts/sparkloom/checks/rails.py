@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sparkloom.checks import Row
@@ -34,9 +35,10 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return wanted
 
 
-def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe]) -> list[Row]:
+def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Row]:
+    """All nodes, or those that a run was limited to: the others may not be set up yet, and are not blamed."""
     rows: list[Row] = []
-    for node in cluster.nodes:
+    for node in (node for node in cluster.nodes if not only or node.name in only):
         probe = probes.get(node.name)
         if probe is None or "links" not in probe:
             said = (probe or {}).get("msg", "no answer")
@@ -44,7 +46,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe]) -> list[Row
             continue
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
             rows += _endpoint(endpoint, probe)
-        rows += _jumbo(node.name, probe)
+        rows += _jumbo(node.name, probe["pings"], only)
         rows += _neighbours(node.name, probe)
     return rows
 
@@ -90,16 +92,22 @@ def _neighbours(node: str, probe: Probe) -> Iterator[Row]:
             yield Row(node, name, f"{ping['address']} is at {found}", ping["mac"], change)
 
 
-def _jumbo(node: str, probe: Probe) -> Iterator[Row]:
+def _jumbo(node: str, pings: list[Mapping[str, Any]], only: Collection[str]) -> Iterator[Row]:
     """Which peers do not answer at full size; a node that reaches nobody gets one row, not one per peer."""
     by_interface: dict[str, list[Mapping[str, Any]]] = {}
-    for ping in probe["pings"]:
+    for ping in pings:
         by_interface.setdefault(ping["interface"], []).append(ping)
     for interface, asked in by_interface.items():
         for small_ok in (True, False):
             silent = [ping for ping in asked if not ping["ok"] and ping["small_ok"] is small_ok]
-            if silent:
-                yield _silent(node, interface, silent, everyone=len(silent) == len(asked), small_ok=small_ok)
+            outside = [ping for ping in silent if only and ping["node"] not in only]
+            inside = [ping for ping in silent if ping not in outside]
+            if inside:
+                everyone = len(silent) == len(asked)
+                yield _silent(node, interface, silent if everyone else inside, everyone=everyone, small_ok=small_ok)
+            elif outside:
+                row = _silent(node, interface, outside, everyone=False, small_ok=small_ok)
+                yield replace(row, change=f"not part of this run (--limit); {row.change}", severity="warning")
 
 
 def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, everyone: bool, small_ok: bool) -> Row:
