@@ -25,6 +25,7 @@ options:
       path: {type: path, required: true, description: [Where.]}
       content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
       mode: {type: str, default: "0644", description: [Octal permissions.]}
+  secrets: {type: dict, default: {}, description: [Path to content of more files; 0600, and never shown.]}
   remember: {type: bool, default: false, description: [Keep what was there before, for state=absent.]}
   state:
     type: str
@@ -59,13 +60,15 @@ def modes(before: int, after: int) -> dict:
 
 
 def present(module: AnsibleModule, changed: list, diffs: list) -> None:
-    for entry in module.params["files"]:
+    hidden = [{"path": path, "content": text, "mode": "0600"} for path, text in module.params["secrets"].items()]
+    for entry in (*module.params["files"], *hidden):
         path, content, mode = Path(entry["path"]), entry["content"], int(entry["mode"], 8)
         before, before_mode = current(path)
         if before == content and before_mode == mode:
             continue
         changed.append(str(path))
-        diffs.append(described(path, before, content) | ({} if before is None else modes(before_mode, mode)))
+        shown = ("a secret\n", "another\n") if entry in hidden else (before, content)
+        diffs.append(described(path, *shown) | ({} if before is None else modes(before_mode, mode)))
         if not module.check_mode:
             if module.params["remember"]:
                 origin.keep_file(path)
@@ -89,6 +92,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "files": {"type": "list", "elements": "dict", "required": True, "options": ENTRY},
+            "secrets": {"type": "dict", "default": {}, "no_log": True},
             "remember": {"type": "bool", "default": False},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },

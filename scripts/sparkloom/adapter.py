@@ -9,13 +9,13 @@ from typing import Any
 
 from sparkloom import checks, smoke
 from sparkloom.api import Refused
-from sparkloom.cluster import GROUP, Cluster
+from sparkloom.cluster import GROUP, SERVERS, Cluster
 from sparkloom.errors import InputError
 from sparkloom.rules import Finding
 from sparkloom.store.node.layout import StoreError
 
 REPO = Path(__file__).resolve().parents[2]
-OURS = ("kubernetes_node", "management_address", "fabric_index")
+OURS = ("kubernetes_node", "management_address", "fabric_index", "management_interface")
 
 
 def plain(value: Any) -> Any:
@@ -34,14 +34,20 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
             "hosts.yml", f"no hosts in the group {GROUP}; list your Sparks there", rule="missing-key"
         )
     hostvars = task_vars["hostvars"]
-    nodes = [{"name": host, **{key: hostvars[host][key] for key in OURS if key in hostvars[host]}} for host in hosts]
-    return dict(plain({"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": nodes}))
+
+    def ours(host: str) -> dict[str, Any]:
+        return {"name": host, **{key: hostvars[host][key] for key in OURS if key in hostvars[host]}}
+
+    given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
+    servers = task_vars["groups"].get(SERVERS, [])
+    return dict(plain({**given, "servers": [ours(host) for host in servers]}))
 
 
-def registered(task_vars: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
-    """What every host of the group registered under a variable's name; hosts that registered nothing are left out."""
+def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, dict[str, Any]]:
+    """What every host of the groups (the Sparks) registered under a name; one that registered nothing is left out."""
     hostvars = task_vars["hostvars"]
-    return {host: plain(hostvars[host][name]) for host in task_vars["groups"][GROUP] if name in hostvars[host]}
+    hosts = dict.fromkeys(host for group in groups or (GROUP,) for host in task_vars["groups"].get(group, []))
+    return {host: plain(hostvars[host][name]) for host in hosts if name in hostvars[host]}
 
 
 def asked(task_vars: Mapping[str, Any]) -> set[str]:
@@ -63,7 +69,8 @@ def true(value: Any) -> bool:
 
 def kubeconfig(cluster: Cluster) -> str:
     """Absolute path: `~` is the user's home, a relative path starts at the repository."""
-    named = Path(cluster.kubernetes.kubeconfig or "~/.kube/config").expanduser()
+    usual = "~/.kube/config" if cluster.kubernetes.provider == "existing" else f"~/.kube/sparkloom-{cluster.name}"
+    named = Path(cluster.kubernetes.kubeconfig or usual).expanduser()
     return str(named if named.is_absolute() else REPO / named)
 
 

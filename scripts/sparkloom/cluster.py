@@ -21,6 +21,7 @@ from sparkloom.profile import Strict
 INVENTORIES = Path(__file__).resolve().parents[2] / "inventories"
 DEFAULT_INVENTORY = INVENTORIES / "gb10"
 GROUP = "sparks"
+SERVERS = "k3s_servers"  # Sparks or other machines; the first Spark where the group is empty
 
 
 def _network(text: str) -> str:
@@ -40,6 +41,15 @@ class Node(Strict):
     kubernetes_node: str = Field(description="the name the cluster knows it by; the inventory name unless given")
     management_address: str | None = None
     fabric_index: Annotated[int, Field(ge=1, le=64)]
+
+
+class Server(Strict):
+    """A machine that runs K3s' server: one of the Sparks, or one beside them."""
+
+    name: Name
+    kubernetes_node: str
+    management_address: str | None = None
+    management_interface: str | None = Field(default=None, description="where it is not called as on the Sparks")
 
 
 class Rail(Strict):
@@ -79,6 +89,7 @@ class Cluster(Strict):
     expect_gb10: bool = True
     model_store: str = Field(default="/var/lib/sparkloom/hub", description="folder on each node that holds the weights")
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
+    servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")
     fabric: Fabric
 
 
@@ -104,6 +115,7 @@ def from_vars(variables: Mapping[str, Any]) -> Cluster:
         **dict(variables["cluster"]),
         "fabric": variables["fabric"],
         "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
+        "servers": [_server(dict(s)) for s in variables.get("servers", [])],
     }
     return _validated(Document("inventory variables", data))
 
@@ -131,6 +143,7 @@ def _gather(folder: Path) -> Document:
         else:
             merged.data[part] = read.data[part]
     merged.data["nodes"] = _hosts(hosts, merged)
+    merged.data["servers"] = _servers(hosts)
     return merged
 
 
@@ -158,6 +171,23 @@ def _hosts(hosts: Document, merged: Document) -> list[dict[str, Any]]:
     for index, name in enumerate(node):
         _graft(merged, hosts, (*loc, name), ("nodes", index))
     return [_node({"name": name, **(values or {})}, index) for index, (name, values) in enumerate(node.items(), 1)]
+
+
+def _servers(hosts: Document) -> list[dict[str, Any]]:
+    """The group k3s_servers; a Spark's own variables stand in the group of the Sparks."""
+    groups = hosts.data["all"]["children"]
+    sparks = groups[GROUP]["hosts"]
+    listed = (groups.get(SERVERS) or {}).get("hosts") or {}
+    return [_server({"name": name, **(sparks.get(name) or {}), **(values or {})}) for name, values in listed.items()]
+
+
+def _server(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": values["name"],
+        "kubernetes_node": values.get("kubernetes_node", values["name"]),
+        "management_address": values.get("management_address"),
+        "management_interface": values.get("management_interface"),
+    }
 
 
 def _node(values: dict[str, Any], index: int) -> dict[str, Any]:

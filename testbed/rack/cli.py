@@ -48,7 +48,7 @@ def _say(text: str) -> None:
     print(f"      {text}", file=sys.stderr, flush=True)
 
 
-def _built() -> list[steps.Step]:
+def built() -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
     before = [*machine.steps(), *docker.steps(), *chosen]
     return [*before, *(step for part in (rootfs, binaries, images, nodeimage) for step in part.steps())]
@@ -57,7 +57,7 @@ def _built() -> list[steps.Step]:
 def build(_: argparse.Namespace) -> int:
     machine.require_root()
     with locks.rack(), locks.shared():
-        steps.perform(_built())
+        steps.perform(built())
     return 0
 
 
@@ -65,7 +65,7 @@ def up(args: argparse.Namespace) -> int:
     machine.require_root()
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
-        common = [*_built(), *sysctls.steps()]
+        common = [*built(), *sysctls.steps()]
         own = [*down.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps(args.check)]
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
@@ -98,7 +98,7 @@ def prune(_: argparse.Namespace) -> int:
 
 def show_times(args: argparse.Namespace) -> int:
     raised = [*sysctls.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps()]
-    order = [step.name for step in [*_built(), *raised]]
+    order = [step.name for step in [*built(), *raised]]
     if args.ship:
         times.ship(order)
     print(times.table(order))

@@ -28,6 +28,8 @@ def test_the_table_names_every_scenario() -> None:
 def test_scenario(scenario: str) -> None:
     env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
     env["SPARKLOOM_INVENTORY"] = str(inventory.path().relative_to(REPO))
-    command = ["molecule", "test", "--destroy=never", "-s", scenario]
+    # The rack is everybody's and stays; a scenario with machines of its own takes them down.
+    own = (REPO / "molecule" / scenario / "destroy.yml").exists()
+    command = ["molecule", "test", f"--destroy={'always' if own else 'never'}", "-s", scenario]
     done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
     assert done.returncode == 0, ESCAPES.sub("", done.stdout + done.stderr)[-8000:]

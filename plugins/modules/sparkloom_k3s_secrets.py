@@ -1,0 +1,73 @@
+#!/usr/bin/python
+"""The cluster's secrets, kept on its first server: made once, read for the machines that join. Run it with no_log."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: sparkloom_k3s_secrets
+short_description: Make and read the cluster's tokens
+description:
+  - Makes the two passphrases on the first server, once; reads them, and the forms with the certificate's hash that K3s
+    writes when it runs. The result holds secrets.
+options:
+  paths:
+    type: dict
+    required: true
+    description: [Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig.]
+  create: {type: bool, default: false, description: [Make what is missing.]}
+author: [Sparkloom]
+"""
+
+
+def text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as stream:
+        stream.write(secrets.token_hex(32) + "\n")
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "paths": {"type": "dict", "required": True},
+            "create": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    args, create = module.params["paths"], module.params["create"]
+    kept = [Path(args["token"]), Path(args["agent_token"])]
+    missing = [path for path in kept if not text(path)]
+    opened = [path for path in kept if path not in missing and path.stat().st_mode & 0o077]
+    if create and not module.check_mode:
+        for path in missing:
+            path.unlink(missing_ok=True)
+            make(path)
+        for path in opened:
+            path.chmod(0o600)
+    module.exit_json(
+        changed=create and bool(missing or opened),
+        missing=[str(path) for path in (*missing, *opened)],
+        tokens={
+            "server": text(args["joining"]["server"]) or text(args["token"]),
+            "agent": text(args["joining"]["agent"]) or text(args["agent_token"]),
+            "agent_passphrase": text(args["agent_token"]),
+        },
+        kubeconfig=text(args["kubeconfig"]),
+    )
+
+
+if __name__ == "__main__":
+    main()

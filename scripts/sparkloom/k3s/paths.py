@@ -1,0 +1,37 @@
+"""Where K3s and what belongs to it live on a node: the one copy of each path."""
+
+from __future__ import annotations
+
+BINARY = "/usr/local/bin/k3s"
+ETC = "/etc/rancher/k3s"
+CONFIG = f"{ETC}/config.yaml"
+REGISTRIES = f"{ETC}/registries.yaml"
+ADMISSION = f"{ETC}/sparkloom-admission.yaml"
+TOKEN = f"{ETC}/sparkloom-token"
+AGENT_TOKEN = f"{ETC}/sparkloom-agent-token"
+KUBECONFIG = f"{ETC}/k3s.yaml"
+
+DATA = "/var/lib/rancher/k3s"
+# fixed since v1.31.2; before, it moved with every release (docs.k3s.io, "CNI")
+CNI = f"{DATA}/data/cni"
+IMAGES = f"{DATA}/agent/images"
+KUBELET = f"{DATA}/agent/kubelet.kubeconfig"
+CONTAINERD = f"{DATA}/agent/etc/containerd/config.toml"
+# K3s writes these once it has its own certificate: they carry its hash, so that a joining node knows whom it talks to
+JOIN_TOKENS = {"server": f"{DATA}/server/token", "agent": f"{DATA}/server/agent-token"}
+
+RECORD = "/var/lib/sparkloom/k3s-programs.json"  # what was installed from which archive
+STAGING = "/var/lib/sparkloom/k3s"  # what came from the controller, until it is installed
+STAMP = "/run/sparkloom-k3s.stamp"  # the hashes of what the running K3s was started with
+SERVICES = {"server": "k3s", "agent": "k3s-agent"}
+
+
+def unit(role: str) -> str:
+    return f"/etc/systemd/system/{SERVICES[role]}.service"
+
+
+# What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
+OURS = (BINARY, CONFIG, REGISTRIES, ADMISSION, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
+# What K3s leaves behind: folders, and links that containers and flannel made.
+LEFT = ("/var/lib/rancher/k3s", "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni")
+LINKS = ("cni0", "flannel.1", "flannel-v6.1", "flannel-wg", "kube-ipvs0")

@@ -1,0 +1,109 @@
+"""The steps of the role that run on the controller, as plain functions over Ansible's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom import adapter, api, checks
+from sparkloom.cluster import GROUP, SERVERS, Cluster
+from sparkloom.k3s import access, judge, options, paths, plan
+from sparkloom.k3s.options import Options
+
+PLACES = {
+    "binary": paths.BINARY,
+    "config": paths.CONFIG,
+    "record": paths.RECORD,
+    "stamp": paths.STAMP,
+    "containerd": paths.CONTAINERD,
+    "kubelet": paths.KUBELET,
+    "services": list(paths.SERVICES.values()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    inventory: Callable[[Mapping[str, Any]], dict[str, Any]]
+    variables: Mapping[str, Any]
+    args: Mapping[str, Any]
+    dry: bool = False
+
+    def _cluster(self) -> Cluster:
+        return api.cluster(self.inventory(self.variables))
+
+    def _options(self) -> Options:
+        return options.options(self.args["options"])
+
+    def _secrets(self) -> dict[str, Any]:
+        """Named, not handed over: a task's arguments may be shown, a registered variable is not."""
+        return dict(adapter.plain(self.variables[self.args["secrets"]]))
+
+    def plan(self) -> dict[str, Any]:
+        """What every machine should have; refuses an inventory that cannot become a cluster."""
+        return plan.plan(self._cluster(), self._options()) | {
+            "places": PLACES,
+            "secrets": SECRETS,
+            "staging": paths.STAGING,
+        }
+
+    def decide(self) -> dict[str, Any]:
+        """What to do on every machine that was looked at; refuses them all together."""
+        chosen, planned = self._options(), self.args["plan"]["hosts"]
+        states = adapter.registered(self.variables, self.args["state"], GROUP, SERVERS)
+        states = {host: state for host, state in states.items() if "machine" in state}
+        rows = [row for host, state in states.items() for row in judge.refusals(host, planned[host], state, chosen)]
+        first = self.args["plan"]["first"]
+        if first not in states and not self._secrets().get("tokens", {}).get("agent_passphrase"):
+            found = "no token of a cluster: it never ran there"
+            rows.append(checks.Row(first, "K3s", found, "a cluster to join", f"run without --limit, or with {first}"))
+        if checks.failures(rows):
+            return adapter.verdict(rows, "")
+        missing = {host: judge.missing(state, chosen) for host, state in states.items()}
+        folder = chosen.artifacts
+        if folder:
+            rows += judge.held(folder, [item for items in missing.values() for item in items])
+        rows += [row for host, state in states.items() for row in judge.warnings(host, state)]
+        hosts = {
+            host: {
+                "missing": missing[host],
+                "reasons": judge.reasons(planned[host], state, chosen, self._hashes(planned[host])),
+                "running": state["units"][planned[host]["service"]]["active"],
+            }
+            for host, state in states.items()
+        }
+        return adapter.verdict(rows, "") | {
+            "hosts": hosts,
+            "sequence": judge.sequence(planned, hosts),
+            "together": judge.together(planned, hosts),
+            "first_starts": bool(hosts.get(first, {}).get("reasons")),
+        }
+
+    def _hashes(self, host: Mapping[str, Any]) -> dict[str, str]:
+        tokens = self._secrets().get("tokens", {})
+        joining = plan.secrets(host, tokens) if tokens.get("agent_passphrase") else {}
+        return {path: plan.digest(text) for path, text in joining.items() if path == paths.TOKEN}
+
+    def secrets(self) -> dict[str, Any]:
+        """The token files of every machine that joins. Run it with no_log."""
+        tokens, hosts = self._secrets().get("tokens", {}), self.args["plan"]["hosts"]
+        known = bool(tokens.get("agent_passphrase"))  # not in a dry run on bare machines
+        return {"hosts": {name: plan.secrets(host, tokens) if known else {} for name, host in hosts.items()}}
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """The administrator's access, on the controller. Run it with no_log."""
+        cluster = self._cluster()
+        given = self._secrets().get("kubeconfig", "")
+        if not given and self.dry:
+            return {}
+        target = adapter.kubeconfig(cluster)
+        changed = access.keep(target, given, self.args["plan"]["api"], f"sparkloom-{cluster.name}", dry=self.dry)
+        return {"changed": changed, "path": target}
+
+
+SECRETS = {
+    "token": paths.TOKEN,
+    "agent_token": paths.AGENT_TOKEN,
+    "joining": paths.JOIN_TOKENS,
+    "kubeconfig": paths.KUBECONFIG,
+}

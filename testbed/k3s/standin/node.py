@@ -1,0 +1,173 @@
+"""A node's part: joining with a token, the files of a kubelet and of containerd, a lease that is renewed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import arguments
+import certs
+
+AGENT = certs.DATA / "agent"
+CNI = certs.DATA / "data/cni"
+BUNDLED = ("bandwidth", "bridge", "firewall", "flannel", "host-local", "loopback", "portmap")
+RUNTIMES = {
+    "nvidia": "nvidia-container-runtime",
+    "nvidia-cdi": "nvidia-container-runtime.cdi",
+    "nvidia-experimental": "nvidia-container-runtime-experimental",
+}
+RENEW = 2.0
+Login = tuple[str, str]
+
+
+class Fatal(Exception):
+    """What K3s says before it ends."""
+
+
+def log(level: str, text: str) -> None:
+    quoted = text.replace('"', '\\"')
+    print(f'time="{time.strftime("%FT%TZ", time.gmtime())}" level={level} msg="{quoted}"', file=sys.stderr, flush=True)
+
+
+def notify(state: str = "READY=1") -> None:
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.sendto(state.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
+
+
+def password(token: str) -> str:
+    return token.partition("::")[2].partition(":")[2] if token.startswith("K10") else token
+
+
+def ask(address: str, path: str, ca: bytes | None, login: Login | None = None, data: Any = None) -> bytes:
+    context = ssl.create_default_context(cadata=ca.decode()) if ca else ssl._create_unverified_context()
+    body = json.dumps(data).encode() if data is not None else None
+    request = urllib.request.Request(f"https://{address}{path}", data=body, method="PUT" if body else "GET")
+    if login:
+        basic = "Basic " + base64.b64encode(":".join(login).encode()).decode()
+        request.add_header("Authorization", basic if login[0] else f"Bearer {login[1]}")
+    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        return bytes(answer.read())
+
+
+def admitted(options: dict[str, Any], user: str) -> tuple[str, bytes, Login]:
+    """The server's address, its certificate and our login; asks for ever when it is refused, as K3s does."""
+    url = options.get("server")
+    if not url:
+        raise Fatal("Error: --server is required")
+    file = options.get("token-file")
+    token = Path(file).read_text().strip() if file and Path(file).exists() else options.get("token", "")
+    if not token:
+        raise Fatal("Error: --token is required")
+    address = str(url).removeprefix("https://")
+    while True:
+        try:
+            ca = ask(address, "/cacerts", None)
+            wanted = token[3:].partition("::")[0] if token.startswith("K10") else ""
+            if wanted and wanted != certs.fingerprint(ca):
+                raise ValueError(
+                    f"token CA hash does not match the Cluster CA certificate hash: {wanted} != {certs.fingerprint(ca)}"
+                )
+            login = (user, password(token))
+            ask(address, "/v1-k3s/config", ca, login)
+            return address, ca, login
+        except urllib.error.HTTPError as error:
+            refusal = f"https://{address}/v1-k3s/config: {error.code} {error.reason}"
+        except (OSError, ValueError) as error:
+            refusal = str(error)
+        log("error", f"Failed to validate connection to cluster at {url}: {refusal}")
+        time.sleep(2)
+
+
+def run_agent(options: dict[str, Any]) -> int:
+    log("info", f"Starting k3s agent {arguments.facts()['release']}")
+    address, ca, login = admitted(options, "node")
+    return live(options, address, ca, login)
+
+
+def live(options: dict[str, Any], address: str, ca: bytes, login: Login, *, control_plane: bool = False) -> int:
+    """Until it is told to stop: files, the node's object, its lease."""
+    prepare(options, address, ca, login)
+    ended: list[int] = []
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda number, _: ended.append(number))
+    name, listed = options["node-name"], None
+    while not ended:
+        try:
+            if listed is None:
+                listed = described(options, control_plane)
+                ask(address, f"/api/v1/nodes/{name}", ca, login, listed)
+                log("info", f"node {name} is registered")
+            ask(address, lease_path(name), ca, login, lease(name))
+        except OSError as error:
+            log("error", f"server at {address} does not answer: {error}")
+        time.sleep(RENEW)
+    notify("STOPPING=1")
+    return 0
+
+
+def prepare(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+    """What K3s lays down for containerd, CNI and the kubelet."""
+    interface = options.get("flannel-iface")
+    if interface and not Path(f"/sys/class/net/{interface}").exists():
+        raise Fatal(f"failed to find the interface: Link not found: {interface}")
+    tree = certs.DATA / "data/stand-in/bin"
+    for folder in (tree, CNI, AGENT / "etc/cni/net.d", AGENT / "etc/containerd", AGENT / "images"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (tree / "cni").write_text("#!/bin/sh\nexit 1\n")
+    for plugin in ("cni", *BUNDLED):
+        link = CNI / plugin
+        if link.is_symlink() or not link.exists():  # a real file is somebody's own and stays
+            link.unlink(missing_ok=True)
+            link.symlink_to(tree / "cni")
+    found = {name: path for name, program in RUNTIMES.items() if (path := shutil.which(program))}
+    tables = [
+        f"[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.'{name}'.options]\n  BinaryName = \"{path}\"\n"
+        for name, path in found.items()
+    ]
+    text = f'# File generated by k3s. DO NOT EDIT.\nversion = 3\n# bin_dirs = ["{CNI}"]\n\n' + "\n".join(tables)
+    (AGENT / "etc/containerd/config.toml").write_text(text)
+    access = {"server": f"https://{address}", "ca": ca.decode(), "login": list(login)}
+    with os.fdopen(os.open(AGENT / "kubelet.kubeconfig", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        stream.write(json.dumps(access))
+
+
+def described(options: dict[str, Any], control_plane: bool) -> dict[str, Any]:
+    labels = dict(label.split("=", 1) for label in options.get("node-label", []))
+    if control_plane:
+        labels |= {f"node-role.kubernetes.io/{role}": "true" for role in ("control-plane", "etcd")}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "stand-in posts ready"}
+    address = {"type": "InternalIP", "address": options["node-ip"][0]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": options["node-name"], "labels": labels},
+        "status": {
+            "addresses": [address],
+            "conditions": [ready],
+            "nodeInfo": {"kubeletVersion": arguments.facts()["release"]},
+        },
+    }
+
+
+def lease_path(name: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+
+
+def lease(name: str) -> dict[str, Any]:
+    now = time.time()
+    renewed = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
+    spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
