@@ -215,3 +215,16 @@ def test_unusable_files(tmp_path: Path) -> None:
         nccl_log.read_files([other])
     with pytest.raises(InputError, match="NCCL_DEBUG=INFO"):
         nccl_log.read_files([DATA / "real" / "version-only.log"])
+
+
+def test_of_a_rank_that_was_started_again_the_last_start_counts() -> None:
+    def start(epoch: int, pid: int, network: str) -> str:
+        head = f"[rank 0 epoch {epoch}] spark1:{pid}:{pid} [0] NCCL INFO"
+        lines = ["NET/IB : Using [0]a:1/RoCE [1]b:1/RoCE [RO]"] if network == "IB" else ["NET/IB : No device found."]
+        lines += [f"Using network {network}", "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1"]
+        lines += [f"Channel 0{n}/0 : 0[0] -> 1[0] [send] via NET/{network}/{n}" for n in (0, 1)]
+        return "\n".join(f"{head} {line}" for line in lines)
+
+    both = f"{start(1, 10, 'Socket')}\n{start(2, 90, 'IB')}"
+    assert nccl_log.read_text(start(1, 10, "Socket")).verdict == "socket"
+    assert nccl_log.read_text(both).verdict == "roce"

@@ -109,7 +109,7 @@ def test_the_time_is_over() -> None:
     assert not outcome.ready and outcome.message == "not ready after 20 s: rank 1 Running"
 
 
-def test_a_running_rank_shows_its_log_every_ten_seconds() -> None:
+def test_a_running_rank_shows_its_log_once() -> None:
     _, said = run(Script([pod(0), pod(1, ready=True)], log=["loading shard 3/45"]), timeout=21)
     lines = [line for line in said if "loading shard 3/45" in line]
     assert len(lines) == 1, "the same line again is no news"
@@ -119,3 +119,36 @@ def test_pods_that_are_never_made_say_why() -> None:
     outcome, _ = run(Script([], refused=["old", 'pod rejected: RuntimeClass "nvidia" not found']), timeout=600)
     assert not outcome.ready and outcome.seconds < 40
     assert outcome.message == 'no pod was made: pod rejected: RuntimeClass "nvidia" not found'
+
+
+def spoke(phase: str, text: str) -> list[str]:
+    return ["noise", f"[sparkloom rank 0 epoch 2] {phase}: {text}", "[rank 0 epoch 2] the engine talks on"]
+
+
+def test_what_a_rank_s_supervisor_says_is_its_state() -> None:
+    _, said = run(Script([pod(0), pod(1, ready=True)], log=spoke("engine", "loading weights, shard 3 of 45, 40 s")))
+    assert said[0].endswith("rank 0 on spark1: engine  | loading weights, shard 3 of 45, 40 s")
+
+
+def test_what_a_supervisor_cannot_mend_ends_the_wait_with_its_cause() -> None:
+    for phase in ("refused", "down"):
+        outcome, _ = run(Script([pod(0), pod(1)], log=spoke(phase, "rail b: net2 has MTU 1500")), timeout=600)
+        assert not outcome.ready and outcome.seconds < 10
+        assert outcome.message == "rank 0 on spark1: rail b: net2 has MTU 1500"
+
+
+def test_a_missing_rank_is_waited_for_while_its_pod_is_made() -> None:
+    words = spoke("missing", "rank 1 on spark2 has not come")
+    making, _ = run(Script([pod(0), pod(1, waiting="ContainerCreating", phase="Pending")], log=words), timeout=300)
+    assert making.message.startswith("not ready after 300 s")
+    up, _ = run(Script([pod(0), pod(1)], log=words), timeout=300)
+    assert up.message.endswith("rank 1 on spark2 has not come") and 90 < up.seconds < 100
+
+
+def test_two_images_under_one_tag_are_no_group() -> None:
+    pods = [pod(0, ready=True), pod(1, ready=True)]
+    for number, one in enumerate(pods):
+        one.status.container_statuses[0].image_id = f"sha256:{number}"
+    outcome, _ = run(Script(pods))
+    assert not outcome.ready
+    assert "rank 0 on spark1 runs sha256:0, rank 1 on spark2 runs sha256:1; pin engine.digest" in outcome.message

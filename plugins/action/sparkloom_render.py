@@ -24,7 +24,9 @@ class ActionModule(ActionBase):
                 delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
                 return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
             judged = api.case(args["profile"], cluster)
-            objects = api.render(args["profile"], cluster, force=adapter.true(args.get("force", False)))
+            objects = api.render(
+                args["profile"], cluster, force=adapter.true(args.get("force", False)), policy=str(args["transport"])
+            )
             sets = [item for item in objects if item["kind"] == "StatefulSet"]
             return {
                 **reached,

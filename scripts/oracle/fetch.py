@@ -56,8 +56,15 @@ def fetch(engine: str, version: str, root: Path | None = None, say: Callable[[st
     """The folder with the release's Python files, downloaded if it is not there yet."""
     if engine not in REAL_DEPENDENCIES:
         raise FetchError(f"engine {engine!r} has no wheel to ask; expected one of: {', '.join(REAL_DEPENDENCIES)}")
+    return fetch_package(engine, version, root, say)
+
+
+def fetch_package(
+    engine: str, version: str, root: Path | None = None, say: Callable[[str], None] | None = None
+) -> Path:
+    """The same for any package that has a wheel: what an engine's source patches change may lie in another one."""
     target = release_dir(engine, version, root)
-    if is_fetched(engine, version, root):
+    if target.is_dir():  # published in one step, so it is whole
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()

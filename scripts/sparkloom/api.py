@@ -74,13 +74,15 @@ def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str,
     }
 
 
-def render(profile: str, inventory: Inventory = None, *, force: bool = False, **options: Any) -> list[dict[str, Any]]:
+def render(
+    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
+) -> list[dict[str, Any]]:
     """The manifests that are applied; error findings refuse them unless forced."""
-    return render_case(profile, inventory, force=force, **options)[0]
+    return render_case(profile, inventory, force=force, policy=policy, **options)[0]
 
 
 def render_case(
-    profile: str, inventory: Inventory = None, *, force: bool = False, **options: Any
+    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
 ) -> tuple[list[dict[str, Any]], list[Finding]]:
     """The manifests and the error findings that `force` overrode."""
     from sparkloom import manifests
@@ -88,7 +90,7 @@ def render_case(
     judged = case(profile, inventory, **options)
     if judged.errors and not force:
         raise Refused(judged.errors)
-    return manifests.build(judged.launch, judged.cluster), judged.errors
+    return manifests.build(judged.launch, judged.cluster, policy), judged.errors
 
 
 def fabric(inventory: Inventory = None) -> dict[str, Any]:

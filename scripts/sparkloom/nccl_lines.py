@@ -16,6 +16,7 @@ _HEADER = re.compile(
     r"(?P<host>[A-Za-z0-9][\w.-]*):(?P<pid>\d+):(?P<tid>\d+) \[(?P<device>\d+)\] (?P<place>[\w./-]+:\d+ (?:\(\w+\) )?)?"
     r"NCCL (?P<level>INFO|WARN) "
 )
+_EPOCH = re.compile(r"^\[rank (?P<rank>\d+) epoch (?P<epoch>\d+)\] ")  # how a rank's supervisor marks a line
 _STAMP = re.compile(r"\s*\[\d{4}-\d\d-\d\d [\d:.]+\]\s*$")
 _VERSION = re.compile(r"^(?:.*\s)?NCCL version (?P<version>\d+\.\d+\.\d+\S*)")
 _LISTED = re.compile(r"(?P<name>[\w.+-]+):(?P<port>\d+)/(?P<link>RoCE|IB|UNKNOWN)")
@@ -82,8 +83,12 @@ class Process:
 
 
 def read(lines: Iterable[str]) -> list[Process]:
-    """Every process that speaks in these lines; one that starts anew under the same name replaces the old one."""
+    """Every process that speaks in these lines; one that starts anew under the same name replaces the old one.
+
+    Of a rank that was started several times, the last start counts.
+    """
     found: dict[Key, Process] = {}
+    starts: dict[Key, tuple[str, int]] = {}  # rank and epoch that a supervisor gave it
     shared: str | None = None  # NCCL before 2.24 prints its version once, on rank 0, without a header
     outside: list[tuple[str | None, str]] = []
     for line in lines:
@@ -95,10 +100,14 @@ def read(lines: Iterable[str]) -> list[Process]:
             if process is None or anew:
                 process = found[key] = Process(*key)
             _take(process, level, message)
+            if mark := _EPOCH.match(text):
+                starts[key] = (mark["rank"], int(mark["epoch"]))
         if not messages and (match := _VERSION.match(text)):
             shared = match["version"]
         elif not messages and (match := _OUTSIDE.search(text)):
             outside.append((match["rank"], match["text"]))
+    last = {rank: max(epoch for one, epoch in starts.values() if one == rank) for rank, _ in starts.values()}
+    found = {key: one for key, one in found.items() if key not in starts or starts[key][1] == last[starts[key][0]]}
     for process in found.values():
         process.version = process.version or shared
         process.outside = [text for rank, text in outside if rank is None or int(rank) in process.ranks]

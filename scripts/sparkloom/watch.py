@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from sparkloom.manifests.names import CONFIG_HASH, RANK
@@ -14,7 +15,11 @@ STUCK = {
     "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
     "InvalidImageName", "RunContainerError", "Unschedulable",
 }  # fmt: skip
-LOG_EVERY = 10.0
+# A rank's supervisor speaks in lines of its own between the engine's.
+SUPERVISOR = re.compile(r"^\[sparkloom rank \d+ epoch (?P<epoch>\d+)\] (?P<phase>\w+): (?P<text>.*)")
+HOPELESS = {"refused", "down"}  # what it cannot mend itself, named once its budget was over
+LOG_LINES = 400
+LOG_EVERY = 3.0
 KEPT_LINES = 12
 NO_PODS_AFTER = 30.0
 
@@ -39,6 +44,9 @@ class State:
     ready: bool
     restarts: int
     last_words: str = ""
+    image: str = ""  # digest of what really runs
+    phase_said: str = ""  # by the rank's supervisor
+    said: str = ""
 
 
 @dataclass(slots=True)
@@ -84,7 +92,16 @@ def state(pod: Any) -> State:
         ready=bool(engine and engine.ready),
         restarts=engine.restart_count if engine else 0,
         last_words=_last_words(engine),
+        image=getattr(engine, "image_id", "") or "",
     )
+
+
+def spoken(one: State, log: Iterable[str]) -> State:
+    """The state with what its supervisor said last."""
+    for line in reversed(list(log)):
+        if match := SUPERVISOR.match(line):
+            return replace(one, phase_said=match["phase"], said=match["text"])
+    return one
 
 
 def _last_words(engine: Any) -> str:
@@ -104,17 +121,20 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
     """Polls until every rank is ready, one has failed for good, or the time is over."""
-    begun, shown, stuck_since = clock(), dict[str, tuple[str, float]](), dict[str, float]()
+    begun, shown, stuck_since = clock(), dict[str, str](), dict[str, float]()
+    logs: dict[str, tuple[float, list[str]]] = {}
     states: list[State] = []
     while True:
         now = clock() - begun
         mine = [
             p for p in source.pods(group.labels) if (p.metadata.annotations or {}).get(CONFIG_HASH) == group.config_hash
         ]
-        states = [state(pod) for pod in mine]
+        states = [_heard(source, state(pod), now, logs) for pod in mine]
         for one in states:
-            _progress(source, one, now, shown, say)
+            _progress(one, now, shown, say)
         if len(states) == group.ranks and all(one.ready for one in states):
+            if differing := _differing(states):
+                return Outcome(False, now, differing, states)
             return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
         if lost := _lost(states, group, now, stuck_since):
             return Outcome(False, now, _why(source, lost), states)
@@ -126,27 +146,45 @@ def wait(
         sleep(2)
 
 
-def _progress(
-    source: Source, one: State, now: float, shown: dict[str, tuple[str, float]], say: Callable[[str], None]
-) -> None:
-    """A line when the state changed, or when a running rank's log has moved on."""
-    word = "ready" if one.ready else (one.reason.split(":")[0] or one.phase.lower())
-    key = f"{one.pod} {word} {one.restarts}"
-    last, at = shown.get(one.rank, ("", -LOG_EVERY))
-    log = ""
-    if word == "running" and now - at >= LOG_EVERY:
-        log = (source.tail(one.pod, 1) or [""])[-1][:110]
-    if not last.startswith(key) or (log and last != f"{key} {log}"):
-        again = f", restart {one.restarts}" if one.restarts else ""
-        say(f"{now:5.0f} s  rank {one.rank} on {one.node}: {word}{again}{'  | ' + log if log else ''}")
-        shown[one.rank] = (f"{key} {log}", now)
+def _heard(source: Source, one: State, now: float, logs: dict[str, tuple[float, list[str]]]) -> State:
+    """The state with its supervisor's last word, or the last line of an engine without one; read every few seconds."""
+    if one.phase != "Running" or one.reason:
+        return one
+    at, lines = logs.get(one.pod, (-LOG_EVERY, []))
+    if now - at >= LOG_EVERY:
+        lines = source.tail(one.pod, LOG_LINES)
+        logs[one.pod] = (now, lines)
+    heard = spoken(one, lines)
+    return heard if heard.said or not lines else replace(heard, said=lines[-1])
+
+
+def _progress(one: State, now: float, shown: dict[str, str], say: Callable[[str], None]) -> None:
+    """A line whenever something about a rank changed."""
+    word = "ready" if one.ready else (one.reason.split(":")[0] or one.phase_said or one.phase.lower())
+    again = f", restart {one.restarts}" if one.restarts else ""
+    log = f"  | {one.said[:160]}" if one.said and not one.ready else ""
+    text = f"rank {one.rank} on {one.node}: {word}{again}{log}"
+    if shown.get(one.rank) != text:
+        shown[one.rank] = text
+        say(f"{now:5.0f} s  {text}")
+
+
+def _differing(states: list[State]) -> str:
+    """One tag may be two images: ranks that differ in a kernel's version hang or lie."""
+    images = {one.image: one for one in states if one.image}
+    if len(images) < 2:
+        return ""
+    told = ", ".join(f"rank {one.rank} on {one.node} runs {image}" for image, one in images.items())
+    return f"not the same image on every rank: {told}; pin engine.digest in the profile"
 
 
 def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, float]) -> State | None:
+    up = len(states) == group.ranks and all(one.phase == "Running" and not one.reason for one in states)
     for one in states:
-        if one.restarts >= group.restarts and not one.ready:
+        if (one.restarts >= group.restarts or one.phase_said in HOPELESS) and not one.ready:
             return one
-        if one.reason.split(":")[0] not in STUCK:
+        missing = up and one.phase_said == "missing"  # while a pod is still made, its rank has not come yet
+        if one.reason.split(":")[0] not in STUCK and not missing:
             stuck_since.pop(one.pod, None)
         elif now - stuck_since.setdefault(one.pod, now) > group.stuck_after:
             return one
@@ -154,6 +192,8 @@ def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, 
 
 
 def _why(source: Source, one: State) -> str:
+    if one.phase_said in (*HOPELESS, "missing"):
+        return f"rank {one.rank} on {one.node}: {one.said}"
     words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"
     log = one.last_words.splitlines() or source.tail(one.pod, KEPT_LINES, previous=True)
     return "\n".join([words, *(f"  {line}" for line in log[-KEPT_LINES:])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from sparkloom import fabric, manifests, profile
 from sparkloom.errors import InputError
 from sparkloom.launch import Launch
 from sparkloom.manifests import attachments, names, pod
+from sparkloom.rank import plan
 from sparkloom.values import EnvVar, Origin
 from tests.manifests import case
 
@@ -49,8 +51,10 @@ def test_what_refers_exists(name: str) -> None:
         volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
         for mount in template["spec"]["containers"][0]["volumeMounts"]:
             volume = volumes[mount["name"]]
-            if "configMap" in volume:
+            if "subPath" in mount:
                 assert mount["subPath"] in maps[volume["configMap"]["name"]]
+            elif "configMap" in volume:
+                assert {item["key"] for item in volume["configMap"]["items"]} == set(maps[volume["configMap"]["name"]])
         asked = json.loads(template["metadata"]["annotations"].get(attachments.NETWORKS, "[]"))
         assert {entry["name"] for entry in asked} <= networks
 
@@ -58,7 +62,7 @@ def test_what_refers_exists(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_ranks_have_fixed_nodes_and_addresses(name: str) -> None:
     where, objects = case.cluster(), case.build(name)
-    plan = fabric.plan(where)
+    rails = fabric.plan(where)
     for index, item in enumerate(case.of_kind(objects, "StatefulSet")):
         node, template = where.nodes[index], item["spec"]["template"]
         assert item["metadata"]["name"].endswith(f"-rank{index}")
@@ -69,7 +73,7 @@ def test_ranks_have_fixed_nodes_and_addresses(name: str) -> None:
             continue
         expected = [
             {"name": f"rail-{e.rail}-vf{e.vf}", "interface": f"net{number}", "ips": [e.cidr]}
-            for number, e in enumerate(plan.of(node.name, where.fabric.serving_vf), 1)
+            for number, e in enumerate(rails.of(node.name, where.fabric.serving_vf), 1)
         ]
         assert asked == expected
 
@@ -78,8 +82,17 @@ def test_ranks_have_fixed_nodes_and_addresses(name: str) -> None:
 def test_pod_runs_exactly_the_launch(name: str) -> None:
     launch = case.launch(name)
     for rank, engine in zip(launch.ranks, case.engines(case.build(name)), strict=True):
-        assert (*engine["command"], *engine["args"]) == rank.argv
-        assert {entry["name"]: entry["value"] for entry in engine["env"]} == {v.name: v.value for v in rank.env}
+        words = [*engine["command"], *engine["args"]]
+        if launch.engine != "llamacpp":  # whose image has no Python
+            assert words[:3] == ["python3", "/sparkloom/rank", "--"]
+            words = words[3:]
+        assert tuple(words) == rank.argv
+        given = {entry["name"]: entry.get("value") for entry in engine["env"]}
+        own = {key: given.pop(key) for key in list(given) if key.startswith("SPARKLOOM_")}
+        assert given == {v.name: v.value for v in rank.env}
+        assert own == (
+            {} if launch.engine == "llamacpp" else {"SPARKLOOM_RANK": str(rank.index), "SPARKLOOM_CONFIG": None}
+        )
         assert engine["image"] == launch.image
         assert engine["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
@@ -131,24 +144,59 @@ def test_attachments_for_every_vf_in_use() -> None:
     assert case.of_kind(case.build(case.SOLO), "NetworkAttachmentDefinition") == []
 
 
-def test_probes_bear_a_long_load_and_ask_rank_0_only() -> None:
-    first, *others = case.engines(case.build())
+def test_every_rank_is_asked_through_its_supervisor() -> None:
+    for engine in case.engines(case.build()):
+        asked = {what: engine[f"{what}Probe"]["exec"]["command"][2:] for what in ("startup", "readiness", "liveness")}
+        assert asked == {
+            "startup": ["probe", "started"], "readiness": ["probe", "ready"], "liveness": ["probe", "live"]
+        }  # fmt: skip
+
+
+def test_an_engine_without_python_is_asked_over_http_on_rank_0_only() -> None:
+    first, *others = case.engines(case.build(case.RPC))
     startup = first["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] == 45 * 60
-    assert startup["httpGet"]["path"] == "/health" and first["readinessProbe"]["httpGet"]["path"] == "/health_generate"
-    # SGLang takes up to 20 s to call itself unhealthy
-    assert first["livenessProbe"]["timeoutSeconds"] > 20
+    assert startup["httpGet"]["path"] == first["livenessProbe"]["httpGet"]["path"] == "/health"
     assert [key for engine in others for key in engine if key.endswith("Probe")] == []
 
 
-def test_startup_budget_follows_a_longer_measured_load() -> None:
+def plan_of(objects: list[case.Object]) -> dict[str, Any]:
+    (data,) = [m["data"] for m in case.of_kind(objects, "ConfigMap") if "plan.json" in m["data"]]
+    return dict(json.loads(data["plan.json"]))
+
+
+def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
+    launch, objects = case.launch(), case.build()
+    told = plan.of(plan_of(objects))
+    for rank, member, template in zip(launch.ranks, told.members, case.pods(objects), strict=True):
+        asked = json.loads(template["metadata"]["annotations"][attachments.NETWORKS])
+        assert [(e["interface"], e["ips"]) for e in asked] == [
+            (rail.interface, [f"{rail.address}/{rail.prefix}"]) for rail in member.rails
+        ]
+        hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
+        assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
+    assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
+    assert plan.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
+
+
+def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
+    budgets = plan.of(plan_of(case.build())).budgets
+    assert budgets.drain + budgets.stop < pod.GRACE_SECONDS
+
+
+def test_the_program_and_its_plan_fit_into_a_config_map() -> None:
+    for name in EVERY:
+        for item in case.of_kind(case.build(name), "ConfigMap"):
+            assert sum(len(text) for text in item["data"].values()) < 1_000_000
+
+
+def test_a_longer_measured_load_gets_a_longer_start() -> None:
     launch = case.launch()
     model = launch.profile.profile.model
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
     objects = manifests.build(dataclasses.replace(launch, profile=loaded), case.cluster())
-    startup = case.engines(objects)[0]["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] == 3 * 1800
+    assert plan_of(objects)["budgets"] == {"start": 3 * 1800}
 
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:
@@ -188,6 +236,7 @@ def test_unchanged_profile_keeps_its_hash_and_any_change_renews_all_ranks() -> N
         case.build(case.ULTRA, case.one_rail()),
         manifests.build(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
         manifests.build(manifests.pinned(launch, "sha256:" + "0" * 64), where),
+        manifests.build(launch, where, "warn"),
     ]
     after = [case.hashes(objects) for objects in changed]
     assert all(len(found) == 1 for found in after)

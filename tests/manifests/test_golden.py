@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkloom import manifests
+from sparkloom.manifests import program
 from tests import golden_files
 from tests.manifests import case
 
@@ -16,6 +17,13 @@ REPRESENTATIVE = (
     case.TRTLLM,  # one node, with an engine file
     case.RPC,  # llama.cpp: rails without RDMA
 )
+
+
+@pytest.fixture(autouse=True)
+def short_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor's own text would be most of every golden file; tests/rank judges it."""
+    monkeypatch.setattr(program, "files", lambda: {"__main__.py": "# scripts/sparkloom/rank\n"})
+    monkeypatch.setattr(program, "patterns", lambda engine: f"# of the rules for {engine}\n")
 
 
 @pytest.mark.parametrize("name", REPRESENTATIVE)

@@ -98,20 +98,15 @@ def test_the_cause_is_the_rule_s_or_the_most_telling_line() -> None:
     assert causes.named(["all is well"], []) == ""
 
 
-@pytest.mark.parametrize(
-    "log", sorted(p for p in NCCL.rglob("*") if p.suffix in (".log", ".txt")), ids=lambda path: path.name
-)
-def test_real_logs_are_refused_exactly_when_they_are_not_roce(log: Path) -> None:
-    """Line by line, as they come; a refusal while lines are still to come must not contradict the whole log."""
-    judged = Transport(2, 2)
-    for line in log.read_text(errors="replace").splitlines():
+@pytest.mark.parametrize("log", sorted(NCCL.rglob("*.log")), ids=lambda path: path.name)
+def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(log: Path) -> None:
+    judged, early = Transport(2, 2), ""
+    for number, line in enumerate(log.read_text(errors="replace").splitlines()):
         judged.hear(line)
-    early = judged.refusal()
-    verdict = judged.report().verdict
-    if early:
-        assert verdict in ("socket", "roce-partial")
-    if verdict == "socket":
-        assert early
+        early = early or (judged.refusal() if number % 7 == 0 else "")
+    verdict, last = judged.report().verdict, judged.refusal()
+    assert not early or verdict in ("socket", "roce-partial", "failed"), early
+    assert bool(last) == (verdict == "socket") or verdict == "roce-partial"
 
 
 def python(version: str) -> str | None:

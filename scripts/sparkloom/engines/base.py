@@ -27,6 +27,9 @@ class Adapter(Protocol):
     port: int
     alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
     ready_path: str  # answers 200 when a request would be served
+    generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
+    python: bool  # whether its image has the Python that the supervisor of a rank needs
+    schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...

@@ -18,6 +18,9 @@ class LlamaCpp:
     port = 8080
     alive_path = "/health"
     ready_path = "/health"
+    generates = ""
+    python = False
+    schedulers: tuple[str, ...] = ()
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

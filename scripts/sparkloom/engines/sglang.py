@@ -36,6 +36,9 @@ class SGLang:
     port = 30000
     alive_path = "/health"
     ready_path = "/health_generate"
+    generates = "/health_generate"
+    python = True
+    schedulers: tuple[str, ...] = ("sglang::scheduler",)
     reserved = frozenset(
         {
             "model_path",

@@ -22,6 +22,9 @@ class TensorRTLLM:
     port = 8123
     alive_path = "/health"
     ready_path = "/health"
+    generates = ""
+    python = True
+    schedulers: tuple[str, ...] = ()
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -16,6 +16,9 @@ class VLLM:
     port = 8000
     alive_path = "/health"
     ready_path = "/health"
+    generates = ""
+    python = True
+    schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}

@@ -10,7 +10,8 @@ from typing import Any
 
 from sparkloom.cluster import Cluster
 from sparkloom.launch import Launch
-from sparkloom.manifests import attachments, files, pod, policy, record, service, workload
+from sparkloom.manifests import attachments, files, pod, record, service, supervisor, workload
+from sparkloom.manifests import policy as access
 from sparkloom.manifests.dump import to_yaml
 from sparkloom.manifests.image import pinned
 from sparkloom.manifests.namespace import namespace
@@ -18,17 +19,19 @@ from sparkloom.manifests.namespace import namespace
 __all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
 
 
-def build(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+def build(launch: Launch, cluster: Cluster, policy: str = "refuse") -> list[dict[str, Any]]:
+    """`policy` says what a rank does when NCCL took another way than the rails: refuse, or warn."""
     networks = attachments.definitions(cluster) if launch.topology.distributed else []
     templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
-    digest = record.config_hash(launch, templates, networks)
+    digest = record.config_hash(launch, templates, networks, supervisor.contents(launch, policy))
     return [
         namespace(cluster),
         *networks,
         *files.config_maps(launch, cluster.namespace),
+        *supervisor.config_maps(launch, cluster.namespace, policy),
         record.config_map(launch, cluster, digest),
-        policy.network_policy(launch, cluster.namespace),
-        policy.disruption_budget(launch, cluster.namespace),
+        access.network_policy(launch, cluster.namespace),
+        access.disruption_budget(launch, cluster.namespace),
         *service.services(launch, cluster.namespace),
         *(
             workload.stateful_set(launch, cluster, rank, template, digest)

@@ -7,10 +7,10 @@ from typing import Any
 
 from sparkloom.cluster import Cluster
 from sparkloom.launch import Launch, Rank
-from sparkloom.manifests import attachments, names, probes, security, volumes
+from sparkloom.manifests import attachments, names, probes, security, supervisor, volumes
 from sparkloom.values import EnvVar
 
-GRACE_SECONDS = 60
+GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
 
 def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "name": "engine",
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
-        **command(rank),
-        "env": [environment(variable) for variable in rank.env],
+        **command(launch, rank),
+        "env": [*(environment(variable) for variable in rank.env), *supervisor.environment(launch, rank)],
         **({"ports": ports} if ports else {}),
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
         "securityContext": security.context(launch, cluster),
@@ -48,9 +48,11 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
     }
 
 
-def command(rank: Rank) -> dict[str, Sequence[str]]:
-    """What the container runs. A supervisor, once there is one, goes in front of these words."""
+def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
+    """What the container runs: the engine's own words, behind the supervisor where the image has Python."""
     words = [literal(word) for word in rank.argv]
+    if supervisor.supervised(launch):
+        return {"command": list(supervisor.COMMAND), "args": ["--", *words]}
     return {"command": words[:1], "args": words[1:]}
 
 

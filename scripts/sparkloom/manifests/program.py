@@ -6,8 +6,11 @@ log here judges it there.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
+
+from sparkloom import rules
 
 HERE = Path(__file__).resolve().parents[1]
 SHARED = (
@@ -32,3 +35,14 @@ def files() -> dict[str, str]:
     shared = {name: HERE / name for name in SHARED}
     package = {f"sparkloom/{name}": path.read_text() for name, path in {**shared, **own}.items()}
     return {"__main__.py": (HERE / "rank/__main__.py").read_text(), **package}
+
+
+@cache
+def patterns(engine: str) -> str:
+    """What the rules know of an engine's last words, as JSON."""
+    known = [
+        {"rule": rule.id, "severity": rule.severity, "pattern": str(rule.log_pattern), "fix": rule.fix}
+        for rule in rules.every()
+        if rule.log_pattern and rule.scope.engine in ("*", engine)
+    ]
+    return "[\n" + ",\n".join(json.dumps(one) for one in known) + "\n]\n"

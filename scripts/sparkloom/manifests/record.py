@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.cluster import Cluster
@@ -13,12 +13,18 @@ from sparkloom.launch import Launch
 from sparkloom.manifests import files, names
 
 
-def config_hash(launch: Launch, templates: Sequence[dict[str, Any]], networks: Sequence[dict[str, Any]]) -> str:
+def config_hash(
+    launch: Launch,
+    templates: Sequence[dict[str, Any]],
+    networks: Sequence[dict[str, Any]],
+    supervisor: Mapping[str, str],
+) -> str:
     """Over everything that a running rank would see change: all ranks' pods, their files, their networks."""
     joined = {attachment_name(endpoint.rail, endpoint.vf) for endpoint in launch.topology.head.endpoints}
     seen = {
         "pods": list(templates),
         "files": files.contents(launch),
+        "supervisor": dict(supervisor),
         "networks": [network["spec"] for network in networks if network["metadata"]["name"] in joined],
     }
     text = json.dumps(seen, sort_keys=True, separators=(",", ":"))

@@ -9,7 +9,7 @@ from typing import Any
 from sparkloom.cluster import Cluster
 from sparkloom.engines import base
 from sparkloom.launch import Launch
-from sparkloom.manifests import files
+from sparkloom.manifests import files, supervisor
 
 SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node
 
@@ -22,7 +22,7 @@ def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
     ]
     if files.contents(launch):
         found.append({"name": "files", "configMap": {"name": files.name(launch)}})
-    return found
+    return found + supervisor.volume(launch)
 
 
 def mounts(launch: Launch) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def mounts(launch: Launch) -> list[dict[str, Any]]:
     ]
     for path in files.contents(launch):
         found.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
-    return found
+    return found + supervisor.mount(launch)
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:

@@ -31,7 +31,9 @@ def apply(plan: Plan, environment: Mapping[str, str], voice: Voice) -> dict[str,
         return {}
     overlay = Path(plan.run) / "overlay"
     build(overlay, changed)
-    voice.say("patched", f"{_ids(plan.patches)}: {len(changed)} files in {overlay}")
+    own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(plan.patches, folder, inner)]
+    note = f"; not as released, but with the same places: {', '.join(own)}" if own else ""
+    voice.say("patched", f"{_ids(plan.patches)}: {len(changed)} files in {overlay}{note}")
     before = environment.get("PYTHONPATH", "")
     return {"PYTHONPATH": f"{overlay}:{before}" if before else str(overlay)}
 
@@ -61,7 +63,16 @@ def prepare(patches: Sequence[Mapping[str, Any]], find: Any) -> dict[tuple[Path,
             key = (folder, inner)
             before = texts[key] if key in texts else (folder / inner).read_text()
             texts[key] = edited(patch, edit, before)
+    for (folder, inner), text in texts.items():
+        _parses(patches, folder / inner, text)
     return {key: text for key, text in texts.items() if text != (key[0] / key[1]).read_text()}
+
+
+def _parses(patches: Sequence[Mapping[str, Any]], file: Path, text: str) -> None:
+    try:
+        compile(text, str(file), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise Refused(f"{file} is no Python any more after {_ids(patches)}: {error}; {_cure(patches[0])}") from None
 
 
 def edited(patch: Mapping[str, Any], edit: Mapping[str, Any], before: str) -> str:
@@ -69,14 +80,20 @@ def edited(patch: Mapping[str, Any], edit: Mapping[str, Any], before: str) -> st
     anchor, replacement = str(edit["anchor"]), str(edit["replacement"])
     if digest(anchor) != edit["anchor_sha256"]:
         raise Refused(f"patch {patch['id']}: its anchor in {edit['file']} is damaged; render the profile again")
-    if replacement in before:
+    if f"\n{replacement}" in f"\n{before}":
         return before
-    found = before.count(anchor)
+    found = f"\n{before}".count(f"\n{anchor}")
     if found != 1:
         raise Refused(
             f"patch {patch['id']}: its place in {edit['file']} was found {found} times, expected once; {_cure(patch)}"
         )
-    return before.replace(anchor, replacement)
+    return f"\n{before}".replace(f"\n{anchor}", f"\n{replacement}")[1:]
+
+
+def released(patches: Sequence[Mapping[str, Any]], folder: Path, inner: str) -> bool:
+    """Is the original exactly a file of a release that a patch was judged against?"""
+    found = digest((folder / inner).read_text())
+    return any(found in patch["released"].get(f"{folder.name}/{inner}", ()) for patch in patches)
 
 
 def digest(text: str) -> str:

@@ -66,7 +66,7 @@ class Plan:
     generates: str = ""  # a path that answers 200 only when the engine produced a token, also under load
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
     patches: tuple[dict[str, Any], ...] = ()
-    patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, why, fix}
+    patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"
     words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
@@ -77,7 +77,10 @@ class Plan:
 
 
 def read(path: str | Path) -> Plan:
-    return of(json.loads(Path(path).read_text()))
+    """The plan, and beside it the patterns that name causes."""
+    rules = Path(path).with_name("rules.json")
+    patterns = json.loads(rules.read_text()) if rules.is_file() else []
+    return of({"patterns": patterns, **json.loads(Path(path).read_text())})
 
 
 def of(data: Mapping[str, Any]) -> Plan:

@@ -90,6 +90,8 @@ def fired(ctx: Context, rules: Iterable[Rule] | None = None) -> list[Rule]:
 def _where(launch: Launch, places: dict[str, str], flag: str) -> str:
     if flag.startswith("env."):
         return launch.profile.where("env", flag.removeprefix("env."))
+    if flag.startswith("engine."):
+        return launch.profile.where("engine", flag.removeprefix("engine."))
     return places.get(flag) or launch.profile.where("launch", flag)
 
 
