@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,19 @@ def free_port() -> int:
     with socket.socket() as plug:
         plug.bind(("127.0.0.1", 0))
         return int(plug.getsockname()[1])
+
+
+def python(version: str) -> str | None:
+    """A Python of this version on this machine, under its own name or kept by pyenv."""
+    found = shutil.which(f"python{version}")
+    if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+        return found
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
+    return str(kept[-1]) if kept else None
+
+
+def oldest_python() -> str:
+    return python("3.10") or sys.executable
 
 
 class Ranks:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rank.ranks import Ranks
+from sparkloom.manifests import program
+from tests.rank.ranks import Ranks, oldest_python
 
 
 @pytest.fixture
@@ -59,6 +60,19 @@ def test_four_ranks_serve_and_one_engine_s_death_restarts_them_all(four: Ranks) 
     assert not set(before) & set(after) and all(gone(pid) for pid in before)
     assert "rank 2 on spark3: the engine was ended by SIGKILL" in four.log(0)
     assert [four.status(n)["epoch"] for n in range(4)] == [2] * 4
+
+
+def test_it_runs_from_the_files_of_its_config_map_alone(pair: Ranks) -> None:
+    """As in a pod: no checkout, no installed package, and the oldest Python that is promised where there is one."""
+    folder = pair.folder / "mounted"
+    for path, text in program.files().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    pair.program, pair.python = [str(folder)], oldest_python()
+    pair.environment = {key: value for key, value in pair.environment.items() if key != "PYTHONPATH"}
+    pair.start()
+    pair.wait(pair.serving)
+    assert pair.probe(0, "ready")[0] == 0
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -19,7 +19,7 @@ from sparkloom.rank import causes, plan, weights
 from sparkloom.rank.budget import Budget
 from sparkloom.rank.transport import Transport
 from sparkloom.store.node.layout import Entry, Snapshot, Store
-from tests.rank.ranks import REPO
+from tests.rank.ranks import REPO, python
 
 MODEL, COMMIT = "org/model", "a" * 40
 NCCL = REPO / "tests/data/nccl"
@@ -107,14 +107,6 @@ def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(l
     verdict, last = judged.report().verdict, judged.refusal()
     assert not early or verdict in ("socket", "roce-partial", "failed"), early
     assert bool(last) == (verdict == "socket") or verdict == "roce-partial"
-
-
-def python(version: str) -> str | None:
-    found = shutil.which(f"python{version}")
-    if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
-        return found
-    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
-    return str(kept[-1]) if kept else None
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
