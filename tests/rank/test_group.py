@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +205,15 @@ def test_a_missing_peer_is_named(pair: Ranks) -> None:
     pair.start(0)
     assert pair.until(0, "missing", seconds=5)["text"] == "rank 1 on spark2 has not come"
     assert pair.probe(0, "ready")[0] == 1
+    pair.start(1)
+    pair.wait(pair.serving)
+
+
+def test_a_port_that_something_else_holds_is_named(pair: Ranks) -> None:
+    with socket.create_server(("127.0.0.11", pair.plan["control_port"])):
+        pair.start(0)
+        text = pair.until(0, "refused", seconds=6)["text"]
+    assert text.startswith(f"cannot listen at 127.0.0.11:{pair.plan['control_port']}: ")
     pair.start(1)
     pair.wait(pair.serving)
 

@@ -45,7 +45,7 @@ class Supervisor:
         while not self.leaving.is_set():
             await self._check()
             if not self.leaving.is_set():
-                await self.group.join()
+                await self._join()
                 await self._meet()
             if self.group.start.is_set() and not self.leaving.is_set():
                 await self._run()
@@ -110,6 +110,18 @@ class Supervisor:
             self.voice.cause(verdict, text)
             return text
         return named
+
+    async def _join(self) -> None:
+        """Rank 0 listens; something else may hold its port for a moment, or for good."""
+        begun, named = time.monotonic(), ""
+        while not self.leaving.is_set():
+            try:
+                return await self.group.join()
+            except OSError as error:
+                where = f"{self.plan.member(self.me.rank).address}:{self.plan.control_port}"
+                text = f"cannot listen at {where}: {error.strerror}; is another group of ranks on this rail?"
+                named = self._waiting("peers", "refused", text, begun, named)
+            await self._pause(EVERY)
 
     async def _meet(self) -> None:
         """Until rank 0 says start: everybody is there, full frames reach everybody, all have offered."""
