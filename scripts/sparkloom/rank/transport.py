@@ -55,4 +55,6 @@ class Transport:
 
 
 def said(report: nccl_log.Report) -> str:
-    return f"NCCL transport {report.verdict}: {report.why.removeprefix('every rank: ')}"
+    """Of this rank alone: the others judge themselves."""
+    why = next((rank.why for rank in report.ranks if rank.verdict == report.verdict), report.why)
+    return f"NCCL transport {report.verdict}: {why}"
