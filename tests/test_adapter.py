@@ -21,7 +21,7 @@ def test_false_as_text_is_false(value: Any) -> None:
 
 
 def test_anything_else_is_refused_and_quoted() -> None:
-    with pytest.raises(InputError, match="maybe.*expected true or false"):
+    with pytest.raises(InputError, match=r"maybe.*expected true or false"):
         adapter.true("maybe")
 
 

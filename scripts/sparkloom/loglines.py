@@ -30,7 +30,7 @@ TELLING = (
     (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|OOM", re.IGNORECASE), 6),
     (re.compile(r"NCCL WARN|ibv_\w+ failed|unhandled (system|cuda) error", re.IGNORECASE), 6),
     (re.compile(r"\b(error|fatal|failed|cannot|refused|unsupported|timed? ?out|killed)\b", re.IGNORECASE), 3),
-    (re.compile(r"^\s*File \"|^Traceback|^\s+at |DeprecationWarning|FutureWarning"), -6),
+    (re.compile(r"^\s*File \"|^Trace(?:back)|^\s+at |DeprecationWarning|FutureWarning"), -6),
     (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
 )
 
