@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shlex
 import shutil
 import subprocess
@@ -32,6 +33,7 @@ author: [Sparkloom]
 UNIT = "sparkloom-fabric-check"
 BANDWIDTH = "ib_write_bw"
 LATENCY = "ib_write_lat"
+MAPPED = b"0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
 MEMORY = "2G"  # far above what the runs register, far below what a node could miss
 
 
@@ -46,17 +48,23 @@ def text(path: Path) -> str:
         return ""
 
 
-def locate(sysfs: Path, address: str) -> tuple[str, int] | None:
-    """Device and index of the RoCE v2 GID made from an address: tables are sparse and differ per node."""
-    wanted = ipaddress.IPv6Address(f"::ffff:{address}")
+def places(sysfs: Path) -> dict[str, tuple[str, int]]:
+    """Address -> device and index of the RoCE v2 GID made from it: tables are sparse and differ per node.
+
+    A table has up to 1024 entries, nearly all empty: each is read once, with little around it.
+    """
+    found = {}
     for gids in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
-        for entry in gids.iterdir():
-            gid = text(entry)
-            if not gid.strip("0:") or ipaddress.IPv6Address(gid) != wanted:
+        for name in os.listdir(gids):  # noqa: PTH208
+            try:
+                with open(f"{gids}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
+                    gid = entry.read(64).strip()
+            except OSError:
                 continue
-            if "v2" in text(gids.parent / "gid_attrs/types" / entry.name):
-                return gids.parts[-4], int(entry.name)
-    return None
+            if gid.startswith(MAPPED) and "v2" in text(gids.parent / "gid_attrs/types" / name):
+                address = ipaddress.IPv6Address(gid.decode()).ipv4_mapped
+                found[str(address)] = (gids.parts[-4], int(name))
+    return found
 
 
 def command(tool: str, test: dict, place: tuple[str, int]) -> list[str]:
@@ -74,9 +82,9 @@ def stop() -> None:
 
 
 def serve(module: AnsibleModule, sysfs: Path) -> None:
-    lines = []
+    lines, known = [], places(sysfs)
     for test in module.params["tests"]:
-        place = locate(sysfs, test["address"])
+        place = known.get(test["address"])
         for tool in (BANDWIDTH, LATENCY) if place else ():
             lines.append(f"{shlex.join(command(tool, test, place))} >/dev/null 2>&1 &")
     stop()
@@ -119,7 +127,8 @@ def ping(test: dict) -> dict:
 
 
 def measure(tests: list[dict], sysfs: Path, seconds: int) -> list[dict]:
-    runs = [{**test, "ping": ping(test), "place": locate(sysfs, test["address"])} for test in tests]
+    known = places(sysfs)
+    runs = [{**test, "ping": ping(test), "place": known.get(test["address"])} for test in tests]
     able = [one for one in runs if one["place"] and one["ping"]["ok"]]
     with ThreadPoolExecutor(max_workers=max(1, len(able))) as pool:
         together = list(pool.map(lambda one: client(BANDWIDTH, one, one["place"], seconds), able))
