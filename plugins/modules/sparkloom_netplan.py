@@ -110,8 +110,10 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
         restore = f"rm -f {path}"
     module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"])  # of an earlier run; most often there is none
     command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
+    # A file that took a link down leaves it down when it goes.
+    upped = [f"ip link set dev {name} up" for name, link in links(module).items() if "UP" in link["flags"]]
     said = "the node stopped answering after a change of netplan; what was before is back"
-    script = f"{restore}; netplan apply; logger -t sparkloom '{said}'"
+    script = "; ".join([restore, "netplan apply", *upped, f"logger -t sparkloom '{said}'"])
     module.run_command([*command, "--collect", "/bin/sh", "-c", script], check_rc=True)
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from testbed.rack import machine, steps
 from testbed.rack.shell import RackError, answer
-from testbed.vm import lifecycle, login, names, qemu
+from testbed.vm import lifecycle, login, names, qemu, trees
 
 DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
 EPILOG = f"""Booted once and kept in {names.CACHE}: from then on a start takes seconds and is always the same machine,
@@ -41,6 +41,13 @@ def _able() -> None:
     machine.require_root()
     if machine.architecture() != "amd64":
         raise RackError("found an ARM machine, expected x86_64: the virtual machines' cards were only tried there")
+
+
+def able(_: argparse.Namespace) -> int:
+    """Refuses in one line where machines cannot be made."""
+    _able()
+    trees.mirror()
+    return 0
 
 
 def build(args: argparse.Namespace) -> int:
@@ -117,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         sub = command(name, action, text)
         sub.add_argument("--nodes", type=int, choices=range(2, names.MOST + 1), default=2)
+    command("able", able, "exit 0 where this machine can make virtual machines; else one line says why not")
     command("down", take_down, "stop the machines and forget what they wrote; the cache stays")
     sub = command("status", show, "what runs; exit 0 when all that run answer, 1 when not or none runs")
     sub.add_argument("--json", action="store_true")

@@ -9,15 +9,17 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
 from sparkloom import cluster, fabric
-from testbed.vm import login
+from testbed.vm import login, names
 from testbed.vm.names import Machine
 
 REPO = Path(__file__).resolve().parents[2]
 INVENTORY = REPO / "inventories/vm"
+BEFORE = names.STATE / "before.json"  # how the bare machines were; kept for a story that goes on with them
 # One read of everything that a test may ask about a machine's rails; each SSH session costs seconds here.
 READ = """
 import glob, json, os, subprocess
@@ -104,3 +106,32 @@ class Rack:
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
         rows = re.findall(r"^(spark\d)\s+: (.*)$", done.stdout, re.MULTILINE)
         return {name: {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", row)} for name, row in rows}
+
+
+def ipv4_gids(found: dict[str, Any], device: str) -> dict[str, int]:
+    """Address -> index, of the RoCE v2 GIDs made from an IPv4 address."""
+    pairs = (
+        (IPv6Address(gid).ipv4_mapped, index) for index, gid, kind in found["gids"].get(device, []) if "v2" in kind
+    )
+    return {str(address): index for address, index in pairs if address}
+
+
+def as_planned(rack: Rack, machine: Machine) -> list[str]:
+    """What of the plan is not so on the machine; empty when all is."""
+    found, wrong = rack.read(machine), []
+    for e in rack.plan.of(machine.name):
+        link, device = found["links"].get(e.interface, {}), found["rdma"].get(e.hca, {})
+        addresses = [f"{a['local']}/{a['prefixlen']}" for a in link.get("addr_info", [])]
+        facts = {
+            "function": (found["functions"].get(e.interface), [e.pf, e.vf]),
+            "mac": (link.get("address"), e.mac),
+            "mtu": (link.get("mtu"), e.mtu),
+            "addresses": (addresses, [e.cidr]),
+            "arp_ignore": ([found["arp_ignore"].get(name) for name in (e.pf, e.interface)], ["1", "1"]),
+            "carrier": ("LOWER_UP" in link.get("flags", []), True),
+            "rdma": ((device.get("netdev"), device.get("state")), (e.interface, "ACTIVE")),
+            "gid": (list(ipv4_gids(found, e.hca)), [e.address]),
+        }
+        wrong += [f"{machine.name} {e.interface} {key}: {got} is not {want}" for key, (got, want) in facts.items()
+                  if got != want]  # fmt: skip
+    return wrong
