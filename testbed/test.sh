@@ -8,9 +8,9 @@ export PATH=$REPO/.venv/bin:$PATH
 
 [[ " $* " == *"not rack"* ]] || step rack "bringing up the virtual rack (4 nodes, 2 rails)" "$PY" -m testbed.rack up
 # The fabric on a kernel of its own, the first part of its story: three minutes to build once, then five.
-if [[ " $* " != *"not rack"* ]] && "$PY" -m testbed.vm able; then
+if [[ ${SPARKLOOM_VM-short} == short && " $* " != *"not rack"* ]] && "$PY" -m testbed.vm able; then
   step machines "building and booting what the virtual machines need" "$PY" -m testbed.vm build
-  export SPARKLOOM_VM=${SPARKLOOM_VM-short}
+  export SPARKLOOM_VM=short
 fi
 step pytest "running the tests" "$PY" -m pytest "$@"
 say test "finished in $(seconds_since "$SPARKLOOM_STARTED") s"
