@@ -1,0 +1,163 @@
+"""Stop a rank's engine before the node runs out of memory, and give the page cache back when an engine starts.
+
+On a GB10, CPU and GPU share the memory, and what CUDA takes is charged to no process and no control group. The
+kernel's OOM killer and systemd-oomd go by those, so nothing acts, and the node hangs until somebody cuts its power. The
+only true figure is MemAvailable. Below the floor, twice in a row, the processes of the engine's pod are killed, and
+nothing else: not the pod's sandbox, which holds the rails, and no other pod. Kubernetes starts the container again.
+
+Weights that were copied or read fill the page cache, and CUDA does not wait until the kernel takes it back: loads fail
+at 73 to 97 % (public reports). So the cache is dropped when an engine starts, and while free memory is below the floor
+with an engine there and more than that in the cache. Standard library only; a line in the journal for every act.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+LOGS = Path("/var/log/pods")
+CGROUPS = Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+KEPT = Path("/run/sparkloom/memory-guard.json")
+KIB_PER_GIB = 1 << 20
+EVERY_SECONDS = 1.0
+READINGS = 2  # in a row below the floor
+AFTER_KILL_SECONDS = 20.0  # until the driver has given the memory back
+BETWEEN_DROPS_SECONDS = 10.0
+
+
+def meminfo() -> dict[str, float]:
+    """GiB by name."""
+    rows = re.findall(r"^(\w+):\s+(\d+)", (PROC / "meminfo").read_text(), re.M)
+    return {name: int(kib) / KIB_PER_GIB for name, kib in rows}
+
+
+def starts(namespace: str, container: str) -> set[tuple[str, str, str]]:
+    """(pod, its uid, number of the start) of every engine that the kubelet started here and still keeps the log of."""
+    found = set()
+    for folder in LOGS.glob(f"{namespace}_*_*"):
+        _, pod, uid = folder.name.split("_", 2)
+        logs = [path.stem for path in (folder / container).glob("*.log") if path.stem.isdigit()]
+        if logs:
+            found.add((pod, uid, max(logs, key=int)))
+    return found
+
+
+def processes(uid: str) -> list[int]:
+    """The pod's processes less its sandbox's."""
+    marks = (f"pod{uid}", f"pod{uid.replace('-', '_')}")
+    found = set()
+    for place, _, names in os.walk(CGROUPS):
+        if "cgroup.procs" in names and any(mark in place for mark in marks):
+            found |= members(Path(place, "cgroup.procs"))
+    return sorted(pid for pid in found if pid > 0 and name(pid) != "pause")
+
+
+def members(path: Path) -> set[int]:
+    try:
+        return {int(pid) for pid in path.read_text().split()}
+    except OSError:  # the group has just ended
+        return set()
+
+
+def name(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+class Guard:
+    def __init__(self, settings: dict) -> None:
+        self.floor = float(settings["floor_gib"])
+        self.which = settings["namespace"], settings["container"]
+        self.seen = starts(*self.which)
+        self.below = 0
+        self.quiet_until = self.dropped = float("-inf")
+        self.reported = False
+
+    def look(self, now: float) -> None:
+        memory = meminfo()
+        there = starts(*self.which)
+        if there - self.seen:
+            self.drop(now, f"{', '.join(sorted(pod for pod, _, _ in there - self.seen))} starts", memory)
+        elif self.short_of_free(memory) and now - self.dropped >= BETWEEN_DROPS_SECONDS and self.running(there):
+            self.drop(now, f"{memory['MemFree']:.1f} GiB free while an engine is there", memory)
+        self.seen = there
+        self.below = self.below + 1 if memory["MemAvailable"] < self.floor else 0
+        if not self.below:
+            self.reported = False
+        if self.below >= READINGS and now >= self.quiet_until:
+            self.act(now, memory, there)
+
+    def short_of_free(self, memory: dict[str, float]) -> bool:
+        clean = memory["Cached"] - memory.get("Shmem", 0) - memory.get("Mapped", 0)
+        return memory["MemFree"] < self.floor < clean
+
+    def running(self, there: set[tuple[str, str, str]]) -> dict[str, list[int]]:
+        found = {pod: processes(uid) for pod, uid, _ in there}
+        return {pod: pids for pod, pids in found.items() if pids}
+
+    def drop(self, now: float, why: str, memory: dict[str, float]) -> None:
+        self.dropped = now
+        try:
+            (PROC / "sys/vm/drop_caches").write_text("1\n")
+        except OSError as error:
+            say(f"{why}: the page cache cannot be dropped: {error}")
+            return
+        say(f"{why}: page cache given back ({memory['Cached']:.1f} GiB were in it)")
+
+    def act(self, now: float, memory: dict[str, float], there: set[tuple[str, str, str]]) -> None:
+        found = f"{memory['MemAvailable']:.1f} GiB available, the floor is {self.floor:g}"
+        killed = self.running(there)
+        for pod, pids in killed.items():
+            say(f"{found}: killing the engine of {pod} ({len(pids)} processes)")
+            for pid in pids:
+                kill(pid)
+        if killed:
+            self.quiet_until = now + AFTER_KILL_SECONDS
+            keep({"when": time.time(), "found": found, "killed": sorted(killed)})
+        elif not self.reported:
+            say(f"{found}, and no engine is here: nothing is done; `ps aux --sort=-rss | head` shows the largest")
+            self.reported = True
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def keep(what: dict) -> None:
+    """The last act, for whoever asks why a rank was restarted; gone after a boot."""
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
+    KEPT.write_text(json.dumps(what) + "\n")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def stay_in_memory() -> None:
+    """All of this program stays where it is: when memory is short, nothing can be read from disk any more."""
+    ctypes.CDLL(None).mlockall(3)  # MCL_CURRENT | MCL_FUTURE
+
+
+def main() -> None:
+    guard = Guard(json.loads(Path(sys.argv[1]).read_text()))
+    stay_in_memory()
+    say(f"the floor is {guard.floor:g} GiB of available memory")
+    while True:
+        guard.look(time.monotonic())
+        time.sleep(EVERY_SECONDS)
+
+
+if __name__ == "__main__":
+    main()
