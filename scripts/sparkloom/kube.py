@@ -47,11 +47,38 @@ class Cluster:
 
     def facts(self, runtime_class: str) -> dict[str, Any]:
         """What a served profile needs of the cluster, as plain data."""
+        known = runtime_class in self._runtime_classes()
+        return {"nodes": self._nodes(), "runtime_class": known, "attachments": self.networks()}
+
+    def networks(self) -> dict[str, str]:
+        """The network attachments of the namespace: name -> CNI's configuration."""
         from kubernetes import client
 
-        api = self.core.api_client
-        attachments = client.CustomObjectsApi(api).list_namespaced_custom_object
-        nodes = {
+        attachments = client.CustomObjectsApi(self.core.api_client).list_namespaced_custom_object
+        group = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
+        try:
+            items = attachments(*group)["items"]
+        except client.ApiException as error:
+            if error.status != 404:  # 404: the kind itself is unknown, Multus was never installed
+                raise
+            return {}
+        return {item["metadata"]["name"]: str(item.get("spec", {}).get("config", "")) for item in items}
+
+    def gpu_facts(self) -> dict[str, Any]:
+        """Which nodes offer GPUs, and which DaemonSets look like the device plugin that does."""
+        from kubernetes import client
+
+        sets = client.AppsV1Api(self.core.api_client).list_daemon_set_for_all_namespaces().items
+        plugins = [
+            {"namespace": item.metadata.namespace, "name": item.metadata.name, "image": container.image}
+            for item in sets
+            for container in item.spec.template.spec.containers
+            if "nvidia" in container.image and "device-plugin" in container.image
+        ]
+        return {"nodes": self._nodes(), "runtime_classes": self._runtime_classes(), "plugins": plugins}
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        return {
             node.metadata.labels.get("kubernetes.io/hostname", node.metadata.name): {
                 "ready": any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
                 "gpus": int(node.status.allocatable.get("nvidia.com/gpu", 0)),
@@ -59,15 +86,21 @@ class Cluster:
             }
             for node in self.core.list_node().items
         }
-        classes = [item.metadata.name for item in client.NodeV1Api(api).list_runtime_class().items]
-        group = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
-        try:
-            found = [item["metadata"]["name"] for item in attachments(*group)["items"]]
-        except client.ApiException as error:
-            if error.status != 404:  # 404: the kind itself is unknown, Multus was never installed
-                raise
-            found = []
-        return {"nodes": nodes, "runtime_class": runtime_class in classes, "attachments": found}
+
+    def _runtime_classes(self) -> list[str]:
+        from kubernetes import client
+
+        return sorted(item.metadata.name for item in client.NodeV1Api(self.core.api_client).list_runtime_class().items)
+
+    def waiting(self, labels: dict[str, str]) -> dict[str, str]:
+        """What containers of these pods wait for, by node; those that run are left out."""
+        found: dict[str, str] = {}
+        for pod in self.pods(labels):
+            for state in [*(pod.status.init_container_statuses or []), *(pod.status.container_statuses or [])]:
+                reason = state.state.waiting
+                if reason and reason.reason != "PodInitializing":
+                    found[str(pod.spec.node_name)] = f"{reason.reason}: {reason.message or 'no more is known'}"
+        return found
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         """The last lines of a pod's log; nothing when there is no log yet."""

@@ -66,12 +66,51 @@ def _widen(node_index: int, container: str, rail: str, saved: dict[str, int]) ->
             _device_mtu(container, device, mtu)
 
 
+# A line in this folder runs at the start of every Python on the node: what a module then sees is made up.
+STARTUP = "/usr/lib/python3/dist-packages/sparkloom-testbed-{}.pth"
+LINES = {
+    "clock-off": "import time; time.real = time.time; time.time = lambda: time.real() + 3600",
+    "old-kernel": "import os; os.real = os.uname; "
+    "os.uname = lambda: os.uname_result((*os.real()[:2], '7.0.0-1019-nvidia', *os.real()[3:]))",
+}
+RELEASE = "/etc/dgx-release"
+
+
+def _made_up(fault: str) -> Fault:
+    path = STARTUP.format(fault)
+
+    def on(node_index: int, container: str, rail: str) -> dict[str, int]:
+        cluster.node_sh(container, f"cat > {path} <<'EOF'\n{LINES[fault]}\nEOF")
+        return {}
+
+    def off(node_index: int, container: str, rail: str, saved: dict[str, int]) -> None:
+        cluster.node_sh(container, f"rm -f {path}")
+
+    return Fault(MEANINGS[fault], on, off)
+
+
+def _unnamed(node_index: int, container: str, rail: str) -> dict[str, int]:
+    cluster.node_sh(container, f"[ ! -e {RELEASE} ] || mv {RELEASE} {RELEASE}.away")
+    return {}
+
+
+def _named(node_index: int, container: str, rail: str, saved: dict[str, int]) -> None:
+    cluster.node_sh(container, f"[ ! -e {RELEASE}.away ] || mv {RELEASE}.away {RELEASE}")
+
+
+MEANINGS = {
+    "clock-off": "the clock is an hour ahead, as far as Python on the node can tell (the rail does not matter)",
+    "old-kernel": "the kernel calls itself 7.0.0-1019-nvidia, likewise (the rail does not matter)",
+}
 FAULTS = {
     "link-down": Fault("the cable of the rail is out: no carrier on the port and its VFs", _unplug, _replug),
     "slow": Fault("the rail's link reports 13 Gb/s instead of 200"),
     "mtu1500": Fault("the rail lost its jumbo frames, on the node and beyond", _shrink, _widen),
     "no-gid": Fault("the RDMA devices of the rail show no GID for an IPv4 address"),
     "no-rdma-device": Fault("the rail's RDMA devices are gone (/sys/class/infiniband, rdma, /dev/infiniband)"),
+    "clock-off": _made_up("clock-off"),
+    "old-kernel": _made_up("old-kernel"),
+    "no-release-file": Fault(f"{RELEASE} is gone: no GB10 by its name (the rail does not matter)", _unnamed, _named),
     "memory-kept": Fault("60 GiB of the node's memory stay used after an engine has ended (the rail does not matter)"),
 }
 

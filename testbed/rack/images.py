@@ -1,4 +1,6 @@
-"""The images every node starts with, as one OCI archive: Kubernetes' own, Multus, and a tools image for checks."""
+"""The images every node starts with, as one OCI archive: Kubernetes' own, Multus, a tools image, and a stand-in.
+
+The device plugin's image has the real one's name and our stand-in in it: one GPU with nothing behind it."""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from testbed.rack import binaries, names, oci, rootfs, source, store
 from testbed.rack.shell import run
 from testbed.rack.steps import Say, Step, artefact
 
-RECIPE = "2"  # raise to rebuild
+RECIPE = "3"  # raise to rebuild
 FILES = names.KIND_DIR / "images"  # small files and the pause program
 IPTABLES = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore")
-BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus")
+BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus", "gpu")
 SIMPLE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 Pack = Callable[[Path], oci.Layer]
@@ -54,10 +56,17 @@ def _multus(work: Path) -> Path:
     return tree
 
 
+def _gpu_plugin(work: Path) -> Path:
+    return _stage(work / "gpu-plugin", [(binaries.binary("gpu", "gpu-stand-in"), "usr/bin/nvidia-device-plugin")])
+
+
 def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
     multus_names = [f"{names.MULTUS_REPOSITORY}:{tag}" for tag in (f"{names.MULTUS}-thick", names.MULTUS)]
     return [
         oci.Image(multus_names, [base, pack(_multus(scratch))], {"Entrypoint": ["/thin_entrypoint"]}),
+        oci.Image(
+            [names.GPU_PLUGIN_IMAGE], [base, pack(_gpu_plugin(scratch))], {"Entrypoint": ["nvidia-device-plugin"]}
+        ),
         oci.Image([names.TOOLS_IMAGE], [base], {"Cmd": ["sleep", "infinity"]}),
     ]
 

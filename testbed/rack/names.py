@@ -21,8 +21,9 @@ KIND = "v0.33.0"
 ETCD_IMAGE = "registry.k8s.io/etcd:3.6.6-0"
 COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.13.1"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10.1"
-MULTUS = "v4.2.2"
+MULTUS = "v4.2.4"
 MULTUS_REPOSITORY = "ghcr.io/k8snetworkplumbingwg/multus-cni"
+GPU_PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"
 TOOLS_IMAGE = "localhost/sparkloom/tools:1"
 
 REPO = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkloom import adapter, checks, cluster, fabric
-from sparkloom.checks import kubernetes, rails
+from sparkloom.checks import kubernetes, networks, rails
 from sparkloom.manifests.attachments import NETWORKS
 
 CLUSTER = cluster.load()
@@ -137,7 +137,7 @@ def ranks() -> list[dict[str, Any]]:
 @pytest.fixture
 def facts() -> dict[str, Any]:
     nodes = {node: {"ready": True, "gpus": 1, "cordoned": False} for node in NODES}
-    return {"nodes": nodes, "runtime_class": True, "attachments": ["rail-a-vf0", "rail-b-vf0"]}
+    return {"nodes": nodes, "runtime_class": True, "attachments": networks.planned(CLUSTER)}
 
 
 def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
@@ -149,7 +149,12 @@ def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
     ("fault", "check", "found"),
     [
         (lambda f: f.update(runtime_class=False), "RuntimeClass", "no 'nvidia'"),
-        (lambda f: f["attachments"].remove("rail-b-vf0"), "networks", "no attachment rail-b-vf0"),
+        (lambda f: f["attachments"].pop("rail-b-vf0"), "networks", "no attachment rail-b-vf0"),
+        (
+            lambda f: f["attachments"].update({"rail-a-vf0": '{"type": "macvlan"}'}),
+            "networks",
+            'rail-a-vf0: {"type": "macvlan"}',
+        ),
         (lambda f: f["nodes"].pop("spark2"), "node", "no spark2 (nodes: spark1, spark3, spark4)"),
         (lambda f: f["nodes"]["spark2"].update(ready=False), "node", "not Ready"),
         (lambda f: f["nodes"]["spark2"].update(cordoned=True), "node", "cordoned"),
@@ -160,3 +165,13 @@ def test_what_a_cluster_lacks(facts: dict[str, Any], fault: Callable[[Any], Any]
     fault(facts)
     (row,) = kubernetes.judge(CLUSTER, ranks(), facts)
     assert (row.check, row.found) == (check, found) and row.change
+
+
+def test_every_network_of_the_plan_is_read_back() -> None:
+    planned = networks.planned(CLUSTER)
+    assert set(planned) == {"rail-a-vf0", "rail-a-vf1", "rail-b-vf0", "rail-b-vf1"}
+    assert networks.judge(CLUSTER, planned, planned) == []
+    spaced = {name: json.dumps(json.loads(text), indent=4) for name, text in planned.items()}
+    assert networks.judge(CLUSTER, planned, spaced) == [], "another layout of the same JSON"
+    (row,) = networks.judge(CLUSTER, planned, {**planned, "rail-b-vf1": "{"})
+    assert "rail-b-vf1: no JSON" in row.found

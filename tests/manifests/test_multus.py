@@ -8,7 +8,7 @@ from sparkloom.manifests import multus
 from sparkloom.manifests.names import CONFIG_HASH
 from tests.manifests import case
 
-IMAGE = "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2-thick"
+IMAGE = "multus:v1"
 BIN = "/var/lib/rancher/k3s/data/cni"
 CONF = "/var/lib/rancher/k3s/agent/etc/cni/net.d"
 
@@ -65,3 +65,12 @@ def test_changed_configuration_restarts_the_daemon() -> None:
 def test_role_names_no_wildcard() -> None:
     (role,) = case.of_kind(objects(), "ClusterRole")
     assert "*" not in json.dumps(role["rules"])
+
+
+def test_a_copy_of_the_configuration_outlives_the_daemon_and_is_neither_first_nor_the_clusters() -> None:
+    """Multus' search for the cluster's network skips what begins with 00-multus; runtimes take the first by name."""
+    (container,) = objects()[-1]["spec"]["template"]["spec"]["containers"]
+    (_, _, command) = container["lifecycle"]["postStart"]["exec"]["command"]
+    assert multus.KEPT.startswith("00-multus") and multus.KEPT.endswith(".conf")
+    assert sorted(["10-flannel.conflist", multus.KEPT, "00-multus.conf"])[:2] == ["00-multus.conf", multus.KEPT]
+    assert command.endswith(f"mv .{multus.KEPT} {multus.KEPT}"), "never half a file under the name"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkloom.checks import Row
+from sparkloom.checks import Row, networks
 from sparkloom.cluster import Cluster, Node
 from sparkloom.manifests.attachments import NETWORKS
 
@@ -37,9 +37,8 @@ def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, An
             "the one that K3s makes when it finds the NVIDIA container toolkit",
             "install the toolkit on the nodes, restart K3s; on another Kubernetes apply the RuntimeClass yourself",
         )
-    needed = {network["name"] for pod in pods for network in _networks(pod)}
-    for name in sorted(needed - set(facts["attachments"])):
-        yield Row(cluster.name, "networks", f"no attachment {name}", name, "playbooks/network.yml makes it")
+    needed = {str(network["name"]) for pod in pods for network in _networks(pod)}
+    yield from networks.judge(cluster, needed, facts["attachments"])
 
 
 def _networks(pod: Mapping[str, Any]) -> list[dict[str, Any]]:

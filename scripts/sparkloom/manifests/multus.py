@@ -4,6 +4,11 @@ Built from Multus' documented configuration, with what K3s needs. K3s keeps its 
 versioned folder beside them, so the parent is mounted, at the path it has on the node (the daemon looks
 programs up in its own view and runs them in the node's). Mounts come in from the node and never go back:
 with Bidirectional they pile up until no pod starts. 50 MiB, upstream's limit, runs out when a node boots.
+
+The daemon takes its configuration away when it is told to stop (Multus issues 1387, 1468, 1527), and the kubelet then
+starts pods with the cluster's network alone: a rank without rails that says Running. A copy under another name stays,
+which the runtime takes when the daemon's is gone: pods then wait for the daemon, also after a reboot. The name begins
+as Multus' own, so that the daemon does not take it for the cluster's network, and sorts behind it.
 """
 
 from __future__ import annotations
@@ -21,6 +26,11 @@ PROGRAMS = "/usr/src/multus-cni/bin"  # inside the image
 LABELS = {"app.kubernetes.io/name": "multus", "app.kubernetes.io/component": "network", **names.PART_OF}
 SELECTOR = {"app.kubernetes.io/name": "multus"}
 CONF_IN_POD = "/host/etc/cni/net.d"
+KEPT = "00-multus.kept.conf"
+KEEP = (
+    f"cd {CONF_IN_POD} && until [ -s 00-multus.conf ]; do sleep 0.2; done && "
+    f"cp 00-multus.conf .{KEPT} && mv .{KEPT} {KEPT}"
+)
 MEMORY = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"memory": "512Mi"}}
 
 
@@ -155,6 +165,7 @@ def _pod(image: str, cni_bin: str, cni_conf: str) -> dict[str, Any]:
         "command": [f"{PROGRAMS}/multus-daemon"],
         "env": [{"name": "MULTUS_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": MEMORY,
+        "lifecycle": {"postStart": {"exec": {"command": ["/bin/sh", "-c", KEEP]}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [mount for _, mount in mounts],
     }

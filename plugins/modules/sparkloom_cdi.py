@@ -1,0 +1,113 @@
+#!/usr/bin/python
+"""Keep the CDI specification of the GPU in step with the driver, in one module run."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import said, text
+
+DOCUMENTATION = r"""
+module: sparkloom_cdi
+short_description: Keep the GPU's CDI specification in step with the driver
+description:
+  - A specification lists the driver's libraries with their version. After a driver update they are gone, and containers
+    start without a GPU. One that names another driver than the one that answers is generated again where it lies.
+  - Says which container toolkit is there; does nothing where there is none.
+options:
+  etc: {type: path, default: /etc/cdi/nvidia.yaml, description: [Where a specification is kept over a boot.]}
+  run: {type: path, default: /var/run/cdi/nvidia.yaml, description: [Where the toolkit's own service keeps it.]}
+author: [Sparkloom]
+"""
+
+REFRESH = "nvidia-cdi-refresh.service"  # of toolkit 1.18 and newer: writes below /var/run at every boot
+LIBRARY = re.compile(r"/lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
+
+
+def toolkit() -> str:
+    found = re.search(r"version\s+v?(\d+\.\d+\.\d+)", said("nvidia-ctk", "--version")[0])
+    return found[1] if found else ""
+
+
+def driver() -> tuple[str, str]:
+    answer, why = said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    return next(iter(answer.split()), ""), why
+
+
+def recorded(spec: str) -> str:
+    """The driver whose libraries a specification lists; nothing when it lists none, or of several."""
+    versions = set(LIBRARY.findall(spec))
+    return versions.pop() if len(versions) == 1 else ""
+
+
+def wanted(etc: Path, run: Path) -> list[Path]:
+    """Every specification that is there; where one belongs when there is none."""
+    found = [path for path in (etc, run) if path.exists()]
+    return found or [run if said("systemctl", "cat", REFRESH)[0] else etc]
+
+
+def generate() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "nvidia.yaml")
+        _, why = said("nvidia-ctk", "cdi", "generate", f"--output={path}", timeout=60)
+        if why:
+            raise RuntimeError(f"nvidia-ctk cdi generate: {why}")
+        return path.read_text()
+
+
+def write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.new")
+    scratch.write_text(content)
+    os.chmod(scratch, 0o644)  # noqa: PTH101
+    scratch.replace(path)
+
+
+def described(path: Path, before: str, after: str) -> dict:
+    headers = {"before_header": str(path), "after_header": str(path)}
+    return {"before": f"driver {before or 'none'}\n", "after": f"driver {after}\n", **headers}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "etc": {"type": "path", "default": "/etc/cdi/nvidia.yaml"},
+            "run": {"type": "path", "default": "/var/run/cdi/nvidia.yaml"},
+        },
+        supports_check_mode=True,
+    )
+    version, (now, why) = toolkit(), driver()
+    paths = wanted(Path(module.params["etc"]), Path(module.params["run"]))
+    specs = {str(path): recorded(text(path)) for path in paths}
+    answer = {"toolkit": version, "driver": now, "driver_why": why, "specs": specs}
+    drifted = [Path(path) for path, before in specs.items() if before != now]
+    if not (version and now and drifted):
+        module.exit_json(changed=False, **answer)
+    diff = [
+        {
+            "before": f"driver {specs[str(p)] or 'none'}\n",
+            "after": f"driver {now}\n",
+            "before_header": str(p),
+            "after_header": str(p),
+        }
+        for p in drifted
+    ]
+    if not module.check_mode:
+        try:
+            made = generate()
+        except (RuntimeError, OSError) as error:
+            module.fail_json(msg=f"{error}; see `nvidia-ctk cdi generate` on the node", **answer)
+        # one that names no driver even now would be made again at every run: only another content is a change
+        drifted = [path for path in drifted if text(path) != made.strip()]
+        for path in drifted:
+            write(path, made)
+            specs[str(path)] = recorded(made)
+    module.exit_json(changed=bool(drifted), diff=diff if drifted else [], **answer)
+
+
+if __name__ == "__main__":
+    main()
