@@ -113,7 +113,7 @@ def ports(sysfs: Path) -> list[dict]:
 
 def port(sysfs: Path, device: Path) -> dict:
     name = next(iter(sorted(p.name for p in device.glob("net/*"))), "")
-    hca = next(iter(sorted(p.name for p in device.glob("infiniband/*"))), "")
+    hca = next(iter(sorted(p.name for p in device.glob("infiniband/*") if p.exists())), "")
     link = sysfs / "class/net" / name if name else Path("/nonexistent")
     flags = text(link / "flags", "0x0")
     return {

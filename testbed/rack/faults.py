@@ -69,9 +69,9 @@ def _widen(node_index: int, container: str, rail: str, saved: dict[str, int]) ->
 # A line in this folder runs at the start of every Python on the node: what a module then sees is made up.
 STARTUP = "/usr/lib/python3/dist-packages/sparkloom-testbed-{}.pth"
 LINES = {
-    "clock-off": "import time; time.real = time.time; time.time = lambda: time.real() + 3600",
-    "old-kernel": "import os; os.real = os.uname; "
-    "os.uname = lambda: os.uname_result((*os.real()[:2], '7.0.0-1019-nvidia', *os.real()[3:]))",
+    "clock-off": "import time; time.time = lambda real=time.time: real() + 3600",
+    "old-kernel": "import os; os.uname = lambda real=os.uname, kind=os.uname_result: "
+    "kind((*real()[:2], '7.0.0-1019-nvidia', *real()[3:]))",
 }
 RELEASE = "/etc/dgx-release"
 
