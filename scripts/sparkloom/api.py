@@ -11,19 +11,13 @@ from sparkloom import cluster as clusters
 from sparkloom import fabric as fabrics
 from sparkloom import profile as profiles
 from sparkloom.cluster import Cluster
-from sparkloom.errors import InputError
+from sparkloom.errors import InputError, Refused
 from sparkloom.launch import Launch, Rank, resolve
 from sparkloom.rules import Finding
 
+__all__ = ["Case", "Inventory", "Refused", "case", "cluster", "fabric", "launch_dict", "plan", "rank", "render"]
+
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
-
-
-class Refused(Exception):
-    """A render or deploy that error findings stop; `force` overrides by name."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        self.findings = findings
-        super().__init__(f"{len(findings)} error finding(s): " + ", ".join(sorted({f.rule for f in findings})))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparkloom.rules import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,14 @@ class InputError(Exception):
     @classmethod
     def single(cls, file: str, message: str, *, line: int = 1, column: int = 1, rule: str = "input") -> InputError:
         return cls([Problem(file, line, column, message, rule)])
+
+
+class Refused(Exception):
+    """A render or deploy that error findings stop; `force` overrides by name."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        super().__init__(f"{len(findings)} error finding(s): " + ", ".join(sorted({f.rule for f in findings})))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,50 @@
+"""`sparkloom bench` from its options to its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkloom.bench import arguments, origin, result, settings, target
+from sparkloom.bench.run import Bench, Run
+
+
+def bench(words: Sequence[str]) -> int:
+    """Measures, shows and keeps; 0 valid, 1 not, 128 + the signal when it was stopped."""
+    asked = arguments.parse(words)
+    what = asked.what
+    begun = time.monotonic()
+    where = target.parse(
+        what.url, ca=asked.ca, key=target.read_key(asked.key_file, os.environ.get("SPARKLOOM_API_KEY"))
+    )
+    site = origin.site(asked.inventory, asked.profile, what.streams)
+    bounds = {int(n): float(bound) for n, bound in (site.get("bounds") or {}).items()}
+    progress = result.Progress(None if asked.quiet else sys.stderr)
+    file: Path | None = None
+    provenance: dict[str, Any] = {}
+
+    def keep(run: Run) -> None:
+        if file:
+            result.write(file, result.document(run, {**provenance, "client": result.client(begun)}))
+
+    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds)
+    file = result.path(asked.output, made.run.model) if asked.output else None
+    provenance |= origin.collect(where, what, made.run.model, settings.prompts(what.prompts, what.seed), site)
+    run = made.measure()
+    data = result.document(run, {**provenance, "client": result.client(begun)})
+    if file and run.levels:
+        result.write(file, data)
+    sys.stdout.write(json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data))
+    if file and run.levels:
+        sys.stderr.write(f"kept in {file}\n")
+    if run.signal is not None:
+        name = signal.Signals(run.signal).name
+        sys.stderr.write(f"stopped by {name}; what was measured until then is kept above\n")
+        return 128 + run.signal
+    return 0 if data["valid"] else 1
