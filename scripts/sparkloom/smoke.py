@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -43,7 +44,8 @@ def ask(
     """Streams one short chat completion; `say` receives the text as it arrives."""
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
-        answer = Answer(_model(connect(), headers))
+        with closing(connect()) as connection:
+            answer = Answer(_model(connection, headers))
         body = {
             "model": answer.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -52,10 +54,10 @@ def ask(
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        connection = connect()
-        begun = time.monotonic()
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-        _read(connection, answer, begun, say)
+        with closing(connect()) as connection:
+            begun = time.monotonic()
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            _read(connection, answer, begun, say)
     except (OSError, HTTPException) as error:
         raise NoAnswer(f"no answer from the engine's port: {error or type(error).__name__}") from None
     if not answer.text + answer.reasoning:

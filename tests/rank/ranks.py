@@ -98,13 +98,13 @@ class Ranks:
         states = [self.status(rank) for rank in range(self.count)]
         return all(s["serving"] and s["epoch"] >= epoch for s in states)
 
-    def wait(self, what: Callable[[], Any], seconds: float = 12) -> None:
+    def wait(self, what: Callable[[], Any], seconds: float = 40) -> None:
         limit = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < limit, "\n".join(f"== {n}\n{self.log(n)[-3000:]}" for n in self.processes)
             time.sleep(0.05)
 
-    def until(self, rank: int, phase: str, text: str = "", seconds: float = 12) -> dict[str, Any]:
+    def until(self, rank: int, phase: str, text: str = "", seconds: float = 40) -> dict[str, Any]:
         self.wait(lambda: self.status(rank)["phase"] == phase and text in self.status(rank)["text"], seconds)
         return self.status(rank)
 

@@ -83,7 +83,7 @@ def test_a_killed_supervisor_comes_back_into_a_new_epoch(pair: Ranks, victim: in
     engine = pair.status(victim)["engine"]
     pair.processes[victim].kill()
     pair.processes[victim].wait()
-    pair.wait(lambda: not pair.status(1 - victim)["serving"], 3)
+    pair.wait(lambda: not pair.status(1 - victim)["serving"])
     os.killpg(engine, signal.SIGKILL)  # a container ends with its process 1; here nothing else does it
     pair.start(victim)
     pair.wait(lambda: pair.serving(epoch=2))
@@ -115,7 +115,7 @@ def test_tokens_that_stop_coming_make_it_unready_then_restart_it(pair: Ranks) ->
     pair.wait(pair.serving)
     pair.mode(0, "no-token")
     pair.wait(lambda: not pair.status(1)["serving"])
-    assert "quiet: no token" in pair.log(1)
+    assert "quiet: rank 0 gives no token" in pair.log(1)
     pair.wait(lambda: "failed: no token for 2 s although the engine runs" in pair.log(0))
     pair.mode(0, "")
     pair.wait(pair.serving)
@@ -135,7 +135,7 @@ def test_another_transport_than_planned_stops_the_group_with_the_reason(pair: Ra
     words = words.replace("1 only", "rocep1s0f0v0 only")
     pair.mode(1, kind)
     pair.start()
-    pair.wait(lambda: words in pair.status(1)["cause"], 5)
+    pair.wait(lambda: words in pair.status(1)["cause"])
     assert "serving:" not in pair.log(0) + pair.log(1)
     pair.wait(lambda: "rank 1 on spark2: NCCL transport" in pair.log(0))
     pair.mode(1, "")
@@ -180,8 +180,8 @@ def test_an_engine_that_ignores_term_is_killed_and_nothing_is_left(pair: Ranks) 
     pair.wait(pair.serving)
     before = time.monotonic()
     pair.processes[1].terminate()
-    assert pair.processes[1].wait(6) == 0
-    assert time.monotonic() - before < 5
+    assert pair.processes[1].wait(30) == 0
+    assert time.monotonic() - before < 25
     pair.wait(lambda: not pair.status(0)["serving"] and pair.status(0)["engine"] is None)
     pair.end()
     assert strays(pair.folder) == []
@@ -191,19 +191,19 @@ def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> N
     pair.start()
     pair.wait(pair.serving)
     pair.mode(0, "slow-request")
-    client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=8)
+    client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=30)
     client.request("POST", "/v1/chat/completions", "{}")
     time.sleep(0.3)
     pair.processes[1].terminate()
     assert b"hello" in client.getresponse().read()
     client.close()
-    pair.processes[1].wait(6)
+    pair.processes[1].wait(30)
     assert "draining: rank 1 on spark2 was told to go" in pair.log(0)
 
 
 def test_a_missing_peer_is_named(pair: Ranks) -> None:
     pair.start(0)
-    assert pair.until(0, "missing", seconds=5)["text"] == "rank 1 on spark2 has not come"
+    assert pair.until(0, "missing")["text"] == "rank 1 on spark2 has not come"
     assert pair.probe(0, "ready")[0] == 1
     pair.start(1)
     pair.wait(pair.serving)
@@ -212,7 +212,7 @@ def test_a_missing_peer_is_named(pair: Ranks) -> None:
 def test_a_port_that_something_else_holds_is_named(pair: Ranks) -> None:
     with socket.create_server(("127.0.0.11", pair.plan["control_port"])):
         pair.start(0)
-        text = pair.until(0, "refused", seconds=6)["text"]
+        text = pair.until(0, "refused")["text"]
     assert text.startswith(f"cannot listen at 127.0.0.11:{pair.plan['control_port']}: ")
     pair.start(1)
     pair.wait(pair.serving)
@@ -220,14 +220,14 @@ def test_a_port_that_something_else_holds_is_named(pair: Ranks) -> None:
 
 def test_a_missing_head_is_named(pair: Ranks) -> None:
     pair.start(1)
-    assert "rank 0 on spark1 does not answer at 127.0.0.11" in pair.until(1, "missing", seconds=5)["text"]
+    assert "rank 0 on spark1 does not answer at 127.0.0.11" in pair.until(1, "missing")["text"]
 
 
 def test_another_configuration_is_refused_by_name(pair: Ranks) -> None:
     pair.start(0)
     pair.start(1, config="0ther")
-    assert "rank 1 on spark2 is refused: it runs configuration 0ther" in pair.until(0, "missing", seconds=5)["text"]
-    assert "rank 0 refuses this rank: it runs configuration 0ther" in pair.until(1, "missing", seconds=5)["text"]
+    assert "rank 1 on spark2 is refused: it runs configuration 0ther" in pair.until(0, "missing")["text"]
+    assert "rank 0 refuses this rank: it runs configuration 0ther" in pair.until(1, "missing")["text"]
 
 
 def test_a_stopped_machine_is_noticed_without_a_word(pair: Ranks) -> None:
@@ -235,7 +235,7 @@ def test_a_stopped_machine_is_noticed_without_a_word(pair: Ranks) -> None:
     pair.wait(pair.serving)
     pair.processes[1].send_signal(signal.SIGSTOP)
     try:
-        pair.wait(lambda: "rank 1 on spark2 is gone: no word for 2 s" in pair.log(0), 6)
+        pair.wait(lambda: "rank 1 on spark2 is gone: no word for 2 s" in pair.log(0))
     finally:
         pair.processes[1].send_signal(signal.SIGCONT)
     pair.wait(lambda: pair.serving(epoch=2))

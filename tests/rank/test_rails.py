@@ -121,7 +121,7 @@ def test_every_local_fault_is_named(fabric: Fabric) -> None:
     ip("-n", pod, "link", "set", "net2", "mtu", "1500")
     assert faults(fabric) == [
         "rail b: net2 has MTU 1500, planned is 9000 (fabric.mtu in fabric.yml); "
-        "run playbooks/fabric.yml, which says what this node lacks"
+        "run playbooks/fabric.yml, which says what this node lacks, then delete this pod"
     ]
     ip("-n", pod, "link", "set", "net2", "mtu", "9000")
     ip("-n", pod, "addr", "flush", "dev", "net2")
@@ -145,14 +145,28 @@ def test_every_local_fault_is_named(fabric: Fabric) -> None:
 
 def test_a_local_fault_is_refused_by_name_and_goes_on_once_it_is_mended(fabric: Fabric) -> None:
     ranks = fabric.ranks
-    ip("-n", fabric.pods[1], "link", "set", "net2", "mtu", "1500")
+    ip("-n", fabric.pods[1], "addr", "flush", "dev", "net2")
     fabric.start(0, 1)
-    assert "rail b: net2 has MTU 1500" in ranks.until(1, "refused", seconds=6)["text"]
-    assert "rank 1 on spark2 has not come" in ranks.until(0, "missing", seconds=6)["text"]
+    assert "rail b: net2 has no IPv4 address" in ranks.until(1, "refused")["text"]
+    assert "rank 1 on spark2 has not come" in ranks.until(0, "missing")["text"]
     assert ranks.log(1).count("refused:") == 1, "one line"
     assert "engine: started" not in ranks.log(0) + ranks.log(1)
-    ip("-n", fabric.pods[1], "link", "set", "net2", "mtu", "9000")
+    ip("-n", fabric.pods[1], "addr", "add", "192.168.101.12/24", "dev", "net2")
     ranks.wait(ranks.serving)
+
+
+def test_a_pod_that_was_faster_than_its_node_sets_its_mtu_itself(fabric: Fabric) -> None:
+    ip("-n", fabric.pods[1], "link", "set", "net2", "mtu", "1500")
+    fabric.start(0, 1)
+    fabric.ranks.wait(fabric.ranks.serving)
+    assert "rails: rail b: net2 came with MTU 1500; set to 9000 here" in fabric.ranks.log(1)
+
+
+def test_without_the_right_to_do_so_the_mtu_stays_and_is_named(fabric: Fabric) -> None:
+    ip("-n", fabric.pods[1], "link", "set", "net2", "mtu", "1500")
+    fabric.ranks.prefix[1] += ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
+    fabric.start(0, 1)
+    assert "rail b: net2 has MTU 1500, planned is 9000" in fabric.ranks.until(1, "refused")["text"]
 
 
 def test_frames_lost_on_the_way_are_named_with_rail_and_peer(fabric: Fabric) -> None:
@@ -160,7 +174,7 @@ def test_frames_lost_on_the_way_are_named_with_rail_and_peer(fabric: Fabric) -> 
     for port in ("b0", "b1"):
         ip("-n", fabric.switch, "link", "set", port, "mtu", "1500")
     fabric.start(0, 1)
-    text = fabric.ranks.until(0, "missing", seconds=12)["text"]
+    text = fabric.ranks.until(0, "missing")["text"]
     assert "rail b to rank 1 on spark2 (192.168.101.12): small frames pass, frames of 9000 bytes do not" in text
     assert "engine: started" not in fabric.ranks.log(0) + fabric.ranks.log(1)
 
@@ -168,5 +182,5 @@ def test_frames_lost_on_the_way_are_named_with_rail_and_peer(fabric: Fabric) -> 
 def test_a_rail_without_a_way_to_the_peer_is_named(fabric: Fabric) -> None:
     ip("-n", fabric.switch, "link", "set", "brb", "down")
     fabric.start(0, 1)
-    text = fabric.ranks.until(1, "missing", seconds=14)["text"]
+    text = fabric.ranks.until(1, "missing")["text"]
     assert "rail b to rank 0 on spark1 (192.168.101.11): no answer" in text

@@ -6,7 +6,7 @@ import fcntl
 import socket
 import struct
 
-SIOCGIFMTU, SIOCGIFFLAGS = 0x8921, 0x8913
+SIOCGIFMTU, SIOCSIFMTU, SIOCGIFFLAGS = 0x8921, 0x8922, 0x8913
 IFF_UP, IFF_RUNNING = 0x1, 0x40
 RTM_NEWADDR, RTM_GETADDR, NLMSG_DONE = 20, 22, 3
 NLM_F_REQUEST_DUMP = 0x301
@@ -55,6 +55,16 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 def mtu(interface: str) -> int:
     return int(struct.unpack_from("=i", _ask(interface, SIOCGIFMTU), 16)[0])
+
+
+def set_mtu(interface: str, size: int) -> str:
+    """Empty, or why the kernel refused."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            fcntl.ioctl(probe.fileno(), SIOCSIFMTU, struct.pack("=16si20x", interface.encode()[:15], size))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
 
 
 def up(interface: str) -> tuple[bool, bool]:

@@ -19,6 +19,20 @@ def faults(plan: Plan, rank: int) -> list[str]:
     return [text for rail in plan.member(rank).rails for text in _rail(plan, rail, here)]
 
 
+def mend(plan: Plan, rank: int) -> list[str]:
+    """What this rank may put right itself: after a boot a pod can be faster than the node, whose MTU it then misses.
+
+    Nothing on the node reaches into the pod any more. Without the right to do it the fault stands and is named.
+    """
+    here, done = links.addresses(), []
+    for rail in plan.member(rank).rails:
+        if rail.interface in here and (size := links.mtu(rail.interface)) < rail.mtu:
+            refused = links.set_mtu(rail.interface, rail.mtu)
+            if not refused:
+                done.append(f"rail {rail.name}: {rail.interface} came with MTU {size}; set to {rail.mtu} here")
+    return done
+
+
 def _rail(plan: Plan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
     name = f"rail {rail.name}: {rail.interface}"
     if rail.interface not in here:
@@ -30,7 +44,7 @@ def _rail(plan: Plan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Ite
         yield f"{name} has {have}, planned is {rail.address}/{rail.prefix}; {RENEW}"
     size = links.mtu(rail.interface)
     if size < rail.mtu:
-        yield f"{name} has MTU {size}, planned is {rail.mtu} (fabric.mtu in fabric.yml); {FABRIC}"
+        yield f"{name} has MTU {size}, planned is {rail.mtu} (fabric.mtu in fabric.yml); {FABRIC}, then delete this pod"
     is_up, carrier = links.up(rail.interface)
     if not is_up:
         yield f"{name} is down; {RENEW}"

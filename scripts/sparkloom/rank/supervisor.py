@@ -91,6 +91,8 @@ class Supervisor:
             self.voice.say("checked", self._stand())
 
     def _rails(self) -> list[str]:
+        for text in rails.mend(self.plan, self.me.rank):
+            self.voice.say("rails", text)
         return rails.faults(self.plan, self.me.rank)
 
     def _weights(self) -> list[str]:

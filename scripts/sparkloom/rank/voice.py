@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -46,8 +47,8 @@ class Voice:
         self.keep()
 
     def progress(self, phase: str, text: str) -> None:
-        """The same while something lasts: a line when it changed, and every ten seconds."""
-        moved = phase != self.status["phase"] or text != self._last
+        """The same while something lasts: a line when more than its numbers changed, and every ten seconds."""
+        moved = phase != self.status["phase"] or shape(text) != shape(self._last)
         if (moved and time.monotonic() - self._at > 1) or time.monotonic() - self._at >= EVERY:
             self.say(phase, text)
 
@@ -89,3 +90,7 @@ class Voice:
                 sys.stdout.flush()
             except (BrokenPipeError, ValueError):
                 pass  # nobody reads the log any more; the group goes on
+
+
+def shape(text: str) -> str:
+    return re.sub(r"\d+", "#", text)

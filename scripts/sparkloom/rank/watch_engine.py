@@ -26,6 +26,7 @@ class Watch:
         self._token = 0.0  # when the last one came
         self._asked = 0.0
         self._asking: asyncio.Task[str] | None = None
+        self._problem = ""
         self._warned = False
         self._settled = False
 
@@ -102,7 +103,7 @@ class Watch:
             self.voice.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
         elif self._settled and self.group.serves != self.voice.status["serving"]:
             self.voice.status["serving"] = self.group.serves
-            text = "tokens come again" if self.group.serves else f"no token: {self.stage}"
+            text = "tokens come again" if self.group.serves else self._problem or "rank 0 gives no token, or drains"
             self.voice.say("serving" if self.group.serves else "quiet", text)
         return ""
 
@@ -114,8 +115,7 @@ class Watch:
             self._asking = None
             if not problem:
                 self._token = now
-            elif self._token:
-                self.stage = problem
+            self._problem = problem if self._token else ""
             self.group.served(not problem or (bool(self._token) and now - self._token < 3 * budgets.token_every))
         pause = budgets.token_every if self._token else min(2.0, budgets.token_every)
         if self._asking is None and now - self._asked > pause:
