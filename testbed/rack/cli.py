@@ -28,6 +28,7 @@ from testbed.rack import (
     nodeimage,
     rootfs,
     source,
+    state,
     status,
     steps,
     sysctls,
@@ -156,6 +157,11 @@ def show_inventory(_: argparse.Namespace) -> int:
     return 0
 
 
+def show_state(args: argparse.Namespace) -> int:
+    print(json.dumps(state.every(args.node), indent=1, sort_keys=True))
+    return 0
+
+
 def exec_(args: argparse.Namespace) -> int:
     _, container = faults.node(args.node)
     terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
@@ -177,6 +183,8 @@ def _parser() -> argparse.ArgumentParser:
     command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
     sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
     sub.add_argument("--json", action="store_true", help="everything, as JSON")
+    sub = command("state", show_state, "files, kernel settings, units and links of the nodes, as JSON to compare")
+    sub.add_argument("node", nargs="*", help="spark1..spark4; all when none is named")
     command("inventory", show_inventory, "the inventory of this rack, for ansible-playbook -i")
     command("prune", prune, "empty the cache of what this rack does not need: old builds, Go's caches")
     sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
