@@ -69,6 +69,12 @@ def test_an_object_that_would_be_applied_is_the_clusters() -> None:
     assert report.findings[1].what == "DaemonSet m spec.x"
 
 
+def test_a_part_that_was_never_applied_is_one_finding() -> None:
+    gone = [{"kind": "Service", "name": f"s{n}", "diff": {}} for n in range(5)]
+    finding = one(event(role="multus", objects=gone))
+    assert finding.what.startswith("5 objects (Service s0, Service s1") and finding.found == "not there"
+
+
 def test_kept_events_hold_no_whole_objects() -> None:
     events.SEEN.clear()
     applied = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sparkloom.doctor.events import Event
@@ -21,7 +21,7 @@ def items(event: Event) -> list[Item]:
         *_files(result),
         *_links(result.get("links")),
         *(("virtual functions", line.removeprefix(SAID), AS_PLANNED) for line in _said(result)),
-        *(item for one in result.get("objects", ()) for item in _object(one)),
+        *_objects(result.get("objects", ())),
     ]
     return found or [_whole(event)]
 
@@ -66,6 +66,16 @@ def _links(links: Any) -> Iterator[Item]:
 
 def _said(result: dict[str, Any]) -> list[str]:
     return [line for line in result.get("stdout_lines") or () if line.startswith(SAID)]
+
+
+def _objects(objects: Sequence[dict[str, Any]]) -> Iterator[Item]:
+    """A part that was never applied is one thing, not one for each of its objects."""
+    missing = [f"{one['kind']} {one['name']}" for one in objects if not one["diff"].get("before")]
+    if len(missing) > 3:
+        yield f"{len(missing)} objects ({', '.join(missing[:2])}, …)", "not there", "the objects"
+        objects = [one for one in objects if one["diff"].get("before")]
+    for one in objects:
+        yield from _object(one)
 
 
 def _object(one: dict[str, Any]) -> Iterator[Item]:
