@@ -1,4 +1,4 @@
-"""The cluster and the ranks as they are, beside what the profile would be rendered to now. Reads only."""
+"""The cluster and the ranks as they are, beside what the role's dry run has just rendered. Reads only."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import adapter, api, kube, manifests, watch
+from sparkloom import adapter, api, kube, watch
 from sparkloom.checks import Row, kubernetes, serving
 from sparkloom.cluster import Cluster
-from sparkloom.launch import Launch
 from sparkloom.manifests import names
 
 
-def served(cluster: Cluster, launch: Launch, reached: kube.Cluster, objects: list[dict[str, Any]]) -> list[Row]:
-    sets = [item for item in objects if item["kind"] == "StatefulSet"]
-    wanted = sets[0]["metadata"]["annotations"][names.CONFIG_HASH]
-    pods = reached.pods(names.selector(launch))
-    ranks = [(watch.state(pod), (pod.metadata.annotations or {}).get(names.CONFIG_HASH, "")) for pod in pods]
-    nodes = [rank.place.node.name for rank in launch.ranks]
-    return serving.judge(launch.profile.name, nodes, wanted, ranks)
+def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list[Row]:
+    by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
+    pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
+    nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
+    found = [
+        (watch.state(pod), (pod.metadata.annotations or {}).get(names.CONFIG_HASH, ""))
+        for pod in reached.pods(plan["labels"])
+    ]
+    return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], found)
 
 
 class ActionModule(ActionBase):
@@ -32,15 +33,13 @@ class ActionModule(ActionBase):
         args = adapter.plain(self._task.args)
 
         def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            launch = api.case(args["profile"], cluster).launch
-            objects = manifests.build(launch, cluster)
-            reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+            cluster, plan = api.cluster(adapter.inventory(task_vars)), args["plan"]
+            reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
             try:
                 if args["what"] == "cluster":
-                    rows = kubernetes.judge(cluster, objects, reached.facts("nvidia"))
+                    rows = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
                 else:
-                    rows = served(cluster, launch, reached, objects)
+                    rows = ranks(cluster, reached, plan)
             except (ApiException, HTTPError) as error:
                 rows = [kubernetes.silent(cluster, error)]
             return adapter.verdict(rows, "as planned")

@@ -200,12 +200,14 @@ def main() -> None:
         proven(module, path)
         module.exit_json(changed=False)
     before = path.read_text() if path.exists() else ""
-    rewrite = before != content or path.stat().st_mode & 0o777 != 0o600
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    rewrite = before != content or mode != 0o600
     wrong = differing(module, expect)
     headers = {"before_header": str(path), "after_header": str(path)}
     result = {
         "changed": rewrite or bool(wrong),
         "links": wrong,
+        "drift": [{"what": str(path), "found": f"permissions {mode:04o}", "expected": "0600"}] if mode != 0o600 else [],
         "diff": [{"before": before, "after": content, **headers}] if before != content else [],
     }
     if rewrite:

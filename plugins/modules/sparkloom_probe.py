@@ -70,7 +70,7 @@ def rdma_ports(sysfs: Path) -> dict[str, str]:
 
 
 def links(sysfs: Path, tables: dict[str, list[dict]]) -> dict[str, dict]:
-    known = json.loads(run("ip", "-json", "address", "show") or "[]")
+    known = json.loads(run("ip", "-json", "address", "show", timeout=60) or "[]")
     found = {}
     for link in known:
         name = link["ifname"]

@@ -30,6 +30,7 @@ def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], objec
         tail = _play(inventory or DEFAULT_INVENTORY, list(extra), target, say)
         seen = json.loads(target.read_text()) if target.exists() else {"events": [], "hosts": []}
     asked = [node for node in nodes if node in seen["hosts"]]
+    asked += [host for host in seen["hosts"] if host not in (*nodes, "localhost")]
     if not asked:
         said = " ".join(tail) or "nothing"
         raise InputError.single("playbooks/doctor.yml", f"ansible-playbook could not begin: {said}", rule="ansible")
