@@ -51,6 +51,7 @@ def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playb
         ({"drift": [{"what": "vm.swappiness", "found": "60", "expected": "1"}]}, "vm.swappiness", "60"),
         ({"stdout_lines": ["changed: enp1s0f0v1: MAC 02"]}, "virtual functions", "enp1s0f0v1: MAC 02"),
         ({"name": "x.service", "enabled": True}, "unit x.service", "not enabled or not running"),
+        ({"done": ["enable --now x.service"]}, "unit x.service", "waits for 'enable --now'"),
         ({}, "Keep it", "would change"),
     ],
 )

@@ -30,7 +30,7 @@ class Run:
     """A module's run without Ansible around it."""
 
     def __init__(self, **params: Any) -> None:
-        self.params, self.check_mode, self.result = params, False, {}
+        self.params, self.check_mode, self.result = {"secrets": {}, **params}, False, {}
 
     def exit_json(self, **result: Any) -> None:
         self.result = result

@@ -20,6 +20,7 @@ def items(event: Event) -> list[Item]:
         *_described(result.get("drift")),
         *_files(result),
         *_links(result.get("links")),
+        *_units(result.get("done")),
         *(("virtual functions", line.removeprefix(SAID), AS_PLANNED) for line in _said(result)),
         *_objects(result.get("objects", ())),
     ]
@@ -62,6 +63,13 @@ def _lines(before: str, after: str) -> tuple[str, str]:
 def _links(links: Any) -> Iterator[Item]:
     for link in links or ():
         yield str(link), "other MTU or address", AS_PLANNED
+
+
+def _units(steps: Any) -> Iterator[Item]:
+    """What systemctl would be asked to do, one line each: `enable x.service`."""
+    for step in steps or ():
+        verb, _, unit = str(step).rpartition(" ")
+        yield f"unit {unit}", f"waits for '{verb}'", AS_PLANNED
 
 
 def _said(result: dict[str, Any]) -> list[str]:
