@@ -130,7 +130,15 @@ def test_every_role_of_the_site_is_run_dry_or_read_otherwise() -> None:
     asked = yaml.safe_load((verdict.REPO / "roles/doctor/defaults/main.yml").read_text())["doctor_roles"]
     otherwise = {"model_store"}  # weights.yml asks the store's own check
     assert set(verdict.playbooks()) == set(asked) | otherwise
-    assert {stem for stems in verdict.AREAS.values() for stem in stems} >= set(verdict.playbooks().values())
+    applied = {stem for stems in verdict.playbooks().values() for stem in stems}
+    assert {stem for stems in verdict.AREAS.values() for stem in stems} >= applied
+
+
+def test_a_role_of_two_playbooks_is_mended_by_the_one_of_its_area() -> None:
+    host = events.Event(host="spark1", role="gpu_runtime", area="host", task="x", outcome="changed", result={})
+    assert (one(host).area, one(host).fix[:19]) == ("hosts", "playbooks/nodes.yml")
+    shared = events.Event(host="cluster", role="gpu_runtime", area="cluster", task="x", outcome="changed", result={})
+    assert (one(shared).area, one(shared).fix[:17]) == ("cluster", "playbooks/gpu.yml")
 
 
 def state(**more: Any) -> State:

@@ -12,8 +12,10 @@ from typing import Any, TypedDict
 CLUSTER = "cluster"  # in place of a host: what belongs to all
 PLAY = "doctor"  # tag of the plays that are listened to
 # All that a finding is made from; the rest of a result (a k8s object, a probe) stays out.
-KEPT = ("changed", "diff", "done", "drift", "enabled", "findings", "links", "module_stderr", "msg", "name", "paths", "rows",
-        "state", "stdout_lines", "unreachable")  # fmt: skip
+KEPT = (
+    "changed", "diff", "done", "drift", "enabled", "findings", "links", "module_stderr", "msg", "name", "paths",
+    "rows", "state", "stdout_lines", "unreachable",
+)  # fmt: skip
 
 
 class Event(TypedDict):

@@ -17,7 +17,7 @@ from sparkloom.doctor.events import CLUSTER, Event
 
 REPO = Path(__file__).resolve().parents[3]
 AREAS = {
-    "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "network"),
+    "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network"),
     "weights": ("models",), "serving": ("serve",),
 }  # fmt: skip
 REACH = ("connection", "sudo", "python")  # preflight's checks without which nothing else is read
@@ -139,21 +139,26 @@ def _area(event: Event) -> str:
     """A task file that is called as an area is of it; else the area of the playbook that applies the role."""
     if event["area"] in AREAS:
         return event["area"]
-    stem = playbooks().get(event["role"], "")
+    stem = next(iter(playbooks().get(event["role"], ())), "")
     return next((area for area, stems in AREAS.items() if stem in stems), "hosts")
 
 
 def _mends(event: Event) -> str:
-    stem = playbooks().get(event["role"])
-    return f"playbooks/{stem}.yml puts it right (site.yml --tags {stem})" if stem else "what it says; -vvv says more"
+    """The playbook that applies the role, and of several the one that has to do with the area."""
+    stems = playbooks().get(event["role"], [])
+    fitting = [stem for stem in stems if stem in AREAS[_area(event)]] or stems
+    if not fitting:
+        return "what it says; -vvv says more"
+    return f"playbooks/{fitting[0]}.yml puts it right (site.yml --tags {fitting[0]})"
 
 
 @lru_cache(maxsize=1)
-def playbooks() -> dict[str, str]:
-    """Role -> the playbook of site.yml that applies it."""
-    found: dict[str, str] = {}
+def playbooks() -> dict[str, list[str]]:
+    """Role -> the playbooks of site.yml that apply it."""
+    found: dict[str, list[str]] = {}
     for entry in yaml.safe_load((REPO / "site.yml").read_text()):
         path = REPO / entry["import_playbook"]
         for play in yaml.safe_load(path.read_text()):
-            found |= {role["role"] if isinstance(role, dict) else role: path.stem for role in play.get("roles", ())}
+            for role in play.get("roles", ()):
+                found.setdefault(role["role"] if isinstance(role, dict) else role, []).append(path.stem)
     return found
