@@ -43,8 +43,9 @@ author: [Sparkloom]
 ROLLBACK = "sparkloom-netplan-rollback"
 KEPT = Path("/var/lib/sparkloom")
 SETTLE_SECONDS = 20
-IPV6 = Path("/proc/sys/net/ipv6/conf")
-IPV6_KEYS = ("disable_ipv6", "addr_gen_mode", "accept_ra")
+PROC = Path("/proc/sys/net")
+# What networkd sets on a link that it manages, and leaves there when it no longer does.
+LINK_KEYS = ("ipv4/{}/promote_secondaries", "ipv6/{}/disable_ipv6", "ipv6/{}/addr_gen_mode", "ipv6/{}/accept_ra")
 
 
 def validate(module: AnsibleModule, path: Path, content: str) -> None:
@@ -132,9 +133,9 @@ def settle(module: AnsibleModule, expect: list[dict]) -> None:
 # --- where it began -------------------------------------------------------------------------------------------
 
 
-def ipv6(interface: str) -> dict[str, str]:
-    folder = IPV6 / interface
-    return {key: (folder / key).read_text().strip() for key in IPV6_KEYS if (folder / key).exists()}
+def kernel(interface: str) -> dict[str, str]:
+    paths = (key.replace("{}", f"conf/{interface}") for key in LINK_KEYS)
+    return {path: (PROC / path).read_text().strip() for path in paths if (PROC / path).exists()}
 
 
 def remember(module: AnsibleModule, path: Path) -> None:
@@ -144,14 +145,15 @@ def remember(module: AnsibleModule, path: Path) -> None:
         return
     named = {want["interface"] for want in module.params["expect"]}
     kept = {
-        name: {"mtu": link["mtu"], "up": "UP" in link["flags"], "cidrs": sorted(cidrs(link)), "ipv6": ipv6(name)}
+        name: {"mtu": link["mtu"], "up": "UP" in link["flags"], "cidrs": sorted(cidrs(link)), "kernel": kernel(name)}
         for name, link in links(module).items()
         if name in named
     }
     origin.save("links", str(path), kept)
 
 
-def restore_links(module: AnsibleModule, path: Path) -> None:
+def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
+    """`up`: a port that the undo of its functions has put down already stays so."""
     present = links(module)
     for name, was in (origin.load("links", str(path)) or {}).items():
         link = present.get(name)
@@ -159,12 +161,12 @@ def restore_links(module: AnsibleModule, path: Path) -> None:
             continue
         for cidr in sorted(cidrs(link) - set(was["cidrs"])):
             module.run_command(["ip", "address", "delete", cidr, "dev", name])
-        for key, value in was["ipv6"].items():
+        for key, value in was["kernel"].items():
             with contextlib.suppress(OSError):  # a mode that only the kernel itself may choose
-                (IPV6 / name / key).write_text(value)
+                (PROC / key).write_text(value)
         module.run_command(["ip", "link", "set", name, "mtu", str(was["mtu"])], check_rc=True)
         module.run_command(["ip", "link", "set", name, "down"], check_rc=True)
-        if was["up"]:
+        if was["up"] and name in up:
             module.run_command(["ip", "link", "set", name, "up"], check_rc=True)
         for cidr in sorted(set(was["cidrs"]) - cidrs(link)):
             module.run_command(["ip", "address", "add", cidr, "dev", name])
@@ -173,10 +175,11 @@ def restore_links(module: AnsibleModule, path: Path) -> None:
 def absent(module: AnsibleModule, path: Path) -> None:
     changed = not origin.is_original(path)
     if changed and not module.check_mode:
+        up = {name for name, link in links(module).items() if "UP" in link["flags"]}
         arm(module, path, module.params["rollback_after"])
         origin.restore_file(path, forget_it=False)
         settle(module, [])
-        restore_links(module, path)
+        restore_links(module, path, up)
     elif not module.check_mode:
         proven(module, path)
     module.exit_json(changed=changed)

@@ -166,3 +166,22 @@ def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace)
     origin.write(netplan.path, "ours\n", 0o600)
     netplan.tool.proven(run, netplan.path)
     assert origin.file_changed(netplan.path) and not list(netplan.tool.KEPT.glob("*.before"))
+
+
+def test_links_go_back_to_size_state_and_kernel_settings(netplan: SimpleNamespace, tmp_path: Path, monkeypatch) -> None:
+    """One that the functions' undo has put down stays down, though it was up when netplan first met it."""
+    tool, ask = netplan.tool, Netplan(netplan.path)
+    monkeypatch.setattr(tool, "PROC", tmp_path / "proc")
+    setting = tmp_path / "proc/ipv4/conf/port/promote_secondaries"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("0\n")
+    ask.params["expect"] = [{"interface": "port", "mtu": 9000}]
+    link = {"mtu": 1500, "flags": ["UP"], "addr_info": []}
+    monkeypatch.setattr(tool, "links", lambda module: {"port": link})
+    tool.remember(ask, netplan.path)
+    setting.write_text("1\n")
+    tool.restore_links(ask, netplan.path, up=set())
+    assert setting.read_text() == "0"
+    assert ask.asked == ["ip link set port mtu 1500", "ip link set port down"]
+    tool.restore_links(ask, netplan.path, up={"port"})
+    assert ask.asked[-1] == "ip link set port up"

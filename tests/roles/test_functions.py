@@ -158,6 +158,16 @@ def test_functions_that_were_there_before_get_their_names_and_macs_back(node: No
     assert (node.device / "sriov_numvfs").read_text() == "2\n"
 
 
+def test_a_port_that_was_down_goes_down_again(node: Node, monkeypatch) -> None:
+    """Seen on a virtual machine: making functions sets the port up, and the undo left it so."""
+    (node.device.parent / "flags").write_text("0x1002\n")
+    assert node.run(monkeypatch) == 0
+    (node.device.parent / "flags").write_text("0x1003\n")
+    node.function(MAC)
+    assert node.run(monkeypatch, "--undo") == 0
+    assert node.asked[-1] == f"link set {PF} down"
+
+
 def test_undo_takes_nothing_from_a_pod(node: Node, monkeypatch, capsys) -> None:
     assert node.run(monkeypatch) == 0
     capsys.readouterr()

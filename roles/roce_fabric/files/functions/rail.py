@@ -138,7 +138,12 @@ class Rail:
         for home in self.pf.glob("device/virtfn*/net"):
             for entry in home.iterdir():
                 functions[home.parent.name.removeprefix("virtfn")] = [entry.name, self.address(entry.name)]
-        common.remember(self.plan["pf"], {"count": number(self.pf / "device/sriov_numvfs"), "functions": functions})
+        facts = {"count": number(self.pf / "device/sriov_numvfs"), "up": self.is_up(), "functions": functions}
+        common.remember(self.plan["pf"], facts)
+
+    def is_up(self) -> bool:
+        """Set up by a person or a driver; a port that is down must be up while functions are made."""
+        return bool(int(text(self.pf / "flags") or "1", 16) & 1)
 
     def in_use(self) -> list[str]:
         """Planned functions that are there but not on the host: a pod holds them."""
@@ -170,4 +175,8 @@ class Rail:
                 changes.append(f"{now}: renamed {name}, as before")
                 if not self.dry:
                     self.rename(now, name)
+        if not was["up"] and self.is_up():
+            changes.append(f"{self.plan['pf']}: down, as before")
+            if not self.dry:
+                common.ip("link", "set", self.plan["pf"], "down")
         return changes
