@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -38,6 +39,9 @@ class ActionModule(ActionBase):
         def take(cluster: Cluster) -> dict[str, Any]:
             from kubernetes.dynamic import DynamicClient
 
+            if cluster.kubernetes.provider == "k3s" and not Path(adapter.kubeconfig(cluster)).exists():
+                said = "K3s is gone already, or never was: there is no access to a cluster of ours"
+                return {"changed": False, "gone": [], "multus_stays": False, "msg": said}
             reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
             taker = takedown.Taker(
                 DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display

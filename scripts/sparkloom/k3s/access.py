@@ -33,6 +33,11 @@ def keep(target: str, given: str, api: str, name: str, *, dry: bool = False) -> 
     return True
 
 
+def is_kept(target: str, name: str) -> bool:
+    path = Path(target)
+    return path.exists() and _is_ours(path.read_text(), name)
+
+
 def rewritten(given: str, api: str, name: str) -> str:
     """K3s writes 127.0.0.1 and calls everything `default`."""
     data: dict[str, Any] = yaml.safe_load(given)

@@ -33,5 +33,6 @@ def unit(role: str) -> str:
 # What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
 OURS = (BINARY, CONFIG, REGISTRIES, ADMISSION, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
 # What K3s leaves behind: folders, and links that containers and flannel made.
-LEFT = ("/var/lib/rancher/k3s", "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni")
+LEFT = (DATA, ETC, "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni")
+EMPTY = ("/etc/rancher", "/var/lib/rancher")  # taken away when nothing else is in them
 LINKS = ("cni0", "flannel.1", "flannel-v6.1", "flannel-wg", "kube-ipvs0")

@@ -100,6 +100,22 @@ class Step:
         changed = access.keep(target, given, self.args["plan"]["api"], f"sparkloom-{cluster.name}", dry=self.dry)
         return {"changed": changed, "path": target}
 
+    def leftovers(self) -> dict[str, Any]:
+        """What the role made and K3s left, for taking it away. Only a cluster of ours is taken away."""
+        cluster = self._cluster()
+        target = adapter.kubeconfig(cluster)
+        mine = cluster.kubernetes.provider == "k3s"
+        return {
+            "machines": [member.name for member in reversed(plan.members(cluster))] if mine else [],
+            "services": list(paths.SERVICES.values()),
+            "data": paths.DATA,
+            "mounts": list(paths.LEFT),
+            "empty": list(paths.EMPTY),
+            "links": list(paths.LINKS),
+            "remove": [*paths.OURS, *paths.LEFT],
+            "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
+        }
+
 
 SECRETS = {
     "token": paths.TOKEN,

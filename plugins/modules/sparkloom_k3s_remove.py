@@ -1,0 +1,178 @@
+#!/usr/bin/python
+"""Take K3s off a machine: its processes, mounts, links, firewall rules and files; nothing that is not K3s' or ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: sparkloom_k3s_remove
+short_description: Take K3s off a machine
+description:
+  - Stops the units, ends what they left running, unmounts, removes links, firewall rules and files.
+  - The cluster's data goes with it. Refuses a K3s that something else installed.
+options:
+  services: {type: list, elements: str, required: true, description: [Units that the role wrote.]}
+  data: {type: path, required: true, description: [K3s' own folder; processes of programs below it are its.]}
+  mounts: {type: list, elements: str, required: true, description: [Below these everything is unmounted.]}
+  links: {type: list, elements: str, required: true, description: [Network links that K3s made.]}
+  remove: {type: list, elements: str, required: true, description: [Files and folders.]}
+  empty: {type: list, elements: str, required: true, description: [Folders that go when nothing is left in them.]}
+author: [Sparkloom]
+"""
+
+UNITS = Path("/etc/systemd/system")
+# Chains of kube-proxy, network policies, CNI plugins and flannel; a rule names its chain or its maker.
+RULES = re.compile(r"KUBE-|CNI-|FLANNEL|flanneld|kube-router")
+
+
+def run(*argv: str, stdin: str | None = None) -> subprocess.CompletedProcess:
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, input=stdin)
+    except (OSError, subprocess.SubprocessError) as error:
+        return subprocess.CompletedProcess(argv, 127, "", str(error))
+
+
+def shims(data: str) -> list:
+    """Processes that K3s' shims look after: containers go on when K3s stops, so they must be ended one by one."""
+    parents, found = {}, set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (process / "stat").read_text()
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        pid = int(process.name)
+        parents[pid] = int(stat.rpartition(")")[2].split()[1])
+        program = words[0].decode(errors="replace")
+        if program.startswith(f"{data}/data/") and "containerd-shim" in program:
+            found.add(pid)
+    grown = True
+    while grown:
+        children = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= children
+        grown = bool(children)
+    return sorted(found)
+
+
+def end(pids: list) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def mounted(prefixes: list) -> list:
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    points = [line.split()[1] for line in lines]
+    return [p for p in reversed(points) if any(p.startswith(f"{prefix}/") for prefix in prefixes)]
+
+
+def namespaces() -> list:
+    return [name.split()[0] for name in run("ip", "netns", "list").stdout.splitlines() if name.startswith("cni-")]
+
+
+def rules() -> dict:
+    """{program that saves: rules of K3s in it}."""
+    saved = {tool: run(f"{tool}-save").stdout for tool in ("iptables", "ip6tables")}
+    return {tool: text for tool, text in saved.items() if RULES.search(text)}
+
+
+def present(args: dict) -> list:
+    """All that there is to take away, as a person reads it."""
+    found = [f"unit {name}" for name in args["services"] if (UNITS / f"{name}.service").exists()]
+    found += [f"{len(pids)} processes of containers" for pids in [shims(args["data"])] if pids]
+    found += [f"mount {point}" for point in mounted(args["mounts"])]
+    found += [f"network namespace {name}" for name in namespaces()] if found else []
+    found += [f"link {name}" for name in args["links"] if Path(f"/sys/class/net/{name}").exists()]
+    found += [f"{tool} rules" for tool in rules()] if found else []
+    return found + [path for path in args["remove"] if not gone(Path(path))]
+
+
+def gone(path: Path) -> bool:
+    """A folder that is a mount of its own stays, empty."""
+    return not os.path.lexists(path) or (path.is_mount() and not any(path.iterdir()))
+
+
+def clear(path: Path) -> None:
+    if path.is_mount():
+        for inside in path.iterdir():
+            clear(inside)
+    elif path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def foreign(services: list) -> list:
+    units = [UNITS / f"{name}.service" for name in services]
+    return [str(unit) for unit in units if unit.exists() and "sparkloom" not in unit.read_text(errors="replace")]
+
+
+def take(args: dict) -> None:
+    for name in args["services"]:
+        run("systemctl", "disable", "--now", f"{name}.service")
+        (UNITS / f"{name}.service").unlink(missing_ok=True)
+    run("systemctl", "daemon-reload")
+    until = time.monotonic() + 30
+    while (pids := shims(args["data"])) and time.monotonic() < until:
+        end(pids)
+        time.sleep(0.2)
+    for point in mounted(args["mounts"]):
+        run("umount", "-l", point)
+    # A rail's function in one of them comes back to the host by itself.
+    for name in namespaces():
+        run("ip", "netns", "delete", name)
+    for name in args["links"]:
+        run("ip", "link", "delete", name)
+    for tool, text in rules().items():
+        kept = "\n".join(line for line in text.splitlines() if not RULES.search(line)) + "\n"
+        run(f"{tool}-restore", stdin=kept)
+    for path in args["remove"]:
+        clear(Path(path))
+    for path in map(Path, args["empty"]):
+        if path.is_dir() and not path.is_mount() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def main() -> None:
+    lists = {"type": "list", "elements": "str", "required": True}
+    module = AnsibleModule(
+        argument_spec={
+            "services": lists,
+            "data": {"type": "path", "required": True},
+            "mounts": lists,
+            "links": lists,
+            "remove": lists,
+            "empty": lists,
+        },
+        supports_check_mode=True,
+    )
+    args = module.params
+    others = foreign(args["services"])
+    if others:
+        module.fail_json(
+            msg=f"found {', '.join(others)}, which sparkloom did not write; expected none. Remove that K3s by its own "
+            "uninstaller, or take it over first (k3s_adopt: true)"
+        )
+    before = present(args)
+    if before and not module.check_mode:
+        take(args)
+        left = present(args)
+        if left:
+            module.fail_json(msg=f"could not be taken away: {'; '.join(left)}; reboot the machine and run this again")
+    diff = {"before": "".join(f"{line}\n" for line in before), "after": "", "before_header": "K3s"}
+    module.exit_json(changed=bool(before), removed=before, diff=diff)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The modules of role k3s that change a machine: only pinned bytes are installed, no secret is shown, all goes away."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugins.loading import REPO, UTILITIES, module
+
+start, state, remove = (module(f"sparkloom_k3s_{name}") for name in ("start", "state", "remove"))
+
+AS_ANSIBLE = """
+import runpy, sys, ansible.module_utils
+utilities, path = sys.argv[1:]
+sys.argv[1:] = []
+ansible.module_utils.__path__.append(utilities)
+runpy.run_path(path, run_name="__main__")
+"""
+
+
+def run(name: str, **args: Any) -> dict[str, Any]:
+    """A module as Ansible runs it: arguments on its standard input, one JSON object out."""
+    given = json.dumps({"ANSIBLE_MODULE_ARGS": args})
+    command = [sys.executable, "-c", AS_ANSIBLE, UTILITIES, f"{REPO}/plugins/modules/{name}.py"]
+    done = subprocess.run(command, input=given, capture_output=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[str]:
+    """A folder of release files behind a URL."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    (folder / "k3s").write_bytes(b"the program")
+    with tarfile.open(folder / "cni.tgz", "w:gz") as archive:
+        for name in ("host-device", "static"):
+            entry = tarfile.TarInfo(f"./{name}")
+            entry.size = len(name)
+            archive.addfile(entry, io.BytesIO(name.encode()))
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{web.server_address[1]}"
+    web.shutdown()
+
+
+def item(mirror: str, tmp_path: Path, name: str, files: dict[str, str | None], digest: str = "") -> dict[str, Any]:
+    real = hashlib.sha256((tmp_path / "mirror" / name).read_bytes()).hexdigest()
+    return {
+        "name": name,
+        "url": f"{mirror}/{name}",
+        "sha256": digest or real,
+        "variable": "k3s_sha256.amd64",
+        "files": {str(tmp_path / "root" / path): member for path, member in files.items()},
+    }
+
+
+def programs(tmp_path: Path, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    places = {"record": str(tmp_path / "record.json"), "staging": str(tmp_path / "staging")}
+    return run("sparkloom_k3s_programs", items=list(items), **places, **more)
+
+
+def test_pinned_files_are_installed_and_on_record(tmp_path: Path, mirror: str) -> None:
+    wanted = [
+        item(mirror, tmp_path, "k3s", {"k3s": None}),
+        item(mirror, tmp_path, "cni.tgz", {"host-device": "host-device", "static": "static"}),
+    ]
+    assert programs(tmp_path, *wanted, _ansible_check_mode=True)["changed"] and not (tmp_path / "root").exists()
+    assert programs(tmp_path, *wanted)["changed"]
+    assert (tmp_path / "root/k3s").read_text() == "the program" and (tmp_path / "root/static").read_text() == "static"
+    assert (tmp_path / "root/host-device").stat().st_mode & 0o777 == 0o755
+    read = state.programs(str(tmp_path / "record.json"))
+    assert read["k3s"] == {"sha256": wanted[0]["sha256"], "intact": True}
+    (tmp_path / "root/static").write_text("other")
+    assert state.programs(str(tmp_path / "record.json"))["cni.tgz"]["intact"] is False
+    assert not (tmp_path / "staging").exists()
+
+
+def test_other_bytes_are_refused_and_nothing_is_replaced(tmp_path: Path, mirror: str) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/k3s").write_text("as before")
+    said = programs(tmp_path, item(mirror, tmp_path, "k3s", {"k3s": None}, digest="0" * 64))
+    assert (
+        said["failed"] and "expected " + "0" * 64 in said["msg"] and "k3s_sha256.amd64 in versions.yml" in said["msg"]
+    )
+    assert (tmp_path / "root/k3s").read_text() == "as before" and not (tmp_path / "record.json").exists()
+
+
+def test_what_no_mirror_has_is_said_with_the_ways_out(tmp_path: Path, mirror: str) -> None:
+    wanted = item(mirror, tmp_path, "k3s", {"k3s": None}) | {"url": f"{mirror}/gone"}
+    assert "k3s_artifacts" in programs(tmp_path, wanted)["msg"]
+
+
+def test_an_archive_without_the_plugin_is_refused(tmp_path: Path, mirror: str) -> None:
+    said = programs(tmp_path, item(mirror, tmp_path, "cni.tgz", {"whereabouts": "whereabouts"}))
+    assert "has no whereabouts" in said["msg"] and not (tmp_path / "root/whereabouts").exists()
+
+
+def test_a_secret_is_written_closed_and_never_shown(tmp_path: Path) -> None:
+    target, secret = tmp_path / "token", "K10abc::node:verysecretindeed"
+    said = run("sparkloom_files", files=[], secrets={str(target): secret}, _ansible_diff=True)
+    assert said["changed"] and target.read_text() == secret and target.stat().st_mode & 0o777 == 0o600
+    assert "verysecret" not in json.dumps(said)
+    assert not run("sparkloom_files", files=[], secrets={str(target): secret})["changed"]
+
+
+def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
+    paths = {
+        "token": str(tmp_path / "etc/token"),
+        "agent_token": str(tmp_path / "etc/agent-token"),
+        "joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")},
+        "kubeconfig": str(tmp_path / "k3s.yaml"),
+    }
+    assert len(run("sparkloom_k3s_secrets", paths=paths)["missing"]) == 2
+    assert not (tmp_path / "etc").exists(), "reading makes nothing"
+    made = run("sparkloom_k3s_secrets", paths=paths, create=True)
+    first = (tmp_path / "etc/token").read_text()
+    assert made["changed"] and len(first.strip()) == 64 and made["tokens"]["server"] == first.strip()
+    (tmp_path / "etc/token").chmod(0o644)
+    (tmp_path / "full").write_text("K10hash::server:x\n")
+    again = run("sparkloom_k3s_secrets", paths=paths, create=True)
+    assert (tmp_path / "etc/token").read_text() == first and (tmp_path / "etc/token").stat().st_mode & 0o077 == 0
+    assert again["tokens"]["server"] == "K10hash::server:x", "the form with the certificate's hash, once K3s wrote it"
+
+
+def test_a_lease_of_before_the_start_does_not_count() -> None:
+    assert start.moment("2026-11-21T21:00:00.250000Z") == pytest.approx(1795294800.25)
+    assert start.moment("2026-11-21T21:00:00Z") == 1795294800
+
+
+def test_tokens_are_taken_out_of_what_k3s_said() -> None:
+    line = f"token K10{'a' * 64}::server:abcdef is wrong, passphrase {'b' * 64}"
+    assert start.TOKENS.sub("(secret)", line) == "token (secret) is wrong, passphrase (secret)"
+    assert start.HOPELESS.search("https://10.0.0.1:6443/v1-k3s/config: 401 Unauthorized")
+
+
+def test_what_k3s_was_started_with_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "stamp"
+    path.write_text(f"{'1' * 64}  /usr/local/bin/k3s\n{'2' * 64}  /etc/rancher/k3s/config.yaml\n")
+    assert state.stamp(str(path)) == {"/usr/local/bin/k3s": "1" * 64, "/etc/rancher/k3s/config.yaml": "2" * 64}
+    assert state.stamp(str(tmp_path / "none")) == {}
+
+
+def test_only_k3s_own_firewall_rules_are_taken_away() -> None:
+    assert all(
+        remove.RULES.search(line)
+        for line in ("-A KUBE-SERVICES -j x", "-A POSTROUTING -m comment --comment flanneld -j FLANNEL-POSTRTG")
+    )
+    assert not remove.RULES.search("-A DOCKER-USER -j RETURN")
+
+
+def test_a_folder_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / "data/deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    remove.clear(tmp_path / "link")
+    assert (tmp_path / "data/deep").exists() and remove.gone(tmp_path / "link")
+    remove.clear(tmp_path / "data")
+    assert remove.gone(tmp_path / "data")
