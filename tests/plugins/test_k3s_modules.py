@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.loading import REPO, UTILITIES, module
+from tests.plugins.loading import REPO, module
 
 start, state, remove = (module(f"sparkloom_k3s_{name}") for name in ("start", "state", "remove"))
 
+UTILITIES = f"{REPO}/plugins/module_utils"
 AS_ANSIBLE = """
 import runpy, sys, ansible.module_utils
 utilities, path = sys.argv[1:]
