@@ -1,0 +1,169 @@
+"""Other load generators, each in a virtual environment of its own under ~/.cache/sparkloom/peers; never dependencies.
+
+`command` says how each is told to send N streams of a fixed length, `figures` where its own report has the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.pacing.conduct import WORDS
+
+HOME = Path.home() / ".cache" / "sparkloom" / "peers"
+TOKENIZER = HOME / "tokenizer"
+REPO = Path(__file__).resolve().parents[2]
+PROMPT = 64
+
+# A tokenizer with one token per word of the pacing server: the peers want one, and no download is needed for it.
+MAKE_TOKENIZER = """
+import sys
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+vocabulary = {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *sys.argv[2:]])}
+words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+made = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+made.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
+made.save_pretrained(sys.argv[1])
+"""
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    packages: tuple[str, ...]
+    command: Callable[[int, int, int, Path], list[str]]  # port, streams, tokens, folder for its report
+    figures: Callable[[Path, str], dict[str, float]]  # that folder and what it printed
+
+    @property
+    def python(self) -> str:
+        return str(HOME / self.name / "bin" / "python")
+
+    @property
+    def installed(self) -> bool:
+        return (HOME / self.name / ".installed").exists()
+
+
+def ours(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    installed = Path(sys.executable).with_name("sparkloom")
+    program = [str(installed)] if installed.exists() else [sys.executable, "-m", "sparkloom.cli"]
+    url = f"http://127.0.0.1:{port}"
+    limits = ["-n", str(streams), "--max-tokens", str(tokens), "--warmup", "0"]
+    return [*program, "bench", "--url", url, *limits, "--json", "-q"]
+
+
+def ours_figures(folder: Path, said: str) -> dict[str, float]:
+    level = json.loads(said)["levels"][0]
+    return {"ttft_ms": level["ttft_ms"]["mean"], "itl_ms": level["itl_ms"]["mean"], "tok_s": level["decode_tok_s"]}
+
+
+def bare(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    python = BARE.python if BARE.installed else sys.executable
+    return [python, str(REPO / "scripts/bench/bare_client.py"), str(port), str(streams), str(tokens)]
+
+
+def sglang(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    return [
+        SGLANG.python, "-m", "sglang.bench_serving", "--backend", "sglang-oai-chat", "--model", "pacing",
+        "--base-url", f"http://127.0.0.1:{port}", "--tokenizer", str(TOKENIZER), "--dataset-name", "random-ids",
+        "--random-input-len", str(PROMPT), "--random-output-len", str(tokens), "--random-range-ratio", "1",
+        "--num-prompts", str(streams), "--max-concurrency", str(streams), "--warmup-requests", "0",
+        "--output-file", str(folder / "report.jsonl"), "--output-details", "--disable-tqdm",
+    ]  # fmt: skip
+
+
+def sglang_figures(folder: Path, said: str) -> dict[str, float]:
+    report = json.loads((folder / "report.jsonl").read_text().splitlines()[-1])
+    spans = [(sum(gaps), length - 1) for gaps, length in zip(report["itls"], report["output_lens"], strict=True)]
+    return {
+        "ttft_ms": 1000 * mean(report["ttfts"]),
+        "itl_ms": 1000 * sum(span for span, _ in spans) / sum(count for _, count in spans),
+        "tok_s": mean([count / span for span, count in spans]),
+    }
+
+
+def aiperf(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    return [
+        str(HOME / "aiperf/bin/aiperf"), "profile", "--model", "pacing", "--url", f"http://127.0.0.1:{port}",
+        "--endpoint-type", "chat", "--streaming", "--tokenizer", str(TOKENIZER), "--concurrency", str(streams),
+        "--request-count", str(streams), "--isl", str(PROMPT), "--osl", str(tokens), "--ui", "none",
+        "--artifact-dir", str(folder),
+    ]  # fmt: skip
+
+
+def aiperf_figures(folder: Path, said: str) -> dict[str, float]:
+    report = json.loads(next(folder.rglob("profile_export_aiperf.json")).read_text())
+    names = {
+        "ttft_ms": "time_to_first_token",
+        "itl_ms": "inter_token_latency",
+        "tok_s": "output_token_throughput_per_user",
+    }
+    return {ours: float(report[theirs]["avg"]) for ours, theirs in names.items()}
+
+
+def guidellm(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    data = f"prompt_tokens={PROMPT},output_tokens={tokens}"
+    return [
+        str(HOME / "guidellm/bin/guidellm"), "run", "--target", f"http://127.0.0.1:{port}", "--model", "pacing",
+        "--processor", str(TOKENIZER), "--data", data, "--profile", "concurrent", "--rate", str(streams),
+        "--max-requests", str(streams), "--output-path", str(folder / "report.json"),
+    ]  # fmt: skip
+
+
+def guidellm_figures(folder: Path, said: str) -> dict[str, float]:
+    metrics = json.loads((folder / "report.json").read_text())["benchmarks"][0]["metrics"]
+    values = {name: metric["successful"]["mean"] for name, metric in metrics.items() if "successful" in metric}
+    between = float(values["inter_token_latency_ms"])
+    return {"ttft_ms": float(values["time_to_first_token_ms"]), "itl_ms": between, "tok_s": 1000 / between}
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+OURS = Peer("sparkloom bench", (), ours, ours_figures)
+BARE = Peer("bare", ("uvloop",), bare, lambda _, said: dict(json.loads(said)))
+SGLANG = Peer("sglang", ("sglang",), sglang, sglang_figures)
+PEERS = (
+    OURS,
+    BARE,
+    SGLANG,
+    Peer("aiperf", ("aiperf",), aiperf, aiperf_figures),
+    Peer("guidellm", ("guidellm",), guidellm, guidellm_figures),
+)
+
+
+def install(say: Callable[[str], Any]) -> None:
+    """Every peer that is not there; several gigabytes, once. sglang without its kernels: its client needs none."""
+    for peer in sorted(PEERS, key=lambda peer: peer.name != "guidellm"):  # sglang borrows torch from guidellm's
+        if not peer.packages or peer.installed:
+            continue
+        say(f"installing {peer.name} under {HOME / peer.name}\n")
+        subprocess.run([sys.executable, "-m", "venv", HOME / peer.name], check=True)
+        _pip(peer, *(["--no-deps"] if peer is SGLANG else []), *peer.packages)
+        if peer is SGLANG:
+            _pip(peer, *SGLANG_CLIENT)
+            site = next((HOME / peer.name).glob("lib/python*/site-packages"))
+            borrowed = HOME / "guidellm" / site.relative_to(HOME / peer.name)
+            (site / "borrowed.pth").write_text(f"{borrowed}\n")
+        (HOME / peer.name / ".installed").touch()
+    if not TOKENIZER.exists():
+        python = str(HOME / "guidellm" / "bin" / "python")
+        subprocess.run([python, "-c", MAKE_TOKENIZER, TOKENIZER, *dict.fromkeys(WORDS)], check=True)
+
+
+# What the client of sglang imports beside torch.
+SGLANG_CLIENT = (
+    "aiohttp", "datasets", "msgspec", "numpy", "orjson", "pillow", "psutil", "pybase64", "pydantic", "requests", "tqdm",
+    "transformers", "uvloop",
+)  # fmt: skip
+
+
+def _pip(peer: Peer, *words: str) -> None:
+    subprocess.run([peer.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words], check=True)
