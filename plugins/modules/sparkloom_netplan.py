@@ -100,16 +100,29 @@ def proven(module: AnsibleModule, path: Path) -> None:
         origin.forget("file", str(path))
 
 
-def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
-    """A timer of the init system, not of this process: it fires even when nobody can log in any more."""
-    KEPT.mkdir(parents=True, exist_ok=True)
+def keep(module: AnsibleModule, path: Path) -> Path:
+    """The file as it was last proven, empty for none: an earlier change without its proof does not replace it.
+
+    That one's timer is stopped first, or it would take the kept file away.
+    """
+    module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"])  # most often there is none
     kept = KEPT / f"{path.name}.before"
-    if path.exists():
-        shutil.copy2(path, kept)
-        restore = f"cp -p {kept} {path}"
-    else:
-        restore = f"rm -f {path}"
-    module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"])  # of an earlier run; most often there is none
+    if not kept.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            shutil.copy2(path, kept)
+        else:
+            kept.touch()
+    return kept
+
+
+def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
+    """A timer of the init system, not of this process: it fires even when nobody can log in any more.
+
+    After the file was written, before it is applied: a timer that is faster than the writing would put nothing back.
+    """
+    kept = KEPT / f"{path.name}.before"
+    restore = f"if [ -s {kept} ]; then cp -p {kept} {path}; else rm -f {path}; fi; rm -f {kept}"
     command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
     # A file that took a link down leaves it down when it goes.
     upped = [f"ip link set dev {name} up" for name, link in links(module).items() if "UP" in link["flags"]]
@@ -173,11 +186,12 @@ def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
 
 
 def absent(module: AnsibleModule, path: Path) -> None:
-    changed = not origin.is_original(path)
+    changed = not origin.is_original(path) or origin.load("links", str(path)) is not None
     if changed and not module.check_mode:
+        keep(module, path)
         up = {name for name, link in links(module).items() if "UP" in link["flags"]}
-        arm(module, path, module.params["rollback_after"])
         origin.restore_file(path, forget_it=False)
+        arm(module, path, module.params["rollback_after"])
         settle(module, [])
         restore_links(module, path, up)
     elif not module.check_mode:
@@ -220,9 +234,10 @@ def main() -> None:
         proven(module, path)
     if result["changed"] and not module.check_mode:
         remember(module, path)
-        arm(module, path, module.params["rollback_after"])
+        keep(module, path)
         if rewrite:
             origin.write(path, content, 0o600)
+        arm(module, path, module.params["rollback_after"])
         settle(module, expect)
     module.exit_json(**result)
 

@@ -140,7 +140,7 @@ def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netpla
         netplan.tool.absent(run, netplan.path)
     assert run.result == {"changed": True} and netplan.path.read_bytes() == before
     armed = next(line for line in run.asked if line.startswith("systemd-run"))
-    assert "--on-active=60" in armed and f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path}" in armed
+    assert "--on-active=60" in armed and f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path};" in armed
     assert run.asked.index(armed) < run.asked.index("netplan apply")
     assert records.exists(), "the timer may still put our file back"
     netplan.tool.proven(run, netplan.path)
@@ -156,8 +156,23 @@ def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespa
     again = Netplan(netplan.path)
     with pytest.raises(Done):
         netplan.tool.absent(again, netplan.path)
-    assert again.result == {"changed": False}
-    assert "systemctl stop sparkloom-netplan-rollback.timer" in again.asked and not records.exists()
+    assert again.result == {"changed": True}, "the first may not have come to the links"
+    netplan.tool.proven(again, netplan.path)
+    last = Netplan(netplan.path)
+    with pytest.raises(Done):
+        netplan.tool.absent(last, netplan.path)
+    assert last.result == {"changed": False} and not records.exists()
+
+
+def test_a_change_without_its_proof_does_not_become_what_comes_back(netplan: SimpleNamespace) -> None:
+    proven = netplan.path.read_bytes()
+    run = Netplan(netplan.path)
+    kept = netplan.tool.keep(run, netplan.path)
+    origin.write(netplan.path, "first, and the controller died\n", 0o600)
+    assert netplan.tool.keep(run, netplan.path) == kept and kept.read_bytes() == proven
+    netplan.tool.proven(Netplan(netplan.path), netplan.path)
+    netplan.path.unlink()
+    assert netplan.tool.keep(run, netplan.path).stat().st_size == 0, "no file is to come back"
 
 
 def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace) -> None:
