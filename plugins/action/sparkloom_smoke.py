@@ -7,7 +7,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom import adapter, kube, smoke
+from sparkloom import adapter, keys, kube, smoke
 
 
 class ActionModule(ActionBase):
@@ -24,8 +24,9 @@ class ActionModule(ActionBase):
                 return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
 
             show = Display()
+            key = keys.read(adapter.place(args["key_file"])) or None
             answer = smoke.ask(
-                connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"])
+                connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
             )
             show.display("\n")
             return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}

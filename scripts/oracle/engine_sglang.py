@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import importlib.util
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import envscan
+from . import envscan, flatyaml
 from .stubs import ABSENT, words
 from .verdict import RaisingParser, Rejected
 
@@ -58,9 +60,20 @@ class Engine:
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
         words = strip_entry(argv)
-        if "--config" in words:
-            raise Rejected("--config: the oracle does not read configuration files; give the flags themselves")
-        return self.parser.parse_args(words)
+        return self.parser.parse_args(self._merged(words) if "--config" in words else words)
+
+    def _merged(self, words: list[str]) -> list[str]:
+        """A configuration file's flags among the words, by the release's own code."""
+        sys.modules.setdefault("yaml", flatyaml.module)  # type: ignore[arg-type]
+        places = ("sglang.srt.server_args_config_parser", "sglang.srt.utils.server_args_config_parser")
+        try:
+            known = next(name for name in places if importlib.util.find_spec(name))
+            merged: list[str] = (
+                importlib.import_module(known).ConfigArgumentMerger(self.parser).merge_config_with_args(words)
+            )
+        except (ValueError, OSError) as error:
+            raise Rejected(f"--config: {error}") from None
+        return merged
 
     def environment(self) -> dict[str, dict[str, Any]]:
         module = importlib.import_module("sglang.srt.environ")

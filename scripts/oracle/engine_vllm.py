@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from . import envscan
+from . import envscan, flatyaml
 from .stubs import ABSENT, words
 from .verdict import RaisingParser, Rejected
 
@@ -59,9 +59,11 @@ class Engine:
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
         words = strip_entry(argv)
-        if any(word == "--config" or word.startswith("--config=") for word in words):
-            raise Rejected("--config: the oracle does not read configuration files; give the flags themselves")
-        parsed: argparse.Namespace = self._top.parse_args(["serve", *words])
+        vars(importlib.import_module("vllm.utils.argparse_utils"))["yaml"] = flatyaml.module
+        try:
+            parsed: argparse.Namespace = self._top.parse_args(["serve", *words])
+        except (ValueError, OSError) as error:
+            raise Rejected(str(error)) from None
         self._cli.validate_parsed_serve_args(parsed)
         return parsed
 

@@ -74,6 +74,12 @@ def kubeconfig(cluster: Cluster) -> str:
     return str(named if named.is_absolute() else REPO / named)
 
 
+def place(path: str) -> Path:
+    """A file of this machine: `~` is the user's home, a relative path starts at the repository."""
+    named = Path(path).expanduser()
+    return named if named.is_absolute() else REPO / named
+
+
 def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The result of `work`, or a failure that says what to change; never a traceback for a person's mistake."""
     try:

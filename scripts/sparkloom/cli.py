@@ -227,6 +227,30 @@ def doctor(
     raise typer.Exit(0 if found.good else 1)
 
 
+@app.command("status")
+def status_command(inventory: Inventory = None, json: Json = False) -> None:
+    """What is served now, by which profile and configuration, since when, and how each rank is."""
+    from sparkloom import show, status
+
+    found = status.status(inventory)
+    show.out(found, json, status.text)
+    raise typer.Exit(0 if found["serving"] else 1)
+
+
+@app.command("logs")
+def logs_command(
+    inventory: Inventory = None,
+    rank: Annotated[int | None, typer.Option("--rank", help="only this rank (default: all); 0 is the head")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="stay, and show what comes")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="before the pod's last restart")] = False,
+) -> None:
+    """What the ranks said; `sparkloom diagnose` names causes in it."""
+    from sparkloom import show, status
+
+    for line in status.logs(inventory, rank, follow=follow, previous=previous):
+        show.say(line + "\n")
+
+
 @app.command()
 def diagnose(
     logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -125,3 +127,104 @@ class Cluster:
         connection.sock = forward.socket(port)
         connection.sock.settimeout(timeout)
         return connection
+
+    def secret(self, name: str) -> dict[str, str] | None:
+        """A Secret's texts, or None."""
+        from kubernetes.client import ApiException
+
+        try:
+            found = self.core.read_namespaced_secret(name, self.namespace)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+
+    def put_secret(self, name: str, data: dict[str, str], *, kind: str = "Opaque", dry: bool = False) -> bool:
+        """Make or replace a Secret of ours; tells whether it differed. Its content is shown nowhere."""
+        known = self.secret(name)
+        if known == data:
+            return False
+        if not dry:
+            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
+            body = {"metadata": metadata, "type": kind, "stringData": data}
+            if known is None:
+                self.core.create_namespaced_secret(self.namespace, body)
+            else:
+                self.core.replace_namespaced_secret(name, self.namespace, body)
+        return True
+
+    def load_balanced(self, name: str, namespace: str) -> list[str] | None:
+        """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
+        from kubernetes.client import ApiException
+
+        try:
+            found = self.core.read_namespaced_service(name, namespace)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+        entries = found.status.load_balancer.ingress or []
+        return [str(entry.ip or entry.hostname) for entry in entries]
+
+    def config_map(self, name: str) -> dict[str, str] | None:
+        from kubernetes.client import ApiException
+
+        try:
+            return dict(self.core.read_namespaced_config_map(name, self.namespace).data or {})
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
+        """Make or replace a ConfigMap of ours; tells whether it differed."""
+        known = self.config_map(name)
+        if known == data:
+            return False
+        if not dry:
+            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
+            body = {"metadata": metadata, "data": data}
+            if known is None:
+                self.core.create_namespaced_config_map(self.namespace, body)
+            else:
+                self.core.replace_namespaced_config_map(name, self.namespace, body)
+        return True
+
+    def whole(self, pod: str, *, previous: bool = False) -> str:
+        """All of a pod's log that the node still has; empty where there is none."""
+        from kubernetes.client import ApiException
+
+        try:
+            return str(self.core.read_namespaced_pod_log(pod, self.namespace, previous=previous))
+        except ApiException:
+            return ""
+
+    def stream(self, pod: str, *, previous: bool = False, follow: bool = False) -> Iterator[str]:
+        """A pod's log line by line; with `follow` until the pod ends."""
+        response = self.core.read_namespaced_pod_log(
+            pod, self.namespace, previous=previous, follow=follow, _preload_content=False
+        )
+        rest = b""
+        for chunk in response.stream():
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+        if rest:
+            yield rest.decode(errors="replace")
+
+    def ask(self, pod: str, words: list[str], seconds: float = 10) -> str:
+        """What a command in a pod prints; empty when it cannot run there."""
+        from kubernetes import client
+        from kubernetes.client import ApiException
+        from kubernetes.stream import stream
+
+        # a client of its own: while it lasts, the stream takes over everything that its client sends
+        get = client.CoreV1Api(client.ApiClient(self.core.api_client.configuration)).connect_get_namespaced_pod_exec
+        options = {"stderr": False, "stdin": False, "stdout": True, "tty": False, "_request_timeout": seconds}
+        try:
+            answer = stream(get, pod, self.namespace, command=words, _preload_content=False, **options)
+            answer.run_forever(timeout=seconds)
+            said = answer.read_stdout(timeout=1) or ""
+            return str(said) if answer.returncode == 0 else ""
+        except (ApiException, OSError):
+            return ""

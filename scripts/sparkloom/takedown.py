@@ -15,7 +15,7 @@ from typing import Any
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.errors import InputError
-from sparkloom.manifests import multus, names
+from sparkloom.manifests import gateway, multus, names
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1", "Job"))
 PODS = ("v1", "Pod")
@@ -25,6 +25,7 @@ REST = (
     ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
     ("rbac.authorization.k8s.io/v1", "Role"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
+    (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
 )  # fmt: skip
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}

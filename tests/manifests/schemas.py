@@ -33,6 +33,75 @@ NETWORK = {
     },
 }
 
+# Traefik's kinds, stricter than its own definitions: only what we write. The real ones judge on the rack.
+TRAEFIK = {
+    "ServersTransport": {
+        "forwardingTimeouts": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                name: {"type": "string", "pattern": r"^[0-9]+s$"}
+                for name in ("dialTimeout", "responseHeaderTimeout", "idleConnTimeout")
+            },
+        }
+    },
+    "TLSStore": {
+        "defaultCertificate": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["secretName"],
+            "properties": {"secretName": {"type": "string"}},
+        }
+    },
+    "IngressRoute": {
+        "entryPoints": {"type": "array", "items": {"type": "string"}},
+        "tls": {"type": "object", "required": ["secretName"], "additionalProperties": False,
+                "properties": {"secretName": {"type": "string"}}},
+        "routes": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["kind", "match", "services"],
+                "additionalProperties": False,
+                "properties": {
+                    "kind": {"const": "Rule"},
+                    "match": {"type": "string"},
+                    "services": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name", "port"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "name": {"type": "string"},
+                                "port": {"type": "integer"},
+                                "scheme": {"enum": ["http", "https", "h2c"]},
+                                "serversTransport": {"type": "string"},
+                                "passHostHeader": {"type": "boolean"},
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}  # fmt: skip
+
+
+def _traefik(kind: str) -> dict[str, Any]:
+    spec = TRAEFIK[kind]
+    return {
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "additionalProperties": False,
+        "properties": {
+            "apiVersion": {"const": "traefik.io/v1alpha1"},
+            "kind": {"const": kind},
+            "metadata": {"type": "object", "required": ["name", "namespace"]},
+            "spec": {"type": "object", "required": list(spec), "additionalProperties": False, "properties": spec},
+        },
+    }
+
 
 @cache
 def _registry(folder: str) -> Registry:
@@ -46,6 +115,8 @@ def _registry(folder: str) -> Registry:
 def _validator(api_version: str, kind: str, release: str) -> Any:
     if kind == "NetworkAttachmentDefinition":
         return jsonschema.Draft202012Validator(NETWORK)
+    if kind in TRAEFIK:
+        return jsonschema.Draft202012Validator(_traefik(kind))
     folder = f"v{release}.0-local-strict"
     group = re.sub(r"^([^./]*)(?:\.[^/]*)?/", r"\1-", api_version)
     schema = utils.schema_contents(f"kubernetes-json-schema/{folder}/{kind.lower()}-{group}.json", release)

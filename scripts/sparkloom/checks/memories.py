@@ -33,3 +33,27 @@ def judge(node: str, probe: Mapping[str, Any], expected: Expected) -> Iterator[R
     found = f"{free:.1f} of {memory['gib']['MemTotal']:.1f} GiB available; {holder}"
     wanted = f"{expected.memory_gib:g} GiB, which `sparkloom plan` counts with (preflight_memory_gib)"
     yield Row(node, "memory", found, wanted, cure, "warning")
+
+
+def returned(found: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], slack_gib: float) -> Iterator[Row]:
+    """After a model was stopped: does each node have again what it had before that model was loaded?"""
+    for node, memory in found.items():
+        wanted = before.get(node, 0.0) - slack_gib
+        if memory["available_gib"] >= wanted:
+            continue
+        kept = memory["total_gib"] - memory["available_gib"] - memory["resident_gib"]
+        if kept > KEPT_GIB:
+            holder = f"{kept:.0f} GiB are charged to no process, as after an engine that crashed"
+            cure = "reboot that node; when the memory is still gone, switch it off and on"
+        else:
+            largest = ", ".join(
+                f"{user['name']} {user['gib']:.0f} GiB" for user in memory["largest"] if user["gib"] >= 1
+            )
+            holder, cure = f"the largest: {largest or 'many small processes'}", "stop what the node need not run"
+        yield Row(
+            node,
+            "memory is back",
+            f"{memory['available_gib']:.1f} GiB available {memory['waited']:.0f} s after the stop; {holder}",
+            f"{wanted:.0f} GiB: {before[node]:.0f} before the model was loaded, less model_serving_memory_slack_gib",
+            cure,
+        )

@@ -30,6 +30,8 @@ class Adapter(Protocol):
     generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
     python: bool  # whether its image has the Python that the supervisor of a rank needs
     schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
+    key_words: tuple[str, ...]  # of rank 0 in its pod: where the API key stands, as a file of a Secret
+    key_variable: str  # or the variable that takes it, where no file does
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
@@ -45,6 +47,10 @@ class Adapter(Protocol):
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]: ...
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]: ...
+
+
+KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
+KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 
 
 def topology_setting(name: str, value: FlagValue, why: str) -> Setting:

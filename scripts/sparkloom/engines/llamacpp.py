@@ -21,6 +21,8 @@ class LlamaCpp:
     generates = ""
     python = False
     schedulers: tuple[str, ...] = ()
+    key_words: tuple[str, ...] = ()
+    key_variable = "LLAMA_API_KEY"
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -39,6 +39,8 @@ class SGLang:
     generates = "/health_generate"
     python = True
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
+    key_words = base.KEY_CONFIG
+    key_variable = ""
     reserved = frozenset(
         {
             "model_path",

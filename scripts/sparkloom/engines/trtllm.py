@@ -25,6 +25,8 @@ class TensorRTLLM:
     generates = ""
     python = True
     schedulers: tuple[str, ...] = ()
+    key_words: tuple[str, ...] = ()  # it checks none
+    key_variable = ""
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

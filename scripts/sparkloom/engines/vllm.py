@@ -19,6 +19,8 @@ class VLLM:
     generates = ""
     python = True
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
+    key_words = base.KEY_CONFIG
+    key_variable = ""
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkloom.cluster import Cluster
 from sparkloom.launch import Launch, Rank
-from sparkloom.manifests import attachments, names, probes, security, supervisor, volumes
+from sparkloom.manifests import attachments, keyring, names, probes, security, supervisor, volumes
 from sparkloom.values import EnvVar
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
@@ -25,7 +25,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": volumes.volumes(launch, cluster),
+        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(launch, rank)],
     }
     return {"metadata": metadata, "spec": spec}
 
@@ -38,19 +38,23 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
         **command(launch, rank),
-        "env": [*(environment(variable) for variable in rank.env), *supervisor.environment(launch, rank)],
+        "env": [
+            *(environment(variable) for variable in rank.env),
+            *keyring.environment(launch, rank),
+            *supervisor.environment(launch, rank),
+        ],
         **({"ports": ports} if ports else {}),
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
         "securityContext": security.context(launch, cluster),
         **probes.probes(launch, rank),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": volumes.mounts(launch),
+        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(launch, rank)],
     }
 
 
 def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
     """What the container runs: the engine's own words, behind the supervisor where the image has Python."""
-    words = [literal(word) for word in rank.argv]
+    words = [literal(word) for word in (*rank.argv, *keyring.words(launch, rank))]
     if supervisor.supervised(launch):
         return {"command": list(supervisor.COMMAND), "args": ["--", *words]}
     return {"command": words[:1], "args": words[1:]}

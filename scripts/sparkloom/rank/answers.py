@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 from sparkloom import smoke
 from sparkloom.rank.plan import Plan
 
-KEY = "SPARKLOOM_API_KEY"  # of the pod's environment, from a Secret, where the engine asks for a key
+KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
+
 PROMPT = "Say one word."
+
+
+def key() -> str | None:
+    """The API key that the engine asks for: a file of a Secret in rank 0's pod."""
+    try:
+        return Path(os.environ.get(KEY_FILE, "/sparkloom/key/key")).read_text().strip() or None
+    except OSError:
+        return None
 
 
 def streamed(plan: Plan) -> str:
@@ -19,7 +29,7 @@ def streamed(plan: Plan) -> str:
         return HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
 
     try:
-        smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=os.environ.get(KEY))
+        smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
     except (smoke.NoAnswer, ValueError, KeyError, IndexError, TypeError) as problem:
         return str(problem) or type(problem).__name__
     return ""

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sparkloom.rank import answers
 from sparkloom.rank.plan import Plan
 
 SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
@@ -30,11 +31,9 @@ class Voice:
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
             "since": time.time(), "transport": "", "engine": None, "schedulers": [],
         }  # fmt: skip
-        self._secrets = sorted(
-            {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET) and len(v) >= SHORTEST},
-            key=len,
-            reverse=True,
-        )
+        known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
+        known.add(answers.key() or "")  # SGLang prints it among its arguments
+        self._secrets = sorted((v for v in known if len(v) >= SHORTEST), key=len, reverse=True)
         self._last, self._at = "", 0.0
         self._lock = threading.Lock()
 

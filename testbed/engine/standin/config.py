@@ -8,7 +8,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-UNSHARED = {"node_rank", "host", "port", "headless"}  # what may differ between the ranks of one group
+# what may differ between the ranks of one group: only rank 0 has the key
+UNSHARED = {"node_rank", "host", "port", "headless", "api_key", "config"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,72 @@
+"""What is served: read before a start, written after its proof or its failure. Also judges memory that must be back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom import adapter, api, kube, served
+from sparkloom.checks import memories
+
+Args = dict[str, Any]
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        args = adapter.plain(self._task.args)
+        work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}[args["what"]]
+        return result | adapter.guarded(lambda: work(args, task_vars))
+
+    def _read(self, args: Args, task_vars: Any) -> dict[str, Any]:
+        record = served.read(kube.Cluster.of(args["kubeconfig"], args["namespace"]))
+        return {"record": record, "memory_gib": record.get("memory_gib", {})}
+
+    def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
+        """Every node's memory beside what it had before the model that was stopped."""
+        found = adapter.registered(task_vars, args["registered"])
+        read = {host: answer["memory"] for host, answer in found.items() if "memory" in answer}
+        rows = list(memories.returned(read, args["before"], float(args["slack"])))
+        return adapter.verdict(rows, "all memory is back") | {
+            "now": {host: round(m["available_gib"], 1) for host, m in read.items()}
+        }
+
+    def _good(self, args: Args, task_vars: Any) -> dict[str, Any]:
+        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        launch = api.case(args["profile"], adapter.inventory(task_vars)).launch
+        plan = {
+            "profile": launch.profile.name,
+            "model": launch.profile.profile.model.id,
+            "engine": launch.engine,
+            "release": launch.release,
+            "image": launch.image,
+            "config_hash": args["config_hash"],
+            "ready_seconds": round(float(args["seconds"]), 1),
+            "transport": args["transport"],
+        }
+        before = served.read(cluster)
+        if before.get("config_hash") == plan["config_hash"] and plan["ready_seconds"] < 1:
+            plan["ready_seconds"] = before.get("ready_seconds", plan["ready_seconds"])
+        try:
+            record = served.good(plan, cluster.pods(args["labels"]), args["memory"], before)
+        except served.Mixed as problem:
+            return {"failed": True, "msg": str(problem)}
+        served.write(cluster, record)
+        return {"record": record}
+
+    def _failed(self, args: Args, task_vars: Any) -> dict[str, Any]:
+        """Keeps every rank's log and says what they say; the record keeps the last good profile."""
+        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        folder = Path(args["folder"])
+        logs, found = served.keep_logs(cluster, args["labels"], folder)
+        cause = served.explained(found) or str(args["cause"])
+        served.write(cluster, served.failed(served.read(cluster), args["profile"], f"{args['cause']}\n{cause}"))
+        where = f"{len(logs)} logs: {folder}" if logs else "no rank had a log"
+        return {
+            "msg": f"{args['profile']} did not start\n{args['cause']}\n{cause}\n{where}",
+            "logs": [str(p) for p in logs],
+        }

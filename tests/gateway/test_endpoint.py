@@ -1,0 +1,112 @@
+"""The proof of an endpoint: a server with TLS here plays Traefik and the engine, once right and in wrong ways."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom import smoke
+from sparkloom.gateway import certificates, endpoint
+
+KEY = "sk-the-right-key-0123456789"
+
+
+class Front(BaseHTTPRequestHandler):
+    """What Traefik and an engine behind it answer together."""
+
+    open_paths: tuple[str, ...] = ()
+    asks = True
+
+    def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            self._say(200 if self._allowed() else 401, {"data": [{"id": "model"}]})
+        else:
+            self._say(200 if self.path in self.open_paths else 404, {})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        if not self._allowed():
+            self._say(401, {"error": "Unauthorized"})
+            return
+        self.send_response(200)
+        self.end_headers()
+        for word in ("one ", "two"):
+            event = {"choices": [{"delta": {"content": word}}]}
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _allowed(self) -> bool:
+        return not self.asks or self.headers.get("authorization") == f"Bearer {KEY}"
+
+    def _say(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path, names: list[str], **changes: Any) -> Iterator[endpoint.Endpoint]:
+    pair = certificates.own(folder, "test", names)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Changed", (Front,), changes))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "tls.pem", folder / "tls.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield endpoint.Endpoint("127.0.0.1", server.server_address[1], names[0], pair.trust, timeout=10)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def prove(place: endpoint.Endpoint, key: str = KEY) -> dict[str, Any]:
+    return endpoint.prove(place, key, 8, lambda text: None)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "spark.example"])
+def test_a_right_endpoint_streams(tmp_path: Path, name: str) -> None:
+    with served(tmp_path, [name]) as place:
+        assert prove(place)["text"] == "one two"
+        assert place.url == f"https://{name}:{place.port}/v1"
+
+
+def test_an_engine_that_asks_for_no_key_is_named(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, ["127.0.0.1"], asks=False) as place,
+        pytest.raises(smoke.NoAnswer, match="without a key answered 200"),
+    ):
+        prove(place)
+
+
+@pytest.mark.parametrize("path", endpoint.CLOSED)
+def test_an_open_path_is_named(tmp_path: Path, path: str) -> None:
+    with served(tmp_path, ["127.0.0.1"], open_paths=(path,)) as place, pytest.raises(smoke.NoAnswer, match=path):
+        prove(place)
+
+
+def test_another_key_does_not_open(tmp_path: Path) -> None:
+    with served(tmp_path, ["127.0.0.1"]) as place, pytest.raises(smoke.NoAnswer, match="401"):
+        prove(place, "sk-another-key-0123456789")
+
+
+def test_a_certificate_for_another_name_is_said(tmp_path: Path) -> None:
+    with served(tmp_path, ["elsewhere.example"]) as place:
+        wrong = endpoint.Endpoint(place.address, place.port, "spark.example", place.trust, timeout=5)
+        assert "certificate does not fit" in endpoint.settled(wrong, 1, sleep=lambda _: None)
+
+
+def test_nobody_there_is_said() -> None:
+    assert "Error" in endpoint.settled(endpoint.Endpoint("127.0.0.1", 9), 0.2, sleep=lambda _: None)
