@@ -175,6 +175,25 @@ def test_a_change_without_its_proof_does_not_become_what_comes_back(netplan: Sim
     assert netplan.tool.keep(run, netplan.path).stat().st_size == 0, "no file is to come back"
 
 
+def test_an_undo_killed_between_file_and_links_puts_the_links_back_too(netplan: SimpleNamespace, monkeypatch) -> None:
+    run, done = Netplan(netplan.path), netplan.tool.restore_links
+    netplan.tool.remember(run, netplan.path)
+    origin.write(netplan.path, "ours\n", 0o600)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(netplan.tool, "restore_links", killed)
+    with pytest.raises(KeyboardInterrupt):
+        netplan.tool.absent(run, netplan.path)
+    asked: list[object] = []
+    monkeypatch.setattr(netplan.tool, "restore_links", lambda *words: (asked.append(words), done(*words)))
+    again = Netplan(netplan.path)
+    with pytest.raises(Done):
+        netplan.tool.absent(again, netplan.path)
+    assert again.result == {"changed": True} and len(asked) == 1
+
+
 def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace) -> None:
     run = Netplan(netplan.path)
     netplan.tool.remember(run, netplan.path)
