@@ -18,7 +18,7 @@ from sparkloom.doctor.events import CLUSTER, Event
 REPO = Path(__file__).resolve().parents[3]
 AREAS = {
     "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network"),
-    "weights": ("models",), "serving": ("serve",),
+    "weights": ("models",), "serving": ("serve", "gateway"),
 }  # fmt: skip
 REACH = ("connection", "sudo", "python")  # preflight's checks without which nothing else is read
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
