@@ -13,6 +13,7 @@ from pathlib import Path
 from testbed.hub import background as hub
 from testbed.rack import (
     binaries,
+    cgroups,
     checks,
     cluster,
     docker,
@@ -67,7 +68,8 @@ def up(args: argparse.Namespace) -> int:
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
         common = [*built(), *sysctls.steps()]
-        own = [*down.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps(args.check)]
+        nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps()]
+        own = [*nodes, *hub.steps(), *checks.steps(args.check)]
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
@@ -98,7 +100,7 @@ def prune(_: argparse.Namespace) -> int:
 
 
 def show_times(args: argparse.Namespace) -> int:
-    raised = [*sysctls.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps()]
+    raised = [*sysctls.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps()]
     order = [step.name for step in [*built(), *raised]]
     if args.ship:
         times.ship(order)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from testbed.hub import background
-from testbed.rack import binaries, cluster, docker, fabric, locks, names, store, sysctls
+from testbed.rack import binaries, cgroups, cluster, docker, fabric, locks, names, store, sysctls
 from testbed.rack.shell import out, run
 from testbed.rack.steps import Say, Step
 
@@ -68,9 +68,9 @@ def down(say: Say) -> dict[str, dict[str, int]]:
     fabric.remove()
     with locks.shared():
         if not docker.others_left() and not locks.others_at_work():
-            changed = [docker.put_back(), sysctls.put_back()]
+            changed = [docker.put_back(), sysctls.put_back(), cgroups.put_back()]
             if any(changed):
-                say("Docker's configuration and the kernel's limits are as they were before")
+                say("Docker's configuration, the kernel's limits and control groups are as they were before")
             if first and counts()["mounts"] > first["mounts"]:
                 fabric.unmount_empty()
     shutil.rmtree(names.STATE, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import down, golang, locks, machine, names, store, tidy
+from testbed.rack import cgroups, down, golang, locks, machine, names, store, tidy
 from testbed.rack.shell import RackError, run
 
 SAID: list[str] = []
@@ -198,3 +198,12 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_a_program_that_is_missing_is_named_with_a_log_too(tmp_path: Path) -> None:
     with pytest.raises(RackError, match="`no-such-program` was not found"):
         run(["no-such-program"], log=tmp_path / "log")
+
+
+def test_control_groups_that_nobody_mounted_are_found() -> None:
+    kernel = "#subsys_name hierarchy num_cgroups enabled\ncpu 1 5 1\nnet_cls 0 1 1\nnet_prio 0 1 1\n"
+    kernel += "hugetlb 0 1 1\nrdma 0 1 0\n"
+    mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\ntmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
+    assert cgroups.missing(kernel, mounts) == ["hugetlb", "net_cls,net_prio"]
+    half = mounts + "cgroup /sys/fs/cgroup/net_prio cgroup rw,net_prio 0 0\n"
+    assert cgroups.missing(kernel, half) == ["net_cls", "hugetlb"]
