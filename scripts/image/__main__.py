@@ -1,0 +1,54 @@
+"""`python -m scripts.image context PROFILE --digest D -o DIR` writes a build context; `check PROFILE` judges it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from scripts.image import recipe
+from scripts.oracle import fetch
+from sparkloom import profile
+from sparkloom.errors import InputError
+from sparkloom.rank.patching import Refused
+
+# where a package's top folders lie in its wheel, when not at the top
+INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}
+
+
+def released(release: str) -> Any:
+    """Folders of the wheels: the profile's own release where the patch knows it, else the newest that it knows."""
+
+    def find(patch: dict[str, Any], package: str) -> Path:
+        known = release if release in patch["releases"] else patch["releases"][-1]
+        return fetch.fetch_package(patch["package"], known) / INSIDE.get(patch["package"], "") / package
+
+    return find
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m scripts.image", description=__doc__)
+    parser.add_argument("action", choices=["context", "check"])
+    parser.add_argument("profile")
+    parser.add_argument("--digest", default="", help="of the base image; engine.digest of the profile when it has one")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build/image"))
+    args = parser.parse_args(words)
+    try:
+        loaded = profile.load(args.profile)
+        if args.action == "context":
+            recipe.write(recipe.context(loaded, args.digest or loaded.profile.engine.digest or ""), args.output)
+            print(f"{args.output}: docker build {args.output}")
+        else:
+            print("\n".join(recipe.check(loaded, released(loaded.profile.engine.release))))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (Refused, fetch.FetchError) as refusal:
+        print(f"image: {refusal}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

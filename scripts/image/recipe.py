@@ -1,0 +1,96 @@
+"""The context of an image for SM121: a pinned base, the patches of a profile, and labels that say what is inside.
+
+`apply.py` runs in the build and changes the installed files as the supervisor would in its overlay, with the same code.
+All patches apply or the build ends; a rank that starts from such an image finds them applied and leaves them alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sparkloom import patches
+from sparkloom.errors import InputError
+from sparkloom.manifests import program
+from sparkloom.profile import LoadedProfile
+from sparkloom.rank import patching
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+FOLDER = "/opt/sparkloom-image"
+APPLY = '''"""Applies patches.json to the packages installed here, all or none. Part of the image's build."""
+
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE))
+
+from sparkloom.rank import patching
+
+told = json.loads((HERE / "patches.json").read_text())
+try:
+    changed = patching.prepare(told, patching.find_package)
+except patching.Refused as refusal:
+    sys.exit(f"sparkloom: {refusal}")
+for (folder, inner), text in changed.items():
+    (folder / inner).write_text(text)
+    for stale in (folder / inner).parent.glob(f"__pycache__/{Path(inner).stem}.*.pyc"):
+        stale.unlink()
+print(f"sparkloom: {len(changed)} files changed for {len(told)} patches")
+'''
+
+
+def dockerfile(loaded: LoadedProfile, digest: str) -> str:
+    """Refused without a digest: a tag can mean another build tomorrow, and the patches were judged against files."""
+    engine = loaded.profile.engine
+    if not DIGEST.fullmatch(digest):
+        message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits (--digest, or engine.digest)"
+        raise InputError.single(loaded.document.file, message, rule="bad-digest")
+    told = patches.of(loaded)
+    if not told:
+        raise InputError.single(
+            loaded.document.file, "names no engine.patches: its image needs none", rule="no-patches"
+        )
+    base = engine.image.partition("@")[0]
+    labels = {
+        "org.opencontainers.image.base.name": base,
+        "org.opencontainers.image.base.digest": digest,
+        "sparkloom.engine": f"{engine.name} {engine.release}",
+        "sparkloom.patches": " ".join(patch["id"] for patch in told),
+        "sparkloom.platform": "sm121",
+    }
+    lines = [f"  {name}={json.dumps(value)}" for name, value in labels.items()]
+    return (
+        f"# For {loaded.name}, by `python -m scripts.image context`; not built where it was written.\n"
+        f"FROM {base}@{digest}\n"
+        f"COPY apply.py patches.json {FOLDER}/\n"
+        f"COPY sparkloom {FOLDER}/sparkloom\n"
+        f"RUN python3 {FOLDER}/apply.py\n"
+        "LABEL \\\n" + " \\\n".join(lines) + "\n"
+    )
+
+
+def context(loaded: LoadedProfile, digest: str) -> dict[str, str]:
+    """Path in the build's folder -> text."""
+    told = json.dumps(patches.of(loaded), indent=1) + "\n"
+    package = {path: text for path, text in program.files().items() if path.startswith("sparkloom/")}
+    return {"Dockerfile": dockerfile(loaded, digest), "apply.py": APPLY, "patches.json": told, **package}
+
+
+def write(files: dict[str, str], folder: Path) -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def check(loaded: LoadedProfile, find: Callable[[dict[str, Any], str], Path | None]) -> list[str]:
+    """Do the profile's patches apply to the released files? One line per patch; `patching.Refused` names the place."""
+    said = []
+    for patch in patches.of(loaded):
+        changed = patching.prepare([patch], lambda package, patch=patch: find(patch, package))
+        said.append(f"{patch['id']}: {len(changed)} files of {patch['package']}")
+    return said
