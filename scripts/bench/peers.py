@@ -108,11 +108,13 @@ def aiperf_figures(folder: Path, said: str) -> dict[str, float]:
 
 
 def guidellm(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
-    data = f"prompt_tokens={PROMPT},output_tokens={tokens}"
     return [
-        str(HOME / "guidellm/bin/guidellm"), "run", "--target", f"http://127.0.0.1:{port}", "--model", "pacing",
-        "--processor", str(TOKENIZER), "--data", data, "--profile", "concurrent", "--rate", str(streams),
-        "--max-requests", str(streams), "--output-path", str(folder / "report.json"),
+        str(HOME / "guidellm/bin/guidellm"), "run", "--disable-console",
+        "--backend", f"kind=openai_http,target=http://127.0.0.1:{port},model=pacing",
+        "--profile", f"kind=concurrent,streams={streams}", "--constraint", f"kind=max_requests,count={streams}",
+        "--tokenizer", f"kind=huggingface_auto,model={TOKENIZER}",
+        "--data", f"kind=synthetic_text,prompt_tokens={PROMPT},output_tokens={tokens}",
+        "--output", f"kind=json,path={folder / 'report.json'}",
     ]  # fmt: skip
 
 

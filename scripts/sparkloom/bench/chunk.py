@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sparkloom.guard import Channel
 
 DONE = b"[DONE]"
+_decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
 _CHANNELS: tuple[tuple[str, Channel], ...] = (
     ("reasoning_content", "reasoning"),
     ("reasoning", "reasoning"),
@@ -29,7 +30,7 @@ class NoChunk(ValueError):
 def read(data: bytes) -> Chunk:
     """Raises NoChunk. An event with a role and no text has no texts: it is not the first token."""
     try:
-        event = json.loads(data)
+        event = _decode(data.decode())
     except (ValueError, RecursionError):
         raise NoChunk(f"an event that is no JSON: {data[:80].decode(errors='replace')!r}") from None
     if not isinstance(event, dict):
