@@ -94,7 +94,8 @@ def proven(module: AnsibleModule, path: Path) -> None:
     code, _, _ = module.run_command(["systemctl", "is-active", "--quiet", f"{ROLLBACK}.timer"])
     if code == 0:
         module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"], check_rc=True)
-    (KEPT / f"{path.name}.before").unlink(missing_ok=True)
+    for suffix in ("before", "restore"):
+        (KEPT / f"{path.name}.{suffix}").unlink(missing_ok=True)
     if origin.is_original(path):
         origin.forget("links", str(path))
         origin.forget("file", str(path))
@@ -121,14 +122,16 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
 
     After the file was written, before it is applied: a timer that is faster than the writing would put nothing back.
     """
-    kept = KEPT / f"{path.name}.before"
-    restore = f"if [ -s {kept} ]; then cp -p {kept} {path}; else rm -f {path}; fi; rm -f {kept}"
-    command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
+    kept, script = KEPT / f"{path.name}.before", KEPT / f"{path.name}.restore"
     # A file that took a link down leaves it down when it goes.
     upped = [f"ip link set dev {name} up" for name, link in links(module).items() if "UP" in link["flags"]]
     said = "the node stopped answering after a change of netplan; what was before is back"
-    script = "; ".join([restore, "netplan apply", *upped, f"logger -t sparkloom '{said}'"])
-    module.run_command([*command, "--collect", "/bin/sh", "-c", script], check_rc=True)
+    back = f"if [ -s {kept} ]; then cp -p {kept} {path}; else rm -f {path}; fi"
+    lines = [back, f"rm -f {kept} {script}", "netplan apply", *upped, f"logger -t sparkloom '{said}'"]
+    # In a file of its own: systemd 252 mangles a semicolon in a command that a transient timer is to start.
+    script.write_text("\n".join(lines) + "\n")
+    command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
+    module.run_command([*command, "--collect", "/bin/sh", str(script)], check_rc=True)
 
 
 def settle(module: AnsibleModule, expect: list[dict]) -> None:

@@ -140,11 +140,13 @@ def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netpla
         netplan.tool.absent(run, netplan.path)
     assert run.result == {"changed": True} and netplan.path.read_bytes() == before
     armed = next(line for line in run.asked if line.startswith("systemd-run"))
-    assert "--on-active=60" in armed and f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path};" in armed
+    script = netplan.tool.KEPT / "60-ours.yaml.restore"
+    assert "--on-active=60" in armed and armed.endswith(f"/bin/sh {script}") and ";" not in armed
+    assert f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path};" in script.read_text()
     assert run.asked.index(armed) < run.asked.index("netplan apply")
     assert records.exists(), "the timer may still put our file back"
     netplan.tool.proven(run, netplan.path)
-    assert not records.exists() and not list(netplan.tool.KEPT.glob("*.before"))
+    assert not records.exists() and not list(netplan.tool.KEPT.glob("60-*"))
 
 
 def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespace, records: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace)
     netplan.tool.remember(run, netplan.path)
     origin.write(netplan.path, "ours\n", 0o600)
     netplan.tool.proven(run, netplan.path)
-    assert origin.file_changed(netplan.path) and not list(netplan.tool.KEPT.glob("*.before"))
+    assert origin.file_changed(netplan.path) and not list(netplan.tool.KEPT.glob("60-*"))
 
 
 def test_links_go_back_to_size_state_and_kernel_settings(netplan: SimpleNamespace, tmp_path: Path, monkeypatch) -> None:
