@@ -93,7 +93,7 @@ def measured(peer: Peer, streams: int, tokens: int, knobs: str) -> dict[str, flo
             assert server.stdout
             port = int(server.stdout.readline().rsplit(" ", 1)[-1])
             return _against(peer, port, streams, tokens, Path(folder))
-        except (OSError, ValueError, KeyError, StopIteration, subprocess.SubprocessError) as error:
+        except (OSError, ValueError, TypeError, KeyError, StopIteration, subprocess.SubprocessError) as error:
             sys.stderr.write(f"{peer.name} failed: {type(error).__name__} {str(error)[:600]}\n")
             return None
         finally:
