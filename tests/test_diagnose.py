@@ -101,3 +101,11 @@ def test_several_logs_are_one_case(tmp_path: Path) -> None:
     (tmp_path / "worker").write_text("RuntimeError: cuDNN is not available.\n")
     result = diagnose.diagnose_files([tmp_path / "head", tmp_path / "worker"])
     assert [match["rule"] for match in result["matches"]] == ["fp4-gemm-cudnn-missing"]
+
+
+def test_only_the_last_start_of_an_engine_is_judged() -> None:
+    from sparkloom import loglines
+
+    text = "[sparkloom rank 0 epoch 1] engine: x\n[rank 0 epoch 1] ncclRemoteError\n[rank 0 epoch 2] NET/IB\n"
+    assert loglines.last_epoch(text) == "[rank 0 epoch 2] NET/IB"
+    assert loglines.last_epoch("no supervisor\nhere") == "no supervisor\nhere"

@@ -6,7 +6,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, kube, nccl_log
+from sparkloom import adapter, kube, loglines, nccl_log
 
 LOG_BYTES = 4_000_000  # NCCL speaks while the ranks meet, long before this
 
@@ -21,7 +21,7 @@ class ActionModule(ActionBase):
         def work() -> dict[str, Any]:
             cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
             pods = [args["pods"][rank] for rank in sorted(args["pods"], key=int)]
-            text = "\n".join(cluster.head(pod, LOG_BYTES) for pod in pods)
+            text = "\n".join(loglines.last_epoch(cluster.head(pod, LOG_BYTES)) for pod in pods)
             report = nccl_log.read_text(text, rails=int(args["rails"]), nodes=len(pods))
             refused = not report.good and args["policy"] == "refuse"
             return {"failed": refused, "transport": report.as_dict(), "msg": f"{report.verdict}: {report.why}"}

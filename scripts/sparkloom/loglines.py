@@ -62,3 +62,15 @@ def telling(lines: Iterable[str], limit: int = 3) -> list[str]:
             best[shape] = (weight + number * 1e-7, number, line.strip()[:400])
     chosen = sorted(best.values(), reverse=True)[:limit]
     return [line for _, _, line in sorted(chosen, key=lambda item: item[1])]
+
+
+_EPOCH = re.compile(r"^\[rank \d+ epoch (\d+)\]")
+
+
+def last_epoch(text: str) -> str:
+    """The engine's lines since its supervisor last started it; all of the text where there is no supervisor."""
+    found = [(int(match[1]), line) for line in text.split("\n") if (match := _EPOCH.match(line))]
+    if not found:
+        return text
+    latest = max(epoch for epoch, _ in found)
+    return "\n".join(line for epoch, line in found if epoch == latest)

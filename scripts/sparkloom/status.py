@@ -45,7 +45,7 @@ def summary(cluster: Cluster, pods: list[Any], ranks: list[dict[str, Any]], reco
         "config_hash": carried,
         "current": _current(named, cluster, carried) if ours else None,
         "proved": ours,
-        "since": record.get("since") if ours else None,
+        "since": served.since(pods) or None if whole else None,
         **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest", "transport")},
         "restarts": sum(rank["restarts"] for rank in ranks),
         "ranks": sorted(ranks, key=lambda rank: int(rank["rank"]) if rank["rank"].isdigit() else 99),
