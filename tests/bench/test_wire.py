@@ -128,3 +128,11 @@ def test_a_role_is_no_token_and_reasoning_is_one() -> None:
 def test_no_chunk_is_quoted(data: bytes) -> None:
     with pytest.raises(chunk.NoChunk):
         chunk.read(data)
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+def test_a_line_ending_may_be_cut_in_two(ending: bytes) -> None:
+    stream = b"data: a" + ending + b"data: b" + ending + ending
+    for cut in range(len(stream) + 1):
+        events = Events()
+        assert events.feed(stream[:cut]) + events.feed(stream[cut:]) + events.finish() == [b"a\nb"]
