@@ -24,6 +24,7 @@ options:
     suboptions:
       path: {type: path, required: true, description: [Where.]}
       content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
+      src: {type: str, description: [In place of content; a file of the role's C(files), read on the controller.]}
       mode: {type: str, default: "0644", description: [Octal permissions.]}
   secrets: {type: dict, default: {}, description: [Path to content of more files; 0600, and never shown.]}
   remember: {type: bool, default: false, description: [Keep what was there before, for state=absent.]}
@@ -38,6 +39,7 @@ author: [Sparkloom]
 ENTRY = {
     "path": {"type": "path", "required": True},
     "content": {"type": "str", "default": ""},
+    "src": {"type": "str"},
     "mode": {"type": "str", "default": "0644"},
 }
 
