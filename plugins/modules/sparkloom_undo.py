@@ -74,6 +74,10 @@ def put_back(module: AnsibleModule, files: list[Path]) -> None:
         module.run_command(["systemctl", "daemon-reload"], check_rc=True)
 
 
+def there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
 def take_away(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -107,10 +111,10 @@ def main() -> None:
             module.fail_json(msg=f"found {', '.join(map(str, held))} as it was changed; expected it undone: {advice}")
     files = recorded("file") if module.params["records"] else []
     keys = sorted(settings()) if module.params["records"] else []
-    gone = [path for name in module.params["remove"] if (path := Path(name)).exists() or path.is_symlink()]
+    gone = [path for name in module.params["remove"] if there(path := Path(name))]
     if not module.check_mode:
         put_back(module, files)
-        for path in gone:
+        for path in filter(there, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += empty([Path(name) for name in module.params["empty"]], dry=module.check_mode)
     paths = [str(path) for path in [*files, *gone]]

@@ -46,11 +46,10 @@ print(json.dumps({"files": files, "settings": settings, "links": links, "timers"
                   "units": sorted(" ".join(u.split()[:2]) for u in units if u and "testbed" not in u)}))
 """
 FOLDERS = ("/etc", "/usr/local", "/var/lib/sparkloom", names.CNI_CONF, names.CNI_BIN)
-# Settings that the kernel moves, that networkd sets on each link that it manages, and those of pods' interfaces.
+# Settings that the kernel moves, and those of pods' interfaces.
 MOVING = (
     "/veth",
     "/cni",
-    "promote_secondaries",
     "nf_conntrack_count",
     "route/flush",
     "tcp_fastopen_key",

@@ -122,3 +122,10 @@ def test_a_killed_write_leaves_nothing_that_the_next_does_not_take_up(node: Path
     origin.write(target, "whole\n", 0o600)
     assert [path.name for path in target.parent.iterdir()] == ["x.conf"] and target.stat().st_mode & 0o777 == 0o600
     assert json.dumps(target.read_text()) == '"whole\\n"'
+
+
+def test_a_folder_that_goes_with_its_files_need_not_be_removed_too(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = node / "usr/local/lib/sparkloom"
+    write(folder / "guard.py", "x")
+    assert run(monkeypatch, remove=[str(folder)]).result["changed"] is True
+    assert not folder.exists()
