@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import said, text
 
@@ -17,7 +17,7 @@ short_description: Keep the GPU's CDI specification in step with the driver
 description:
   - A specification lists the driver's libraries with their version. After a driver update they are gone, and containers
     start without a GPU. One that names another driver than the one that answers is generated again where it lies.
-  - Says which container toolkit is there; does nothing where there is none.
+  - Says which container toolkit is there; does nothing where there is none. An undo puts back what lay there before.
 options:
   etc: {type: path, default: /etc/cdi/nvidia.yaml, description: [Where a specification is kept over a boot.]}
   run: {type: path, default: /var/run/cdi/nvidia.yaml, description: [Where the toolkit's own service keeps it.]}
@@ -59,14 +59,6 @@ def generate() -> str:
         return path.read_text()
 
 
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.write_text(content)
-    os.chmod(scratch, 0o644)  # noqa: PTH101
-    scratch.replace(path)
-
-
 def described(path: Path, before: str, after: str) -> dict:
     headers = {"before_header": str(path), "after_header": str(path)}
     return {"before": f"driver {before or 'none'}\n", "after": f"driver {after}\n", **headers}
@@ -87,15 +79,7 @@ def main() -> None:
     drifted = [Path(path) for path, before in specs.items() if before != now]
     if not (version and now and drifted):
         module.exit_json(changed=False, **answer)
-    diff = [
-        {
-            "before": f"driver {specs[str(p)] or 'none'}\n",
-            "after": f"driver {now}\n",
-            "before_header": str(p),
-            "after_header": str(p),
-        }
-        for p in drifted
-    ]
+    diff = [described(path, specs[str(path)], now) for path in drifted]
     if not module.check_mode:
         try:
             made = generate()
@@ -104,7 +88,9 @@ def main() -> None:
         # one that names no driver even now would be made again at every run: only another content is a change
         drifted = [path for path in drifted if text(path) != made.strip()]
         for path in drifted:
-            write(path, made)
+            if path == Path(module.params["etc"]):  # the other one is gone at the next boot anyway
+                origin.keep_file(path)
+            origin.write(path, made, 0o644)
             specs[str(path)] = recorded(made)
     module.exit_json(changed=bool(drifted), diff=diff if drifted else [], **answer)
 
