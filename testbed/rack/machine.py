@@ -85,6 +85,15 @@ def apt_install(packages: list[str], say: Say) -> None:
         run(command, env=env)
 
 
+def bootstrap(
+    suite: str, tree: Path, mirror: str, options: list[str], say: Say, log: Path, env: dict[str, str] | None = None
+) -> None:
+    """debootstrap in namespaces of its own: when it is killed, what it started and mounted goes with it."""
+    apt_install(["debootstrap"], say)
+    own = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    run([*own, "debootstrap", "--variant=minbase", *options, suite, tree, mirror], log=log, env=env)
+
+
 def _installed(package: str) -> bool:
     state = run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}", package], check=False)
     return state.returncode == 0 and state.stdout.startswith("ii")

@@ -31,14 +31,13 @@ def _rootfs_inputs() -> list[store.Part]:
 
 
 def _build_rootfs(work: Path, say: Say) -> None:
-    machine.apt_install(["debootstrap"], say)
     mirror, suite, components = machine.apt_source()
     tree = work / "rootfs"
     say(f"bootstrapping {suite} with {len(packages())} packages")
     log = names.CACHE / "logs" / "rootfs.log"
     log.unlink(missing_ok=True)
-    command = ["debootstrap", "--variant=minbase", f"--components={components}", f"--include={','.join(packages())}"]
-    run([*command, suite, tree, mirror], log=log)
+    options = [f"--components={components}", f"--include={','.join(packages())}"]
+    machine.bootstrap(suite, tree, mirror, options, say, log)
     say("trimming")
     for name in TRIM:
         store.remove_tree(tree / name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -77,13 +77,20 @@ def touch(step: str, key: str) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """rm -rf that also copes with read-only folders (Go's module cache) and stays on one file system."""
+    """rm -rf that never enters another file system: what a killed build left mounted below is unmounted first."""
     if path.is_dir() and not path.is_symlink():
-        run(["rm", "-rf", "--one-file-system", path], check=False)
-        if path.exists():
-            shutil.rmtree(path)
+        for place in reversed(mounts_below(path)):
+            run(["umount", place])
+        run(["rm", "-rf", "--one-file-system", path])
     elif path.exists() or path.is_symlink():
         path.unlink()
+
+
+def mounts_below(path: Path) -> list[Path]:
+    """Where something is mounted below a folder, in the order of mounting."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    places = [Path(re.sub(r"\\(\d{3})", lambda o: chr(int(o[1], 8)), line.split()[4])) for line in lines]
+    return [place for place in places if place.is_relative_to(path.resolve())]
 
 
 def _forget_old(step: str, newest: Path) -> None:

@@ -30,11 +30,12 @@ def mirror() -> str:
     return machine.apt_source()[0]
 
 
-def _bootstrap(target: Path, packages: list[str], *options: str) -> None:
-    command = ["debootstrap", "--variant=minbase", *options, f"--include={','.join(packages)}"]
+def _bootstrap(target: Path, packages: list[str], say: Say, *options: str) -> None:
     # The kernel's own first file system is not used, and making it takes half a minute; a tree that is thrown away
     # when a build is killed needs no waiting for the disk either.
-    run([*command, names.SUITE, target, mirror()], log=LOG, env={"INITRD": "No", "DPKG_FORCE": "unsafe-io"})
+    quick = {"INITRD": "No", "DPKG_FORCE": "unsafe-io"}
+    chosen = [*options, f"--include={','.join(packages)}"]
+    machine.bootstrap(names.SUITE, target, mirror(), chosen, say, LOG, quick)
 
 
 # --- QEMU ---------------------------------------------------------------------------------------------------
@@ -45,11 +46,10 @@ def _qemu_inputs() -> list[store.Part]:
 
 
 def _build_qemu(work: Path, say: Say) -> None:
-    machine.apt_install(["debootstrap"], say)
     LOG.unlink(missing_ok=True)
     say(f"downloading QEMU of {names.SUITE}")
     fetched, tree = work / "fetched", work / "tree"
-    _bootstrap(fetched, list(names.QEMU_PACKAGES), "--download-only")
+    _bootstrap(fetched, list(names.QEMU_PACKAGES), say, "--download-only")
     for name in ("bin", "sbin", "lib", "lib64"):
         (tree / "usr" / name).mkdir(parents=True)
         (tree / name).symlink_to(f"usr/{name}")
@@ -95,10 +95,9 @@ def guest_inputs() -> list[store.Part]:
 
 
 def _build_guest(work: Path, say: Say) -> None:
-    machine.apt_install(["debootstrap"], say)
     say(f"bootstrapping {names.SUITE} with {len(packages())} packages and what they need")
     tree = work / "tree"
-    _bootstrap(tree, packages())
+    _bootstrap(tree, packages(), say)
     for name in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(tree / name, ignore_errors=True)
 

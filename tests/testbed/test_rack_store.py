@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,27 @@ def test_build_that_fails_leaves_no_artefact_and_can_be_done_again(cache: Path) 
         (work / "whole").write_text("whole")
     assert store.is_built("step", "k" * 12)
     assert (store.place("step", "k" * 12) / "whole").read_text() == "whole"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_what_a_killed_build_left_mounted_is_unmounted_and_never_emptied(cache: Path, tmp_path: Path) -> None:
+    """A killed debootstrap left /proc mounted in its half tree; a bind mount there could be anybody's data."""
+    elsewhere = tmp_path / "some one's data"
+    elsewhere.mkdir()
+    (elsewhere / "kept").write_text("kept")
+    half = cache / f".step-{'k' * 12}.part" / "root fs"
+    for name in ("proc", "data"):
+        (half / name).mkdir(parents=True)
+    subprocess.run(["mount", "-t", "proc", "proc", half / "proc"], check=True)
+    subprocess.run(["mount", "--bind", elsewhere, half / "data"], check=True)
+    try:
+        assert store.mounts_below(cache) == [half / "proc", half / "data"]
+        with store.building("step", "k" * 12) as work:
+            assert list(work.iterdir()) == []
+    finally:
+        for name in ("proc", "data"):
+            subprocess.run(["umount", half / name], check=False, capture_output=True)
+    assert (elsewhere / "kept").read_text() == "kept"
 
 
 def test_only_two_generations_are_kept_and_other_steps_are_left_alone(cache: Path) -> None:
