@@ -10,18 +10,8 @@ from sparkloom import adapter, api, kube
 from sparkloom.checks import kubernetes
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            facts = kube.Cluster.of(args["kubeconfig"], args["namespace"]).facts("nvidia")
-            return adapter.verdict(
-                kubernetes.judge(cluster, args["objects"], facts), "the cluster has what it asks for"
-            )
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = api.cluster(adapter.inventory(task_vars))
+        facts = kube.Cluster.of(args["kubeconfig"], args["namespace"]).facts("nvidia")
+        return adapter.verdict(kubernetes.judge(cluster, args["objects"], facts), "the cluster has what it asks for")

@@ -10,14 +10,7 @@ from sparkloom import adapter, doctor
 from sparkloom.doctor import events
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-
-        def work() -> dict[str, Any]:
-            judged = doctor.report(events.SEEN, list(task_vars["ansible_play_hosts_all"]))
-            return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        judged = doctor.report(events.SEEN, list(task_vars["ansible_play_hosts_all"]))
+        return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}

@@ -20,14 +20,9 @@ def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) ->
     return certificates.own(adapter.place(args["folder"]), site, names, dry=dry)
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-        work = self._prepare if args["what"] == "prepare" else self._prove
-        return result | adapter.guarded(lambda: work(args, task_vars))
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        return self._prepare(args, task_vars) if args["what"] == "prepare" else self._prove(args)
 
     def _prepare(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         dry = bool(self._task.check_mode)
@@ -62,7 +57,7 @@ class ActionModule(ActionBase):
             "until": f"{pair.until:%Y-%m-%d}",
         }
 
-    def _prove(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def _prove(self, args: dict[str, Any]) -> dict[str, Any]:
         show = Display()
         key = keys.read(adapter.place(args["key_file"]))
         place = endpoint.Endpoint(

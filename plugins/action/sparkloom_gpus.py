@@ -12,26 +12,18 @@ from sparkloom.checks import gpus
 from sparkloom.manifests import gpu
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            kubeconfig = adapter.kubeconfig(cluster)
-            reached = kube.Cluster.of(kubeconfig, cluster.namespace)
-            until = time.monotonic() + float(args.get("wait_seconds", 0))
-            while True:
-                facts = reached.gpu_facts()
-                missing = gpus.missing(cluster, facts) if "wait_seconds" in args else []
-                if not missing or time.monotonic() > until:
-                    break
-                time.sleep(2)
-            judged = adapter.verdict(gpus.judge(cluster, facts, args["runtime_class"]) + missing, gpus.told(facts))
-            wanted = gpu.device_plugin(cluster, args["image"], args["runtime_class"])
-            return {**judged, "kubeconfig": kubeconfig, "objects": wanted if gpus.needed(cluster, facts) else []}
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = api.cluster(adapter.inventory(task_vars))
+        kubeconfig = adapter.kubeconfig(cluster)
+        reached = kube.Cluster.of(kubeconfig, cluster.namespace)
+        until = time.monotonic() + float(args.get("wait_seconds", 0))
+        while True:
+            facts = reached.gpu_facts()
+            missing = gpus.missing(cluster, facts) if "wait_seconds" in args else []
+            if not missing or time.monotonic() > until:
+                break
+            time.sleep(2)
+        judged = adapter.verdict(gpus.judge(cluster, facts, args["runtime_class"]) + missing, gpus.told(facts))
+        wanted = gpu.device_plugin(cluster, args["image"], args["runtime_class"])
+        return {**judged, "kubeconfig": kubeconfig, "objects": wanted if gpus.needed(cluster, facts) else []}

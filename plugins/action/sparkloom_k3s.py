@@ -10,12 +10,9 @@ from sparkloom import adapter
 from sparkloom.k3s import steps
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
+class ActionModule(adapter.Action, ActionBase):
     _supports_check_mode = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         step = steps.Step(adapter.inventory, task_vars, args, dry=bool(self._task.check_mode))
-        return result | adapter.guarded(getattr(step, args["do"]))
+        return dict(getattr(step, args["do"])())

@@ -9,26 +9,18 @@ from ansible.plugins.action import ActionBase
 from sparkloom import adapter, keys, kube
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            dry = bool(self._task.check_mode)
-            path = adapter.place(args["file"])
-            key, made = keys.ensure(path, dry=dry)
-            cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
-            before = cluster.secret(keys.SECRET)
-            stored = cluster.put_secret(keys.SECRET, keys.secret_data(key), dry=dry)
-            words = f"made {path}" if made else f"{path}"
-            return {
-                "changed": made or stored,
-                "replaced": stored and before is not None,
-                "file": str(path),
-                "msg": words,
-            }
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        dry = bool(self._task.check_mode)
+        path = adapter.place(args["file"])
+        key, made = keys.ensure(path, dry=dry)
+        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        before = cluster.secret(keys.SECRET)
+        stored = cluster.put_secret(keys.SECRET, keys.secret_data(key), dry=dry)
+        words = f"made {path}" if made else f"{path}"
+        return {
+            "changed": made or stored,
+            "replaced": stored and before is not None,
+            "file": str(path),
+            "msg": words,
+        }

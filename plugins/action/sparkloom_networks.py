@@ -11,22 +11,14 @@ from sparkloom.checks import networks
 from sparkloom.manifests import multus
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
-            if "waited_for" in args:
-                waiting = kube.Cluster(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
-                rows = networks.absent(cluster, waiting, args["waited_for"], int(args["seconds"]), args["why"])
-                return adapter.verdict(rows, "")
-            found = reached.networks()
-            planned = networks.planned(cluster)
-            return adapter.verdict(networks.judge(cluster, planned, found), f"{len(planned)} networks are as planned")
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = api.cluster(adapter.inventory(task_vars))
+        reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+        if "waited_for" in args:
+            waiting = kube.Cluster(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
+            rows = networks.absent(cluster, waiting, args["waited_for"], int(args["seconds"]), args["why"])
+            return adapter.verdict(rows, "")
+        found = reached.networks()
+        planned = networks.planned(cluster)
+        return adapter.verdict(networks.judge(cluster, planned, found), f"{len(planned)} networks are as planned")

@@ -9,22 +9,14 @@ from ansible.plugins.action import ActionBase
 from sparkloom import adapter, api
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = self._task.args
-
-        def work() -> dict[str, Any]:
-            inventory = adapter.inventory(task_vars)
-            judged = api.case(str(args["profile"]), inventory)
-            if judged.errors and not adapter.true(args.get("force", False)):
-                raise api.Refused(judged.errors)
-            return {
-                "plan": api.plan(str(args["profile"]), inventory),
-                "kubeconfig": adapter.kubeconfig(judged.cluster),
-                "msg": adapter.findings_text(judged.findings) or "no findings",
-            }
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        inventory = adapter.inventory(task_vars)
+        judged = api.case(str(args["profile"]), inventory)
+        if judged.errors and not adapter.true(args.get("force", False)):
+            raise api.Refused(judged.errors)
+        return {
+            "plan": api.plan(str(args["profile"]), inventory),
+            "kubeconfig": adapter.kubeconfig(judged.cluster),
+            "msg": adapter.findings_text(judged.findings) or "no findings",
+        }

@@ -9,25 +9,17 @@ from ansible.plugins.action import ActionBase
 from sparkloom import adapter, api, preflight
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            inventory = api.cluster(adapter.inventory(task_vars))
-            if "probe" not in args:
-                return {"reads": preflight.reads(inventory, args["settings"])}
-            judged = preflight.judge(
-                inventory,
-                adapter.registered(task_vars, args["probe"]),
-                args["settings"],
-                only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
-            )
-            kept = judged.keep(adapter.REPO / "build" / inventory.name)
-            text = f"{judged.report}\nfacts of every node: {kept}"
-            return {"failed": judged.failed, "msg": text, "rows": [row.as_dict() for row in judged.rows]}
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        inventory = api.cluster(adapter.inventory(task_vars))
+        if "probe" not in args:
+            return {"reads": preflight.reads(inventory, args["settings"])}
+        judged = preflight.judge(
+            inventory,
+            adapter.registered(task_vars, args["probe"]),
+            args["settings"],
+            only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
+        )
+        kept = judged.keep(adapter.REPO / "build" / inventory.name)
+        text = f"{judged.report}\nfacts of every node: {kept}"
+        return {"failed": judged.failed, "msg": text, "rows": [row.as_dict() for row in judged.rows]}

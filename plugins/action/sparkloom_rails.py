@@ -10,20 +10,13 @@ from sparkloom import adapter, api, fabric
 from sparkloom.checks import rails
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-
-        def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            plan = fabric.plan(cluster)
-            only = adapter.asked(task_vars)
-            rows = rails.judge(cluster, plan, adapter.registered(task_vars, self._task.args["probe"]), only)
-            where = f"between {len(cluster.nodes)} nodes"
-            if len(only) < len(cluster.nodes):
-                where = f"between {', '.join(sorted(only))} and what answers of the others"
-            return adapter.verdict(rows, f"{len(plan.rails)} rails hold {where}")
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = api.cluster(adapter.inventory(task_vars))
+        plan = fabric.plan(cluster)
+        only = adapter.asked(task_vars)
+        rows = rails.judge(cluster, plan, adapter.registered(task_vars, args["probe"]), only)
+        where = f"between {len(cluster.nodes)} nodes"
+        if len(only) < len(cluster.nodes):
+            where = f"between {', '.join(sorted(only))} and what answers of the others"
+        return adapter.verdict(rows, f"{len(plan.rails)} rails hold {where}")

@@ -13,14 +13,10 @@ from sparkloom.checks import memories
 Args = dict[str, Any]
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: Args, task_vars: Any) -> dict[str, Any]:
         work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}[args["what"]]
-        return result | adapter.guarded(lambda: work(args, task_vars))
+        return work(args, task_vars)
 
     def _read(self, args: Args, task_vars: Any) -> dict[str, Any]:
         record = served.read(kube.Cluster.of(args["kubeconfig"], args["namespace"]))

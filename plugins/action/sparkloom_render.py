@@ -10,34 +10,26 @@ from sparkloom import adapter, api, manifests
 from sparkloom.manifests import multus, names
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster = api.cluster(adapter.inventory(task_vars))
-            reached = {"kubeconfig": adapter.kubeconfig(cluster), "namespace": cluster.namespace}
-            if args["what"] == "network":
-                delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
-                return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
-            judged = api.case(args["profile"], cluster)
-            objects = api.render(
-                args["profile"], cluster, force=adapter.true(args.get("force", False)), policy=str(args["transport"])
-            )
-            sets = [item for item in objects if item["kind"] == "StatefulSet"]
-            return {
-                **reached,
-                "objects": objects,
-                "manifest": manifests.to_yaml(objects),
-                "build": str(adapter.REPO / "build" / cluster.name),
-                "labels": names.selector(judged.launch),
-                "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
-                "ranks": len(sets),
-                "port": judged.launch.port,
-                "rails": judged.launch.nccl_rails,
-            }
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = api.cluster(adapter.inventory(task_vars))
+        reached = {"kubeconfig": adapter.kubeconfig(cluster), "namespace": cluster.namespace}
+        if args["what"] == "network":
+            delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
+            return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
+        judged = api.case(args["profile"], cluster)
+        objects = api.render(
+            args["profile"], cluster, force=adapter.true(args.get("force", False)), policy=str(args["transport"])
+        )
+        sets = [item for item in objects if item["kind"] == "StatefulSet"]
+        return {
+            **reached,
+            "objects": objects,
+            "manifest": manifests.to_yaml(objects),
+            "build": str(adapter.REPO / "build" / cluster.name),
+            "labels": names.selector(judged.launch),
+            "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
+            "ranks": len(sets),
+            "port": judged.launch.port,
+            "rails": judged.launch.nccl_rails,
+        }

@@ -25,23 +25,15 @@ def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list
     return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], found)
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster, plan = api.cluster(adapter.inventory(task_vars)), args["plan"]
-            reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
-            try:
-                if args["what"] == "cluster":
-                    rows = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
-                else:
-                    rows = ranks(cluster, reached, plan)
-            except (ApiException, HTTPError) as error:
-                rows = [kubernetes.silent(cluster, error)]
-            return adapter.verdict(rows, "as planned")
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster, plan = api.cluster(adapter.inventory(task_vars)), args["plan"]
+        reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
+        try:
+            if args["what"] == "cluster":
+                rows = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
+            else:
+                rows = ranks(cluster, reached, plan)
+        except (ApiException, HTTPError) as error:
+            rows = [kubernetes.silent(cluster, error)]
+        return adapter.verdict(rows, "as planned")

@@ -10,25 +10,17 @@ from ansible.utils.display import Display
 from sparkloom import adapter, keys, kube, smoke
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+        def connect() -> Any:
+            return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
 
-        def work() -> dict[str, Any]:
-            cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
-
-            def connect() -> Any:
-                return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
-
-            show = Display()
-            key = keys.read(adapter.place(args["key_file"])) or None
-            answer = smoke.ask(
-                connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
-            )
-            show.display("\n")
-            return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}
-
-        return result | adapter.guarded(work)
+        show = Display()
+        key = keys.read(adapter.place(args["key_file"])) or None
+        answer = smoke.ask(
+            connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
+        )
+        show.display("\n")
+        return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}

@@ -15,10 +15,10 @@ from sparkloom.store.plan import token
 from sparkloom.store.remote import Remote
 
 
-class ActionModule(ActionBase):
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+class ActionModule(adapter.Action, ActionBase):
+    _requires_connection = True
+
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         node = str(task_vars["inventory_hostname"])
         remote = Remote(
             node, lambda line, data: self._low_level_execute_command(line, in_data=data), Path(args["program"])
@@ -37,9 +37,6 @@ class ActionModule(ActionBase):
             say(text) if done else None
             return {"failed": not done, "changed": status.get("moved", 0) > 0, "msg": text}
 
-        def work() -> dict[str, Any]:
-            if args["command"] == "fetch":
-                return fetch()
-            return {"answer": remote.ask(args["command"], args["asked"], bring=args.get("bring", True))}
-
-        return result | adapter.guarded(work)
+        if args["command"] == "fetch":
+            return fetch()
+        return {"answer": remote.ask(args["command"], args["asked"], bring=args.get("bring", True))}

@@ -17,46 +17,38 @@ from sparkloom.cluster import Cluster
 WORK = {"serving": takedown.serving, "networks": takedown.networks}
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        if args["what"] == "plan":
+            return self._plan(args, task_vars)
+        cluster = api.cluster(adapter.inventory(task_vars))
+        try:
+            return self._take(cluster, args["what"])
+        except (ApiException, HTTPError) as error:
+            return {"failed": True, "msg": checks.table([kubernetes.silent(cluster, error)])}
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+    def _plan(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        consent = {part: adapter.true(args["consent"][part]) for part in takedown.PARTS}
+        if said := takedown.refusal(consent, [str(tag) for tag in task_vars["ansible_run_tags"]]):
+            return {"failed": True, "msg": said}
+        cluster = api.cluster(adapter.inventory(task_vars))
+        nodes = nodefiles.every(cluster, fabric.plan(cluster))
+        return {
+            "functions": {name: node["functions"] for name, node in nodes.items()},
+            "provider": cluster.kubernetes.provider,
+            "store": cluster.model_store,
+        }
 
-        def plan() -> dict[str, Any]:
-            consent = {part: adapter.true(args["consent"][part]) for part in takedown.PARTS}
-            if said := takedown.refusal(consent, [str(tag) for tag in task_vars["ansible_run_tags"]]):
-                return {"failed": True, "msg": said}
-            cluster = api.cluster(adapter.inventory(task_vars))
-            nodes = nodefiles.every(cluster, fabric.plan(cluster))
-            return {
-                "functions": {name: node["functions"] for name, node in nodes.items()},
-                "provider": cluster.kubernetes.provider,
-                "store": cluster.model_store,
-            }
+    def _take(self, cluster: Cluster, what: str) -> dict[str, Any]:
+        from kubernetes.dynamic import DynamicClient
 
-        def take(cluster: Cluster) -> dict[str, Any]:
-            from kubernetes.dynamic import DynamicClient
-
-            if cluster.kubernetes.provider == "k3s" and not Path(adapter.kubeconfig(cluster)).exists():
-                said = "K3s is gone already, or never was: there is no access to a cluster of ours"
-                return {"changed": False, "gone": [], "multus_stays": False, "msg": said}
-            reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
-            taker = takedown.Taker(
-                DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
-            )
-            WORK[args["what"]](taker)
-            said = ", ".join(taker.gone) or "nothing was there"
-            return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": said}
-
-        def work() -> dict[str, Any]:
-            if args["what"] == "plan":
-                return plan()
-            cluster = api.cluster(adapter.inventory(task_vars))
-            try:
-                return take(cluster)
-            except (ApiException, HTTPError) as error:
-                return {"failed": True, "msg": checks.table([kubernetes.silent(cluster, error)])}
-
-        return result | adapter.guarded(work)
+        if cluster.kubernetes.provider == "k3s" and not Path(adapter.kubeconfig(cluster)).exists():
+            said = "K3s is gone already, or never was: there is no access to a cluster of ours"
+            return {"changed": False, "gone": [], "multus_stays": False, "msg": said}
+        reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+        taker = takedown.Taker(
+            DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
+        )
+        WORK[what](taker)
+        said = ", ".join(taker.gone) or "nothing was there"
+        return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": said}

@@ -11,19 +11,11 @@ from sparkloom import adapter, kube, loglines, nccl_log
 LOG_BYTES = 4_000_000  # NCCL speaks while the ranks meet, long before this
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
-            pods = [args["pods"][rank] for rank in sorted(args["pods"], key=int)]
-            text = "\n".join(loglines.last_epoch(cluster.head(pod, LOG_BYTES)) for pod in pods)
-            report = nccl_log.read_text(text, rails=int(args["rails"]), nodes=len(pods))
-            refused = not report.good and args["policy"] == "refuse"
-            return {"failed": refused, "transport": report.as_dict(), "msg": f"{report.verdict}: {report.why}"}
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        pods = [args["pods"][rank] for rank in sorted(args["pods"], key=int)]
+        text = "\n".join(loglines.last_epoch(cluster.head(pod, LOG_BYTES)) for pod in pods)
+        report = nccl_log.read_text(text, rails=int(args["rails"]), nodes=len(pods))
+        refused = not report.good and args["policy"] == "refuse"
+        return {"failed": refused, "transport": report.as_dict(), "msg": f"{report.verdict}: {report.why}"}

@@ -10,23 +10,15 @@ from ansible.utils.display import Display
 from sparkloom import adapter, kube, watch
 
 
-class ActionModule(ActionBase):
-    _requires_connection = False
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
-
-        def work() -> dict[str, Any]:
-            group = watch.Group(
-                labels=args["labels"],
-                config_hash=args["config_hash"],
-                ranks=int(args["ranks"]),
-                timeout=float(args["timeout"]),
-                restarts=int(args["restarts"]),
-            )
-            outcome = watch.wait(kube.Cluster.of(args["kubeconfig"], args["namespace"]), group, Display().display)
-            pods = {state.rank: state.pod for state in outcome.states}
-            return {"failed": not outcome.ready, "msg": outcome.message, "seconds": outcome.seconds, "pods": pods}
-
-        return result | adapter.guarded(work)
+class ActionModule(adapter.Action, ActionBase):
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        group = watch.Group(
+            labels=args["labels"],
+            config_hash=args["config_hash"],
+            ranks=int(args["ranks"]),
+            timeout=float(args["timeout"]),
+            restarts=int(args["restarts"]),
+        )
+        outcome = watch.wait(kube.Cluster.of(args["kubeconfig"], args["namespace"]), group, Display().display)
+        pods = {state.rank: state.pod for state in outcome.states}
+        return {"failed": not outcome.ready, "msg": outcome.message, "seconds": outcome.seconds, "pods": pods}

@@ -68,10 +68,9 @@ def true(value: Any) -> bool:
 
 
 def kubeconfig(cluster: Cluster) -> str:
-    """Absolute path: `~` is the user's home, a relative path starts at the repository."""
+    """The file with the administrator's access to the cluster."""
     usual = "~/.kube/config" if cluster.kubernetes.provider == "existing" else f"~/.kube/sparkloom-{cluster.name}"
-    named = Path(cluster.kubernetes.kubeconfig or usual).expanduser()
-    return str(named if named.is_absolute() else REPO / named)
+    return str(place(cluster.kubernetes.kubeconfig or usual))
 
 
 def place(path: str) -> Path:
@@ -90,6 +89,20 @@ def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"failed": True, "msg": str(error)}
     except Refused as error:
         return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
+
+
+class Action:
+    """What our action plugins share, mixed in before Ansible's own base class: `work` gives the result."""
+
+    _requires_connection = False
+    _task: Any
+
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[misc]
+        return result | guarded(lambda: self.work(plain(self._task.args), task_vars))
 
 
 def findings_text(findings: list[Finding]) -> str:

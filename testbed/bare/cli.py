@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from collections.abc import Callable
 
 from testbed.bare import machines
+from testbed.console import Console, counted, enter, say
 from testbed.rack import cli, docker, down, locks, machine, names, nodeimage, steps, store
-from testbed.rack.shell import RackError, answer
+from testbed.rack.shell import RackError
 
 DESCRIPTION = """Bare machines for the roles that make a cluster: Sparks (spark1, spark2, ...) and one server beside
 them (box1), as systemd containers of the rack's node image, without Kubernetes. docs/k3s.md."""
 BASELINE = names.CACHE / f"baseline-{machines.NAME}.json"
-
-
-def _say(text: str) -> None:
-    print(f"      {text}", file=sys.stderr, flush=True)
 
 
 def up(args: argparse.Namespace) -> int:
@@ -30,7 +25,7 @@ def up(args: argparse.Namespace) -> int:
     began = time.monotonic()
     if not machines.there() and not BASELINE.exists():
         store.write_json(BASELINE, {"counts": down.counts()})
-    machines.up(args.nodes, _say)
+    machines.up(args.nodes, say)
     print(f"{len(machines.there())} machines are up after {time.monotonic() - began:.1f} s", file=sys.stderr)
     return 0
 
@@ -39,12 +34,10 @@ def take_down(_: argparse.Namespace) -> int:
     machine.require_root()
     first = store.read_json(BASELINE).get("counts", {})
     before = down.counts()
-    machines.down(_say)
+    machines.down(say)
     BASELINE.unlink(missing_ok=True)
     after = down.counts()
-    print(f"{'':<20}{'before up':>10}{'before down':>12}{'after':>8}")
-    for name, count in after.items():
-        print(f"{name:<20}{first.get(name, '?')!s:>10}{before[name]:>12}{count:>8}")
+    counted(first, before, after)
     return 0
 
 
@@ -63,19 +56,12 @@ def exec_(args: argparse.Namespace) -> int:
     container = f"{machines.NAME}-{args.node}"
     if container not in machines.there():
         raise RackError(f"found no machine '{args.node}'; there are {', '.join(machines.there()) or 'none'}")
-    terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
-    os.execvp("docker", ["docker", "exec", *terminal, container, *(command or ["bash"])])
+    return enter(container, args.command)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m testbed.bare", description=DESCRIPTION)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(action=action)
-        return sub
+def _console() -> Console:
+    console = Console("bare", DESCRIPTION)
+    command = console.command
 
     sub = command("up", up, "make them, or start what is missing")
     sub.add_argument("--nodes", type=int, default=2, choices=range(1, 9), help="Sparks; one server more is beside them")
@@ -84,10 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("exec", exec_, "run a command on one: exec spark1 -- systemctl status k3s-agent")
     sub.add_argument("node", help="spark1, ..., box1")
     sub.add_argument("command", nargs=argparse.REMAINDER)
-    return parser
+    return console
 
 
 def main() -> int:
-    os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    args = _parser().parse_args()
-    return answer(lambda: args.action(args), names.CACHE / "logs" / "error.log")
+    return _console().main()

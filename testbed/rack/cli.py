@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from testbed.console import Console, counted, enter, say
 from testbed.hub import background as hub
 from testbed.rack import (
     binaries,
@@ -36,7 +35,7 @@ from testbed.rack import (
     tidy,
     times,
 )
-from testbed.rack.shell import answer, run
+from testbed.rack.shell import run
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -44,10 +43,6 @@ DESCRIPTION = (
 EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
 a command that was stopped at any moment goes on where it was when it is typed again.
 docs/rack.md tells what is real."""
-
-
-def _say(text: str) -> None:
-    print(f"      {text}", file=sys.stderr, flush=True)
 
 
 def built() -> list[steps.Step]:
@@ -73,7 +68,7 @@ def up(args: argparse.Namespace) -> int:
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
-            _say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
+            say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
     return 0
 
@@ -81,12 +76,8 @@ def up(args: argparse.Namespace) -> int:
 def take_down(_: argparse.Namespace) -> int:
     machine.require_root()
     with locks.rack():
-        seen = down.down(_say)
-    print(f"{'':<20}{'before up':>10}{'before down':>12}{'after':>8}{'left over':>11}")
-    for name, before in seen["before"].items():
-        first, after = seen["first"].get(name), seen["after"][name]
-        left = "?" if first is None else f"{after - first:+d}" if after != first else "0"
-        print(f"{name:<20}{'?' if first is None else first:>10}{before:>12}{after:>8}{left:>11}")
+        seen = down.down(say)
+    counted(seen["first"], seen["before"], seen["after"])
     print(f"kept: {names.CACHE} (binaries and images) and Docker itself")
     return 0
 
@@ -166,19 +157,12 @@ def show_state(args: argparse.Namespace) -> int:
 
 def exec_(args: argparse.Namespace) -> int:
     _, container = faults.node(args.node)
-    terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
-    os.execvp("docker", ["docker", "exec", *terminal, container, *(command or ["bash"])])
+    return enter(container, args.command)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m testbed.rack", description=DESCRIPTION, epilog=EPILOG)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(action=action)
-        return sub
+def _console() -> Console:
+    console = Console("rack", DESCRIPTION, EPILOG)
+    command = console.command
 
     sub = command("up", up, "make the rack, or heal it: build what is missing, start nodes, plug rails, check")
     sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
@@ -209,11 +193,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("exec", exec_, "run a command on a node: exec spark2 -- ip link")
     sub.add_argument("node", help="spark1..spark4")
     sub.add_argument("command", nargs=argparse.REMAINDER)
-    return parser
+    return console
 
 
 def main() -> int:
-    # root by plain `su` has no sbin on its PATH
-    os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    args = _parser().parse_args()
-    return answer(lambda: args.action(args), names.CACHE / "logs" / "error.log")
+    return _console().main()

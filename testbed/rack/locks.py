@@ -50,6 +50,13 @@ def shared() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def machines() -> Iterator[None]:
+    """The virtual machines: their cache and their state."""
+    with _held(names.CACHE / "vm-lock", "another command of the virtual machines"):
+        yield
+
+
 def others_at_work() -> bool:
     """Whether a command of another rack is under way."""
     for path in names.CACHE.glob("lock-*"):

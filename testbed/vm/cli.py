@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
-from testbed.rack import machine, steps
-from testbed.rack.shell import RackError, answer
+from testbed.console import Console, given
+from testbed.rack import locks, machine, steps
+from testbed.rack.shell import RackError
 from testbed.vm import lifecycle, login, names, qemu, trees
 
 DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
 EPILOG = f"""Booted once and kept in {names.CACHE}: from then on a start takes seconds and is always the same machine,
 fresh from its first boot. docs/vm.md tells what is real."""
-
-
-def _say(text: str) -> None:
-    print(f"      {text}", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One command at a time makes or removes machines."""
-    names.CACHE.mkdir(parents=True, exist_ok=True)
-    with (names.CACHE / "vm-lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say("waiting for another command of the virtual machines to end")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _able() -> None:
@@ -52,21 +33,21 @@ def able(_: argparse.Namespace) -> int:
 
 def build(args: argparse.Namespace) -> int:
     _able()
-    with _alone():
+    with locks.machines():
         steps.perform(lifecycle.build_steps(args.nodes))
     return 0
 
 
 def up(args: argparse.Namespace) -> int:
     _able()
-    with _alone():
+    with locks.machines():
         steps.perform(lifecycle.up_steps(args.nodes))
     print("machines are up: ansible-playbook -i inventories/vm playbooks/fabric.yml", file=sys.stderr)
     return 0
 
 
 def take_down(_: argparse.Namespace) -> int:
-    with _alone():
+    with locks.machines():
         stopped = lifecycle.down()
     print(f"stopped: {', '.join(stopped) or 'none was running'}; kept: {names.CACHE}")
     return 0
@@ -87,7 +68,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def ssh(args: argparse.Namespace) -> int:
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    command = given(args.command)
     found = login.argv(lifecycle.of(args.node), *(("-t",) if sys.stdin.isatty() and not command else ()))
     os.execvp("ssh", [*found, *command])
 
@@ -95,28 +76,23 @@ def ssh(args: argparse.Namespace) -> int:
 def reboot(args: argparse.Namespace) -> int:
     start = time.monotonic()
     found = lifecycle.of(args.node)
-    with _alone():
+    with locks.machines():
         lifecycle.reboot(found)
     print(f"{args.node} is back after {time.monotonic() - start:.0f} s")
     return 0
 
 
 def snapshot(args: argparse.Namespace) -> int:
-    with _alone():
+    with locks.machines():
         for found in lifecycle.running():
             lifecycle.snapshot(found, args.action_name, args.name)
             print(f"{found.name}: {args.name} {'kept' if args.action_name == 'save' else 'is back'}")
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m testbed.vm", description=DESCRIPTION, epilog=EPILOG)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(action=action)
-        return sub
+def _console() -> Console:
+    console = Console("vm", DESCRIPTION, EPILOG)
+    command = console.command
 
     for name, action, text in (
         ("up", up, "start the machines as they were after their first boot; builds what is missing"),
@@ -136,9 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("snapshot", snapshot, "keep all running machines as they are under a name, or bring that back")
     sub.add_argument("action_name", metavar="save|load", choices=["save", "load"])
     sub.add_argument("name")
-    return parser
+    return console
 
 
 def main() -> int:
-    args = _parser().parse_args()
-    return answer(lambda: args.action(args), names.CACHE / "logs" / "vm-error.log")
+    return _console().main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,15 +10,7 @@ import pytest
 from ansible.module_utils import sparkloom_kernel as kernel
 from ansible.module_utils import sparkloom_origin as origin
 
-REPO = Path(__file__).resolve().parents[2]
-
-
-def module(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/modules/{name}.py")
-    assert spec and spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+from tests.plugins.loading import module
 
 
 class Done(Exception):

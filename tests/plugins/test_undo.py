@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ import pytest
 from ansible.module_utils import sparkloom_kernel as kernel
 from ansible.module_utils import sparkloom_origin as origin
 
-REPO = Path(__file__).resolve().parents[2]
-SPEC = importlib.util.spec_from_file_location("undo", REPO / "plugins/modules/sparkloom_undo.py")
-assert SPEC and SPEC.loader
-undo = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(undo)
+from tests.plugins.loading import module
+
+undo = module("sparkloom_undo")
 
 
 class Done(Exception):

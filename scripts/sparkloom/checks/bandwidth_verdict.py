@@ -105,6 +105,12 @@ def unread(answers: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     return found
 
 
+def without(runs: Mapping[str, list[dict[str, Any]]], left_out: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+    """The runs between nodes that could be read: a node that is left out is left out at both ends."""
+    apart = {row.node for row in left_out}
+    return {host: [one for one in found if not apart & {one["client"], one["server"]}] for host, found in runs.items()}
+
+
 def word(found: Sequence[Measure], judged: Sequence[Pair], left_out: Sequence[Row]) -> str:
     """The whole fabric in one verdict: the worst that was met."""
     met = {m.trouble for m in found} | {pair.trouble for pair in judged}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.launch import Launch
@@ -26,14 +27,11 @@ def key(path: str) -> str:
 
 
 def config_maps(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    found = contents(launch)
-    if not found:
-        return []
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": names.metadata(launch, namespace, name(launch)),
-            "data": {key(path): text for path, text in found.items()},
-        }
-    ]
+    return mapped(launch, namespace, name(launch), contents(launch))
+
+
+def mapped(launch: Launch, namespace: str, name: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Files as one ConfigMap, whose keys have no slashes; none without files."""
+    data = {key(path): text for path, text in found.items()}
+    metadata = names.metadata(launch, namespace, name)
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}] if data else []

@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom import engines, fabric, patches
 from sparkloom.engines import base
 from sparkloom.launch import Launch, Rank
-from sparkloom.manifests import names, program, security
+from sparkloom.manifests import files, names, program, security
 from sparkloom.store import plan as store
 
 FOLDER = "/sparkloom/rank"
@@ -31,11 +31,6 @@ def contents(launch: Launch, policy: str) -> dict[str, str]:
     if not supervised(launch):
         return {}
     return {**program.files(), PLAN: _lines(plan(launch, policy)), PATTERNS: program.patterns(launch.engine)}
-
-
-def key(path: str) -> str:
-    """A ConfigMap's keys have no slashes."""
-    return path.replace("/", "-")
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
@@ -82,24 +77,14 @@ def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
 
 
 def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
-    found = contents(launch, policy)
-    if not found:
-        return []
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": names.metadata(launch, namespace, name(launch)),
-            "data": {key(path): text for path, text in found.items()},
-        }
-    ]
+    return files.mapped(launch, namespace, name(launch), contents(launch, policy))
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
     if not supervised(launch):
         return []
     paths = [*program.files(), PLAN, PATTERNS]
-    items = [{"key": key(path), "path": path} for path in paths]
+    items = [{"key": files.key(path), "path": path} for path in paths]
     return [{"name": "supervisor", "configMap": {"name": name(launch), "items": items}}]
 
 
