@@ -54,15 +54,17 @@ class Counters:
     """What went out; tests read it as /_stats."""
 
     requests: int = 0
+    with_token: int = 0
     bytes: int = 0
     by_path: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
-    def asked(self) -> None:
+    def asked(self, token: bool) -> None:
         with self._lock:
             self.requests += 1
+            self.with_token += token
 
     def sent(self, path: str, size: int) -> None:
         with self._lock:
@@ -70,4 +72,5 @@ class Counters:
             self.by_path[path] = self.by_path.get(path, 0) + size
 
     def as_dict(self) -> dict[str, object]:
-        return {"requests": self.requests, "bytes": self.bytes, "by_path": self.by_path}
+        counted = {"requests": self.requests, "with_token": self.with_token}
+        return {**counted, "bytes": self.bytes, "by_path": self.by_path}

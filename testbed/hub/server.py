@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         self._handle()
 
     def _handle(self) -> None:
-        self.server.counters.asked()
+        self.server.counters.asked(bool(self._token()))
         url = urlsplit(self.path)
         path, query = unquote(url.path), parse_qs(url.query)
         try:
