@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 
 from testbed.pacing.conduct import WORDS
 
-HOME = Path.home() / ".cache" / "sparkloom" / "peers"
+HOME = Path(os.environ.get("SPARKLOOM_PEERS") or Path.home() / ".cache" / "sparkloom" / "peers")
 TOKENIZER = HOME / "tokenizer"
 REPO = Path(__file__).resolve().parents[2]
 PROMPT = 64

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from sparkloom.bench.target import Target
 
 if TYPE_CHECKING:
+    import ssl
+
     from sparkloom.bench.loop import Exchange
 
 Address = tuple[socket.AddressFamily, tuple[str, int]]
@@ -23,7 +25,9 @@ class Connection:
 
     def __init__(self, target: Target, addresses: list[Address], now: float) -> None:
         self._target, self._addresses = target, list(addresses)
-        self._socket: socket.socket | None = None
+        self._socket: Any = None  # plain, or TLS over it
+        self._pending: Callable[[], int] | None = None  # TLS: bytes that no poll tells of
+        self._later: tuple[type[OSError], ...] = (BlockingIOError,)
         self.shaking = False
         self.begun = self.last = now
         self.connect_s = 0.0
@@ -52,7 +56,6 @@ class Connection:
 
     def advance(self, now: float) -> bool:
         """The socket has moved: true when it is ready to use. Another address is tried where this one failed."""
-        assert self._socket
         if not self.shaking:
             if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 old, self._socket = self._socket, None
@@ -64,37 +67,39 @@ class Connection:
                     old.close()
                 return False
             if self._target.tls:
-                self.shaking = True
-                self._socket = self._target.tls.wrap_socket(
-                    self._socket, server_hostname=self._target.host, do_handshake_on_connect=False
-                )
-        if isinstance(self._socket, ssl.SSLSocket):
+                self._wrap(self._target.tls)
+        if self.shaking:
             try:
                 self._socket.do_handshake()
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            except self._later:
                 return False
         self.ready, self.connect_s = True, now - self.begun
         return True
 
+    def _wrap(self, tls: ssl.SSLContext) -> None:
+        import ssl
+
+        self.shaking, self._later = True, (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        self._socket = tls.wrap_socket(self._socket, server_hostname=self._target.host, do_handshake_on_connect=False)
+        self._pending = self._socket.pending
+
     def flush(self) -> None:
         """Sends what waits, as far as it goes."""
-        assert self._socket
         try:
             while self.out:
                 self.out = self.out[self._socket.send(self.out) :]
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+        except self._later:
             pass
 
     def receive(self) -> bytes | None:
         """What is there; empty at the end, None when it was nothing for us (a TLS record of its own)."""
-        assert self._socket
         try:
-            data = self._socket.recv(RECEIVE)
-            if isinstance(self._socket, ssl.SSLSocket):
-                while data and self._socket.pending():
+            data: bytes = self._socket.recv(RECEIVE)
+            if self._pending:
+                while data and self._pending():
                     data += self._socket.recv(RECEIVE)
             return data
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except self._later:
             return None
 
     def close(self) -> None:
@@ -111,6 +116,8 @@ def words(error: OSError) -> str:
 def named(error: OSError, target: Target) -> tuple[str, str]:
     """Kind and sentence."""
     sentence = f"{target.url}: {words(error)}"
+    import ssl
+
     if isinstance(error, ssl.SSLError):
         return "tls", f"{sentence}; --ca names the file that vouches for the server"
     if isinstance(error, TimeoutError):

@@ -71,7 +71,8 @@ class _Look:
     def __init__(self, target: Target, then: Callable[[dict[str, float]], None]) -> None:
         self.payload = target.message("GET", "/metrics")
         self.over = False
-        self._response, self._pieces, self._then, self._begun = Response(), list[bytes](), then, 0.0
+        self._response, self._then, self._begun = Response(), then, 0.0
+        self._came, self._pieces = list[bytes](), list[bytes]()
 
     @property
     def reusable(self) -> bool:
@@ -80,11 +81,19 @@ class _Look:
     def sent(self, now: float, connect_s: float, *, again: bool) -> None:
         self._begun = now
 
-    def feed(self, data: bytes, at: float) -> None:
+    def feed(self, data: bytes, at: float) -> bool:
+        self._came.append(data)
+        return True
+
+    def waits(self, now: float) -> bool:
+        return False
+
+    def read(self) -> None:
         try:
-            self._pieces += self._response.feed(data)
+            self._pieces += self._response.feed(b"".join(self._came))
         except Garbled:
             self.over = True
+        self._came.clear()
         self.over = self.over or self._response.done
 
     def closed(self, at: float, why: str) -> None:

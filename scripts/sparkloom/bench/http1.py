@@ -39,6 +39,11 @@ class Response:
             self.left, self._buffer = self.left + self._buffer, b""
         return pieces
 
+    @property
+    def between(self) -> bool:
+        """The next byte is the first of another chunk."""
+        return self._step == self._size and not self._buffer
+
     def close(self) -> bool:
         """The other side has closed: true when the body was complete, or ends this way."""
         if self._step == self._until_close:

@@ -1,8 +1,9 @@
 """The event loop: connections that send one exchange at a time, and arrivals that are stamped before they are read.
 
-All connections that have something are emptied and stamped first; reading (HTTP, events, JSON, guard) follows in
-small portions while nothing arrives. So what one stream's text costs never delays another stream's stamp by more
-than one portion. A selector is enough for that: no thread, no task, no future for a token.
+All connections that have something are emptied and stamped first; reading (HTTP, events, JSON, guard) follows later,
+one stream's arrivals at a time, with a look at the sockets after each. So what one stream's text costs never delays
+another stream's stamp by more than one such portion. A selector is enough for that: no thread, no task, no future for
+a token.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import Protocol
 from sparkloom.bench.connection import Connection, named, words
 from sparkloom.bench.target import Target
 
-PORTION = 8  # arrivals that are read between two looks at the sockets
 SWEEP_S = 0.1  # how often deadlines and signals are looked at
 
 
@@ -33,7 +33,9 @@ class Exchange(Protocol):
     @property
     def reusable(self) -> bool: ...
     def sent(self, now: float, connect_s: float, *, again: bool) -> None: ...
-    def feed(self, data: bytes, at: float) -> None: ...
+    def feed(self, data: bytes, at: float) -> bool: ...
+    def waits(self, now: float) -> bool: ...
+    def read(self) -> None: ...
     def closed(self, at: float, why: str) -> None: ...
     def lost(self, kind: str, detail: str, at: float) -> None: ...
     def expired(self, now: float) -> None: ...
@@ -50,7 +52,7 @@ class Loop:
         self._poll = select.epoll()
         self._connections: dict[int, Connection] = {}
         self._idle: list[Connection] = []
-        self._backlog: deque[tuple[Connection, Exchange, bytes | None, float, str]] = deque()
+        self._backlog: deque[tuple[Connection, Exchange, float, str | None]] = deque()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._swept = 0.0
@@ -75,17 +77,19 @@ class Loop:
 
     def run(self, until: Callable[[], bool]) -> None:
         """Until the condition holds; it is looked at whenever something has happened."""
+        now, poll, find = self.now, self._poll.poll, self._connections.get
         while not until():
-            now = self.now()
-            wait = 0.0 if self._backlog else max(0.0, min(SWEEP_S, self._next(now)))
-            ready = self._poll.poll(wait)
-            stamp = self.now()
+            ready = poll(0.0 if self._backlog else self._wait(now()))
+            stamp = now()
             for descriptor, events in ready:
-                if connection := self._connections.get(descriptor):
-                    self._happened(connection, events, stamp)
+                if connection := find(descriptor):
+                    if events == select.EPOLLIN and connection.ready:
+                        self._receive(connection, stamp)
+                    else:
+                        self._happened(connection, events, stamp)
             while self._timers and self._timers[0][0] <= stamp:
                 heapq.heappop(self._timers)[2]()
-            for _ in range(min(PORTION, len(self._backlog))):
+            if self._backlog:
                 self._read(*self._backlog.popleft())
             if stamp - self._swept >= SWEEP_S:
                 self._sweep(stamp)
@@ -105,8 +109,8 @@ class Loop:
             self._drop(connection)
         self._poll.close()
 
-    def _next(self, now: float) -> float:
-        return self._timers[0][0] - now if self._timers else SWEEP_S
+    def _wait(self, now: float) -> float:
+        return max(0.0, min(SWEEP_S, self._timers[0][0] - now)) if self._timers else SWEEP_S
 
     def _connect(self, exchange: Exchange | None) -> None:
         connection = Connection(self._target, self._addresses, self.now())
@@ -175,16 +179,22 @@ class Loop:
             self._poll.modify(connection.fileno, select.EPOLLIN | extra)
 
     def _receive(self, connection: Connection, stamp: float) -> None:
-        data = connection.receive()
+        try:
+            data = connection.receive()
+        except OSError as error:
+            self._gone(connection, stamp, words(error))
+            return
         if data is None:
             return
+        exchange = connection.exchange
         if not data:
             self._gone(connection, stamp, "")
-        elif connection.exchange is None:
+        elif exchange is None:
             self._drop(connection)  # an idle server that talks
         else:
             connection.answered, connection.last = True, stamp
-            self._backlog.append((connection, connection.exchange, data, stamp, ""))
+            if exchange.feed(data, stamp):
+                self._backlog.append((connection, exchange, stamp, None))
 
     def _gone(self, connection: Connection, stamp: float, why: str) -> None:
         """The connection has ended: after what is in line, its exchange hears of it."""
@@ -200,15 +210,15 @@ class Loop:
             except OSError as error:
                 self._failed(again, error)
         elif exchange:
-            self._backlog.append((connection, exchange, None, stamp, why))
+            self._backlog.append((connection, exchange, stamp, why))
 
-    def _read(self, connection: Connection, exchange: Exchange, data: bytes | None, at: float, why: str) -> None:
+    def _read(self, connection: Connection, exchange: Exchange, at: float, why: str | None) -> None:
         if exchange.over:
             return
-        if data is None:
-            exchange.closed(at, why)
+        if why is None:
+            exchange.read()
         else:
-            exchange.feed(data, at)
+            exchange.closed(at, why)
         if exchange.over:
             if connection.exchange is exchange:
                 self._free(connection, exchange)
@@ -249,6 +259,8 @@ class Loop:
                 if now - connection.begun > self._connect_s:
                     self._forget(connection.fileno)
                     self._failed(connection, TimeoutError(f"no connection within {self._connect_s:g} s"))
+            elif exchange and exchange.waits(now):
+                self._backlog.append((connection, exchange, now, None))
             elif exchange and now - connection.last > SWEEP_S and not self._waits(connection):
                 exchange.expired(now)
                 if exchange.over:

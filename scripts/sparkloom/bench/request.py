@@ -6,13 +6,16 @@ Arrivals are stamped by the loop and read here later, so that reading one stream
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.bench import chunk
 from sparkloom.bench.http1 import Garbled, Response
+from sparkloom.bench.shape import Shape, learn
 from sparkloom.bench.sse import Events
-from sparkloom.guard import Guard, Verdict
+from sparkloom.guard.stream import Guard
+from sparkloom.guard.verdict import Channel, Verdict
 
 TAIL = 400
 KEPT_BODY = 2_000
@@ -68,9 +71,44 @@ class Reader:
         self._said: list[str] = []
         self._kept = 0
         self._body = b""
+        self._shape: Shape | None = None
+        self._trust = 4.0  # how many more shapes are worth learning; long stretches that fit earn new ones
+        self._alone: Channel | None = None
 
-    def feed(self, data: bytes, at: float) -> None:
-        """Bytes that arrived at `at`. Afterwards `request.over` says whether the request has ended."""
+    def read(self, arrivals: Sequence[bytes], times: Sequence[float]) -> None:
+        """Bytes, and when each piece of them arrived. Afterwards `request.over` says whether the request has ended."""
+        at = 0
+        while at < len(arrivals) and not self.request.over:
+            at += self._fitting(arrivals, times, at) or self._parsed(arrivals[at], times[at])
+
+    def _fitting(self, arrivals: Sequence[bytes], times: Sequence[float], start: int) -> int:
+        """Takes arrivals that differ from earlier ones in their text alone; how many."""
+        shape = self._shape
+        if not shape or not self._between:
+            return 0
+        texts = shape.texts(arrivals, start)
+        if texts:
+            self._trust = min(4.0, self._trust + len(texts) / 8)
+            self._take(texts, shape.channel, times[start : start + len(texts)])
+        return len(texts)
+
+    @property
+    def _between(self) -> bool:
+        """Is the next byte the first of a chunk that begins an event?"""
+        return self.response.between and self._events.idle and not self.finished
+
+    def _parsed(self, data: bytes, at: float) -> int:
+        """Takes one arrival, whatever it is."""
+        whole, before = self._between, len(self.request.times)
+        self._alone = None
+        self._feed(data, at)
+        self._trust += 1 / 64
+        if whole and self._trust >= 1 and self._alone and len(self.request.times) == before + 1 and self._between:
+            self._trust -= 1
+            self._shape = learn(data, self._alone)
+        return 1
+
+    def _feed(self, data: bytes, at: float) -> None:
         try:
             pieces = self.response.feed(data)
             if self.response.status == 200:
@@ -112,24 +150,35 @@ class Reader:
             request.usage = read.usage
         if not read.texts:
             return
-        size = 0
+        if len(read.texts) == 1 and not (read.finish or read.usage or read.error):
+            ((self._alone, text),) = read.texts
+            self._take([text], self._alone, [at])
+            return
         for channel, text in read.texts:
-            size += len(text)
-            if channel == "reasoning":
-                request.reasoning_chars += len(text)
-            self._keep(text)
-            if self._guard:
-                self._guard.feed(text, channel, at)
+            self._hear([text], channel, [at])
         request.times.append(at)
-        request.sizes.append(size)
+        request.sizes.append(sum(len(text) for _, text in read.texts))
         request.counted.append(_count(read.usage))
 
-    def _keep(self, text: str) -> None:
-        self._said.append(text)
-        self._kept += len(text)
+    def _take(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
+        """Chunks of one text each."""
+        request = self.request
+        request.times.extend(times)
+        request.sizes.extend(map(len, texts))
+        request.counted.extend([-1] * len(texts))
+        self._hear(texts, channel, times)
+
+    def _hear(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
+        size = sum(map(len, texts))
+        if channel == "reasoning":
+            self.request.reasoning_chars += size
+        self._said.extend(texts)
+        self._kept += size
         if self._kept > 8 * TAIL:
             self._said = ["".join(self._said)[-TAIL:]]
             self._kept = TAIL
+        if self._guard:
+            self._guard.feed_run(texts, channel, times)
 
     def _refused(self, pieces: list[bytes]) -> None:
         self._body = (self._body + b"".join(pieces))[:KEPT_BODY]

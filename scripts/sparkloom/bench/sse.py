@@ -14,6 +14,11 @@ class Events:
         self._size = 0
         self._begun = False
 
+    @property
+    def idle(self) -> bool:
+        """The next byte is the first of another event."""
+        return self._begun and not self._rest and not self._data
+
     def feed(self, piece: bytes) -> list[bytes]:
         # What engines send nearly always: one event, whole.
         if not self._rest and not self._data and piece[:6] == b"data: " and piece[-2:] == b"\n\n":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from sparkloom.bench.http1 import Garbled, Response
 from sparkloom.errors import InputError
+
+if TYPE_CHECKING:
+    import ssl
 
 EXPECTED = "expected http://HOST:PORT or https://HOST:PORT, with or without /v1"
 
@@ -86,6 +89,8 @@ def parse(url: str, *, ca: Path | None = None, key: str | None = None) -> Target
 
 
 def _tls(ca: Path | None) -> ssl.SSLContext:
+    import ssl  # not for a server that speaks plain HTTP: loading it costs as much as a hundred tokens
+
     try:
         context = ssl.create_default_context(cafile=str(ca) if ca else None)
     except (OSError, ssl.SSLError) as error:

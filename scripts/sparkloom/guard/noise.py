@@ -5,11 +5,13 @@ Encoded data is random too, but it is made of letters and digits; code is full o
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from sparkloom.guard.verdict import Symptom
 
 WINDOW = 1024
+_MARK = re.compile(r"[^\w\s]|_")
 SYMBOLS = "\u2190"  # arrows, dingbats and pictures begin here
 
 
@@ -26,12 +28,13 @@ class NoiseDetector:
         if self._new < WINDOW // 2 or len(self._tail) < WINDOW:
             return None
         self._new, text = 0, self._tail
-        pictures = [character for character in text if character >= SYMBOLS and not character.isalnum()]
+        pictures = [] if text.isascii() else [c for c in text if c >= SYMBOLS and not c.isalnum()]
         if len(pictures) >= 0.6 * WINDOW and len(set(pictures)) >= min(0.4 * len(pictures), 160):
             return Symptom("salad", f"{len(set(pictures))} different symbols in {WINDOW} characters")
-        marks = sum(not character.isalnum() and not character.isspace() for character in text)
+        if len(_MARK.findall(text)) < 0.2 * WINDOW:
+            return None
         pairs = len(set(pairwise(text))) / (WINDOW - 1)
-        if marks >= 0.2 * WINDOW and pairs >= 0.85:
+        if pairs >= 0.85:
             return Symptom(
                 "salad", f"{pairs:.0%} of the pairs in {WINDOW} characters are different, and many are marks"
             )

@@ -7,6 +7,7 @@ is stuck meets only runs that it has seen four times and more.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 
 from sparkloom.guard.verdict import Symptom
@@ -24,7 +25,8 @@ FLOODED = 0.65
 class NoveltyDetector:
     def __init__(self) -> None:
         self._counts = bytearray(SLOTS)
-        self._history: deque[int] = deque()
+        self._history: deque[array[int]] = deque()  # the slots of each batch
+        self._remembered = 0
         self._carry = ""
         self._blocks: deque[tuple[int, int, int, str]] = deque()
         self._size = self._settled = self._flooding = 0
@@ -33,20 +35,29 @@ class NoveltyDetector:
         text = self._carry + batch
         self._carry = text[-(K - 1) :]
         settled = flooding = 0
-        counts, history, mask = self._counts, self._history, SLOTS - 1
-        slots = [hash(text[at : at + K]) & mask for at in range(len(text) - K + 1)]
+        counts, mask = self._counts, SLOTS - 1
+        slots = array("i", [hash(run) & mask for run in [text[at : at + K] for at in range(len(text) - K + 1)]])
+        full = []
         for slot in slots:
             seen = counts[slot]
             if seen >= SETTLED:
                 settled += 1
                 if seen >= 8:
                     flooding += 1
-            if seen < 255:
-                counts[slot] = seen + 1
-                history.append(slot)
-        while len(history) > HISTORY:
-            counts[history.popleft()] -= 1
+                    if seen == 255:
+                        full.append(slot)
+                        continue
+            counts[slot] = seen + 1
         self._remember(len(slots), settled, flooding, batch)
+        for slot in full:
+            slots.remove(slot)
+        self._history.append(slots)
+        self._remembered += len(slots)
+        while self._remembered - len(self._history[0]) >= HISTORY:
+            old = self._history.popleft()
+            self._remembered -= len(old)
+            for slot in old:
+                counts[slot] -= 1
 
     def _remember(self, size: int, settled: int, flooding: int, batch: str) -> None:
         self._blocks.append((size, settled, flooding, batch))

@@ -20,8 +20,9 @@ from sparkloom.guard.verdict import Symptom
 WORDS = 288
 LONG = 768  # enough words to tell order from chance in any language
 EVERY = 48  # words between two judgements
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_WORD = re.compile(r"([^\W\d_]+(?:['\u2019][^\W\d_]+)?)")
 _BETWEEN = re.compile(r"\s|\n{2}|[,.;:!?…][)\"'\u201d*]{0,2}\s{1,2}")
+_BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\ue000-\uf8ff\ufffd]")
 _STOPS = set(".!?…。\n")
 _LITERALS = {"true", "false", "null", "none", "nan", "yes", "no", "on", "off", "x", "o"}
 _ARTICLES = {"the", "an", "my", "your", "their"}  # "a" and "our" are also words of code
@@ -40,40 +41,51 @@ class SaladDetector:
         self._articles: deque[bool] = deque(maxlen=80)  # does a small word follow, which none should?
         self._before = ""
         self._joins: deque[tuple[int, int, int]] = deque()  # letters, joins of scripts, broken characters
+        self._letters = self._joined = self._broken = 0
 
     def feed(self, batch: str) -> None:
         self._take_marks(batch)
         text = self._carry + batch
-        end = 0
-        words = []
-        for match in _WORD.finditer(text):
-            if match.end() == len(text) and len(text) - match.start() < 400:
-                break  # may go on in the next batch
-            words.append((text[end : match.start()], match.group()))
-            end = match.end()
-        self._carry = text[end:] if len(text) - end <= 1024 else ""
-        self._words.extend(words)
-        self._new += len(words)
-        for _, written in words:
-            word = written.lower()
-            if self._before in _ARTICLES:
-                self._articles.append(word in _SMALL)
-            self._before = word
-            if len(word) >= 200:
-                self._glued = written
+        parts = _WORD.split(text)  # what stands between, a word, what stands between, ...
+        rest = parts.pop()
+        if not rest and parts and len(parts[-1]) < 400:  # the last word may go on in the next batch
+            rest = "".join(parts[-2:])
+            del parts[-2:]
+        self._carry = rest if len(rest) <= 1024 else ""
+        if not parts:
+            return
+        written = parts[1::2]
+        self._words.extend(zip(parts[::2], written, strict=True))
+        self._new += len(written)
+        self._follow([word.lower() for word in written])
+        self._glued = next((word for word in reversed(written) if len(word) >= 200), self._glued)
+
+    def _follow(self, words: list[str]) -> None:
+        """What stands behind the articles."""
+        before, self._before = self._before, words[-1]
+        if before in _ARTICLES or not _ARTICLES.isdisjoint(words):
+            for word in words:
+                if before in _ARTICLES:
+                    self._articles.append(word in _SMALL)
+                before = word
 
     def _take_marks(self, batch: str) -> None:
-        broken = sum(c == "\ufffd" or (c < " " and c not in "\n\r\t\x1b") or "\ue000" <= c <= "\uf8ff" for c in batch)
-        letters = joins = 0
+        broken = len(_BROKEN.findall(batch))
+        letters, joins = len(batch), 0
         if batch.isascii():
             self._unbroken = 0
-            letters = len(batch)
         else:
             letters, joins = exotic_joins(batch)
             self._take_cjk(batch)
         self._joins.append((letters, joins, broken))
+        self._letters += letters
+        self._joined += joins
+        self._broken += broken
         if len(self._joins) > 16:
-            self._joins.popleft()
+            letters, joins, broken = self._joins.popleft()
+            self._letters -= letters
+            self._joined -= joins
+            self._broken -= broken
 
     def _take_cjk(self, batch: str) -> None:
         for character in batch:
@@ -84,7 +96,7 @@ class SaladDetector:
                 self._unbroken = 0
 
     def symptom(self) -> Symptom | None:
-        letters, joins, broken = (sum(column) for column in zip(*self._joins, strict=True))
+        letters, joins, broken = self._letters, self._joined, self._broken
         if broken >= 24 and broken >= 0.08 * letters:
             return Symptom("broken-characters", f"{broken} undecodable characters in the last {letters}")
         if joins >= 12 and joins >= 0.02 * letters:
@@ -124,14 +136,18 @@ class SaladDetector:
 
 def is_speech(words: Collection[tuple[str, str]]) -> bool:
     """Between the words stand blanks and single marks, as in a sentence: no code, no figures."""
-    return sum(_BETWEEN.fullmatch(before) is not None for before, _ in words) >= 0.85 * len(words)
+    between = [before for before, _ in words]
+    others = [before for before in between if before != " "]
+    return len(between) - len(others) + sum(map(bool, map(_BETWEEN.fullmatch, others))) >= 0.85 * len(words)
 
 
 def has_sentences(words: Collection[tuple[str, str]]) -> bool:
     """Text that begins anew after its full stops was put together on purpose, whatever it says."""
     starts = [word[0] for before, word in words if before[:1] in _STOPS and before[-1:].isspace()]
+    if len(starts) * 40 < len(words):
+        return False
     cased = [letter for letter in starts if letter.lower() != letter.upper()]
-    return len(starts) * 40 >= len(words) and sum(map(str.isupper, cased)) >= 0.6 * len(cased)
+    return sum(map(str.isupper, cased)) >= 0.6 * len(cased)
 
 
 def is_list(words: Collection[tuple[str, str]]) -> bool:
@@ -182,7 +198,7 @@ def broken_articles(followed: Collection[bool]) -> Symptom | None:
 
 def gibberish(words: list[str]) -> Symptom | None:
     """Letters at random: many longer words have no vowel at all."""
-    longer = {word for word in words if 4 <= len(word) <= 14 and word.isascii()}
+    longer = [word for word in set(words) if 4 <= len(word) <= 14 and word.isascii()]
     dumb = sum(_VOWELS.isdisjoint(word) for word in longer)
     if len(longer) >= 60 and dumb >= 0.15 * len(longer):
         return Symptom("salad", f"{dumb} of {len(longer)} longer words have no vowel")

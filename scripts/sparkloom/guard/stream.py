@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import median
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sparkloom.guard.loops import CounterLoopDetector, LoopDetector
@@ -13,13 +14,14 @@ from sparkloom.guard.salad import SaladDetector
 from sparkloom.guard.verdict import OK, Channel, Symptom, Verdict
 
 BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
+RHYTHM = 512  # gaps between chunks that tell how fast the stream usually is
 
 
 class _Text:
     """One channel."""
 
     def __init__(self) -> None:
-        self.characters = 0
+        self._judged = 0
         self._pending: list[str] = []
         self._waiting = 0
         self._loops = LoopDetector()
@@ -28,14 +30,27 @@ class _Text:
         self._salad = SaladDetector()
         self._all = (self._loops, self._counters, self._novelty, self._salad, NoiseDetector())
 
-    def feed(self, text: str) -> Symptom | None:
-        self.characters += len(text)
-        self._pending.append(text)
-        self._waiting += len(text)
-        return self._flush() if self._waiting >= BATCH else None
+    @property
+    def characters(self) -> int:
+        return self._judged + self._waiting
+
+    def feed(self, texts: Sequence[str]) -> tuple[int, Symptom] | None:
+        """Which of the texts completes the picture of garbage, and the picture; what is behind it is not looked at."""
+        pending, waiting = self._pending, self._waiting
+        for place, text in enumerate(texts):
+            pending.append(text)
+            waiting += len(text)
+            if waiting >= BATCH:
+                found = self._flush()
+                if found:
+                    return place, found
+                pending, waiting = self._pending, 0
+        self._waiting = waiting
+        return None
 
     def _flush(self) -> Symptom | None:
         joined = "".join(self._pending)
+        self._judged += len(joined)
         self._pending, self._waiting = [], 0
         for start in range(0, len(joined), 4 * BATCH):
             found = self._judge(joined[start : start + 4 * BATCH])
@@ -60,24 +75,41 @@ class Guard:
         self._texts: dict[Channel, _Text] = {}
         self._chunks = 0
         self._last: float | None = None
-        self._gaps: list[float] = []
+        self._gaps = array("d")
         self.verdict: Verdict | None = None
 
     def feed(self, text: str, channel: Channel = "content", t: float | None = None) -> Verdict | None:
         """One chunk; `t` is when it came, in seconds on any steady clock."""
+        return self.feed_run((text,), channel, () if t is None else (t,))
+
+    def feed_run(self, texts: Sequence[str], channel: Channel, times: Sequence[float] = ()) -> Verdict | None:
+        """Several chunks of one channel in a row; the verdict names the one of them that decided."""
         if self.verdict is not None:
             return self.verdict
-        at = self._chunks
-        self._chunks += 1
+        first = self._chunks
+        self._chunks += len(texts)
         own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
-        found = (self._arrived(t) if t is not None else None) or (own.feed(text) if text else None)
+        stalled = self._arrived(times) if times else None
+        found = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
         if found:
-            self.verdict = Verdict("garbage", found.kind, at, own.characters, channel, found.why)
+            place, symptom = found
+            self.verdict = Verdict("garbage", symptom.kind, first + place, own.characters, channel, symptom.why)
         return self.verdict
 
-    def _arrived(self, now: float) -> Symptom | None:
+    def _arrived(self, times: Sequence[float]) -> tuple[int, Symptom] | None:
+        """Before which of these moments the stream stood still."""
+        before = times if self._last is None else (self._last, *times)
+        found = None
+        if times[-1] - before[0] >= self._stall_s:  # else no single gap can be so long
+            found = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
+        elif len(self._gaps) < RHYTHM:
+            self._gaps.extend(b - a for a, b in pairwise(before))
+        self._last = times[-1]
+        return found
+
+    def _step(self, now: float) -> Symptom | None:
         stalled = self.stalled(now)
-        if self._last is not None and len(self._gaps) < 512:
+        if self._last is not None and len(self._gaps) < RHYTHM:
             self._gaps.append(now - self._last)
         self._last = now
         return stalled
@@ -86,7 +118,7 @@ class Guard:
         """Ask between chunks: has the stream been silent for far longer than its own rhythm?"""
         if self._last is None or now - self._last < self._stall_s:
             return None
-        gap, usual = now - self._last, median(self._gaps) if self._gaps else 0.0
+        gap, usual = now - self._last, sorted(self._gaps)[len(self._gaps) // 2] if self._gaps else 0.0
         if gap < 50 * usual:
             return None
         return Symptom("stall", f"nothing for {gap:.0f} s after a chunk every {usual:.2f} s")
