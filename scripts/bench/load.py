@@ -108,6 +108,7 @@ def _against(peer: Peer, port: int, streams: int, tokens: int, folder: Path) -> 
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "OPENAI_API_KEY": "none",
     }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # a checkout is compiled once, as what pip installs is
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
     with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:

@@ -1,21 +1,15 @@
-"""The command line. Each command is a few lines; the work happens in the modules it names.
-
-Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input. Never a traceback
-(SPARKLOOM_DEBUG=1 shows one).
-"""
+"""The command line. Each command is a few lines; the work happens in the modules it names."""
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sparkloom.errors import InputError, Refused
+from sparkloom.program import main
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 evidence_app = typer.Typer(
@@ -185,11 +179,7 @@ def guard_command(
 @app.command("bench")
 def bench_command() -> None:
     """Measure a served model: first token, tokens a second, and whether it is text at all."""
-    _bench()  # for the list of commands; `main` goes there without this library, which needs a validator for that
-
-
-def _bench() -> None:
-    from sparkloom.bench import command
+    from sparkloom.bench import command  # `sparkloom.program` goes there without this library
 
     raise SystemExit(command.bench(sys.argv[2:]))
 
@@ -309,62 +299,6 @@ def evidence_score(
     from sparkloom import evidence, show
 
     show.out(evidence.score(rows), json, show.score)
-
-
-def main() -> None:
-    """Entry point: every failure is one line per problem and an exit status."""
-    _ready()
-    try:
-        try:
-            _bench() if sys.argv[1:2] == ["bench"] else app()
-        finally:
-            sys.stdout.flush()
-    except InputError as error:
-        from sparkloom import show
-
-        show.problems(error.problems)
-        code = 2
-    except Refused as error:
-        from sparkloom import show
-
-        show.refusal(error.findings)
-        code = 1
-    except KeyboardInterrupt:
-        code = 130
-    except BrokenPipeError:
-        _drop_output()
-        code = 0
-    except OSError as error:
-        sys.stderr.write(f"sparkloom: {error.filename or 'standard output'}: {error.strerror or error}\n")
-        _drop_output()
-        code = 2
-    except Exception as error:
-        if os.environ.get("SPARKLOOM_DEBUG"):
-            raise
-        _internal(error)
-        code = 70
-    else:
-        return
-    raise SystemExit(code)
-
-
-def _ready() -> None:
-    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
-    elif isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _drop_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _internal(error: Any) -> None:
-    sys.stderr.write(
-        f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
-    )
 
 
 if __name__ == "__main__":

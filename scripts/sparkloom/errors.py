@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sparkloom.rules import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing wrong with an input file. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...)."""
 
     file: str
@@ -47,6 +44,8 @@ class Refused(Exception):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)`, or the known words when there are few, or nothing."""
+    import difflib
+
     words = sorted({str(candidate) for candidate in known})
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     if close:

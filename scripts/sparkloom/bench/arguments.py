@@ -7,11 +7,9 @@ this program as much CPU time and memory as a whole level of eight streams.
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from sparkloom.bench import settings
 from sparkloom.bench.ask import Limits
@@ -36,8 +34,7 @@ Exit status: 0 valid; 1 garbage, failed requests, or no token counts; 2 unusable
 docs/bench.md explains every number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The command line, read and checked."""
 
     what: Settings
@@ -96,15 +93,20 @@ def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-            prog, max_help_position=30, width=min(shutil.get_terminal_size().columns, 118)
-        ),
+        prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False, add_help=False,
+        formatter_class=_formatter,
     )  # fmt: skip
     _what(parser.add_argument_group("what is sent"))
     _how(parser.add_argument_group("how"))
     _where(parser.add_argument_group("where it comes from and goes to"))
     return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    import shutil  # for --help alone
+
+    width = min(shutil.get_terminal_size().columns, 118)
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=width)
 
 
 def _what(add: argparse._ArgumentGroup) -> None:
@@ -147,3 +149,4 @@ def _where(add: argparse._ArgumentGroup) -> None:
     option("-o", "--output", type=Path, metavar="DIR", help="folder that gets the result file, a new one for every run")
     option("-q", "--quiet", action="store_true", help="no progress on standard error")
     option("--json", action="store_true", dest="as_json", help="the result on standard output, not the table")
+    option("-h", "--help", action="help", help="show this and exit")

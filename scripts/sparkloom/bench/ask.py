@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sparkloom.bench.request import Reader, Request
 from sparkloom.bench.shape import END
@@ -14,8 +14,7 @@ HELD = 32
 HELD_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     first_s: float = 600.0
     stall_s: float = 120.0
 

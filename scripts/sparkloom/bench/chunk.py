@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from sparkloom.guard import Channel
+from sparkloom.guard.verdict import Channel
 
 DONE = b"[DONE]"
 _decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first

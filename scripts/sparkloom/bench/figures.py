@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sparkloom import guard
 from sparkloom.bench.request import Request
+from sparkloom.guard.batch import judge_batch
 
 
 def tokens(request: Request, max_tokens: int) -> tuple[int, str]:
@@ -158,7 +158,7 @@ def verdict(rows: Sequence[dict[str, Any]], bound: float | None) -> dict[str, An
     ended = [row for row in done if row["ok"]]
     if not ended:
         return {"verdict": "unknown", "kind": None, "at_chunk": None, "at_char": None, "why": "no request ended well"}
-    return {**guard.judge_batch(ended, bound_tok_s=bound), "garbage": 0}
+    return {**judge_batch(ended, bound_tok_s=bound), "garbage": 0}
 
 
 def _mean_gap(good: Sequence[Request], totals: Sequence[int]) -> float | None:

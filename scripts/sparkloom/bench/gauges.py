@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sparkloom.bench.http1 import Garbled, Response
@@ -39,9 +37,6 @@ NAMES: dict[str, tuple[str, How]] = {
     "llamacpp:tokens_predicted_total": ("generated", "counter"),
 }
 HOW = dict(NAMES.values())
-LINE = re.compile(
-    rb"^(" + b"|".join(re.escape(name.encode()) for name in NAMES) + rb")(?:\{[^\n]*\})?[ \t]+([^ \t\n]+)", re.M
-)
 FIRST_S, EVERY_S = 1.0, 5.0
 OTHERS = 1.05  # the engine made this much more than was received here: somebody else asks too
 
@@ -49,13 +44,16 @@ OTHERS = 1.05  # the engine made this much more than was received here: somebody
 def read(page: bytes) -> dict[str, float]:
     """Our names and their values; numbers that are none are left out."""
     found: dict[str, list[float]] = defaultdict(list)
-    for name, text in LINE.findall(page):
+    for line in page.decode(errors="replace").split("\n"):
+        name = line.partition("{")[0].split(" ", 1)[0].split("\t", 1)[0]
+        if name not in NAMES:
+            continue
         try:
-            value = float(text)
-        except ValueError:
+            value = float(line[len(name) :].rpartition("}")[2].split()[0])  # a time may follow
+        except (ValueError, IndexError):
             continue
         if value == value and abs(value) != float("inf"):
-            found[NAMES[name.decode()][0]].append(value)
+            found[NAMES[name][0]].append(value)
     return {name: _joined(HOW[name], values) for name, values in found.items()}
 
 
@@ -111,15 +109,14 @@ class _Look:
             self._then(read(b"".join(self._pieces)))
 
 
-@dataclass(slots=True)
 class Gauges:
     """The engine's own figures over one level. `problem` says why there are none."""
 
-    target: Target
-    problem: str = ""
-    _before: dict[str, float] = field(default_factory=dict)
-    _during: list[dict[str, float]] = field(default_factory=list)
-    _watching: bool = False
+    def __init__(self, target: Target) -> None:
+        self.target, self.problem = target, ""
+        self._before: dict[str, float] = {}
+        self._during: list[dict[str, float]] = []
+        self._watching = False
 
     def begin(self, loop: Loop) -> None:
         self._before, self._during = self._page(), []

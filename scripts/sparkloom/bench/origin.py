@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from sparkloom.bench.settings import Prompts, Settings
 from sparkloom.bench.target import Target
 from sparkloom.errors import InputError
 
+ROOT = Path(__file__).resolve().parents[3]
 SECRET = re.compile(r"key|token(?!iz|s\b|s_)|secret|passw|credential|auth", re.I)
 PATHS = ("/get_server_info", "/version", "/props")  # SGLang, vLLM, llama.cpp
 ASKED_OF_A_SITE = (
@@ -29,6 +28,8 @@ def site(inventory: Path | None, profile: str | None, streams: tuple[int, ...]) 
     """The site's part, by a program of its own that ends before the load begins."""
     if inventory is None:
         return dict.fromkeys(ASKED_OF_A_SITE, NO_SITE)
+    import subprocess  # a run without a site starts no program
+
     command = [sys.executable, "-m", "sparkloom.bench.site", str(inventory), profile or "", ",".join(map(str, streams))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -49,7 +50,7 @@ def collect(target: Target, what: Settings, model: str, prompts: Prompts, asked:
         "same_model": _same(model, asked),
         "engine_says": engine(target),
         "settings": what.shown(),
-        "prompts": {"file": prompts.name, "sha256": prompts.sha256},
+        "prompts": {"file": prompts.name, "crc32": prompts.crc32},
         "sparkloom": {"version": _version(), "commit": _commit()},
     }
 
@@ -95,18 +96,29 @@ def _same(model: str, asked: dict[str, Any]) -> str:
 
 
 def _version() -> str:
+    """From the checkout that runs: asking the installed package costs more than measuring eight streams."""
     try:
-        return version("sparkloom")
-    except PackageNotFoundError:
-        return "unknown, because it is not installed"
+        found = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M)
+    except OSError:
+        found = None
+    return found[1] if found else "unknown, because pyproject.toml is not beside the package"
 
 
 def _commit() -> str:
-    root = Path(__file__).resolve().parents[3]
+    """What git would say, without starting it: HEAD, and where HEAD points to."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
-        )
+        folder = ROOT / ".git"
+        if folder.is_file():  # a worktree
+            folder = ROOT / folder.read_text().removeprefix("gitdir:").strip()
+        head = (folder / "HEAD").read_text().strip()
+        if not head.startswith("ref:"):
+            return head[:12]
+        name = head.removeprefix("ref:").strip()
+        common = folder / (folder / "commondir").read_text().strip() if (folder / "commondir").exists() else folder
+        for place in (folder, common):
+            if (place / name).exists():
+                return (place / name).read_text()[:12]
+        packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", (common / "packed-refs").read_text(), re.M)
+        return packed[1][:12] if packed else f"unknown, because {name} has no commit yet"
     except OSError as error:
-        return f"unknown, because git cannot be run: {error.strerror}"
-    return done.stdout.strip() if done.returncode == 0 else "unknown, because this is no git checkout"
+        return f"unknown, because {error.filename} cannot be read: {error.strerror}"

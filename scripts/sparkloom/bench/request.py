@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.bench import chunk
@@ -21,30 +20,20 @@ TAIL = 400
 KEPT_BODY = 2_000
 
 
-@dataclass(slots=True)
 class Request:
     """`intended`: when the schedule wanted it to start; `sent`: when its bytes went out; in seconds of one clock."""
 
-    number: int
-    prompt: str
-    body: bytes
-    intended: float
-    guarded: bool = True
-    sent: float = 0.0
-    ended: float = 0.0
-    connect_s: float = 0.0
-    status: int = 0
-    error: str | None = None
-    detail: str = ""
-    finish: str | None = None
-    usage: dict[str, Any] | None = None
-    times: array[float] = field(default_factory=lambda: array("d"))
-    sizes: array[int] = field(default_factory=lambda: array("l"))
-    counted: array[int] = field(default_factory=lambda: array("l"))
-    reasoning_chars: int = 0
-    tail: str = ""
-    verdict: Verdict | None = None
-    retried: int = 0
+    def __init__(self, number: int, prompt: str, body: bytes, intended: float, *, guarded: bool = True) -> None:
+        self.number, self.prompt, self.body, self.intended, self.guarded = number, prompt, body, intended, guarded
+        self.sent = self.ended = self.connect_s = 0.0
+        self.status = self.retried = self.reasoning_chars = 0
+        self.error: str | None = None
+        self.detail = self.tail = ""
+        self.finish: str | None = None
+        self.usage: dict[str, Any] | None = None
+        self.verdict: Verdict | None = None
+        # For every chunk with text: when, how many characters, tokens so far where the engine says it (else -1).
+        self.times, self.sizes, self.counted = array("d"), array("l"), array("l")
 
     @property
     def ok(self) -> bool:

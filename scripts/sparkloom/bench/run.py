@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -25,14 +24,13 @@ Say = Callable[[str, Crowd | None], None]
 Keep = Callable[["Run"], None]
 
 
-@dataclass(slots=True)
 class Run:
     """What has been measured so far."""
 
-    model: str
-    planned: int
-    levels: list[dict[str, Any]] = field(default_factory=list)
-    signal: int | None = None
+    def __init__(self, model: str, planned: int) -> None:
+        self.model, self.planned = model, planned
+        self.levels: list[dict[str, Any]] = []
+        self.signal: int | None = None
 
     @property
     def complete(self) -> bool:
@@ -158,7 +156,7 @@ class Bench:
         """As many streams as the level, short, with prompts of their own; never part of a figure."""
         if not self._what.warmup_tokens:
             return {"requests": 0}
-        short = replace(self._what, max_tokens=min(self._what.warmup_tokens, self._what.max_tokens))
+        short = self._what._replace(max_tokens=min(self._what.warmup_tokens, self._what.max_tokens))
         crowd = self._crowd(loop, short, streams, warmup=True)
         begun = loop.now()
         self._ticking(loop, f"warm-up of {streams}", crowd)

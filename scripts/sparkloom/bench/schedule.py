@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from sparkloom.bench.ask import Ask, Limits
@@ -16,21 +15,15 @@ from sparkloom.bench.request import Request
 Make = Callable[[int, float], Request]  # number, intended start
 
 
-@dataclass(slots=True)
 class Crowd:
     """The requests of one level, started and ended by a loop."""
 
-    loop: Loop
-    make: Make
-    limits: Limits
-    total: int
-    stop: Callable[[], bool]
-    requests: list[Request] = field(default_factory=list)
-    running: int = 0
-    most: int = 0
-    ended: int = 0
-    _waiting: deque[Request] = field(default_factory=deque)
-    _after: Callable[[], None] = lambda: None
+    def __init__(self, loop: Loop, make: Make, limits: Limits, total: int, stop: Callable[[], bool]) -> None:
+        self.loop, self.make, self.limits, self.total, self.stop = loop, make, limits, total, stop
+        self.requests: list[Request] = []
+        self.running = self.most = self.ended = 0
+        self._waiting: deque[Request] = deque()
+        self._after: Callable[[], None] = lambda: None
 
     def closed(self, streams: int) -> None:
         """`streams` at a time until all have ended. Connections are there before the first request is sent."""

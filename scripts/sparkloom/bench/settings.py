@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from sparkloom.bench.ask import Limits
 from sparkloom.errors import InputError
@@ -16,8 +15,7 @@ PROMPTS = Path(__file__).with_name("prompts.json")
 MOST_STREAMS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """`streams` are the levels of the closed loop, `rates` those of the open one."""
 
     url: str
@@ -33,7 +31,7 @@ class Settings:
     seed: int = 1
     warmup_tokens: int = 32
     most_in_flight: int = 256
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     prompts: Path = PROMPTS
 
     def shown(self) -> dict[str, Any]:
@@ -47,12 +45,11 @@ class Settings:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
+class Prompts(NamedTuple):
     name: str
-    sha256: str
+    crc32: str
     measured: list[tuple[str, str]]
-    warmup: list[tuple[str, str]] = field(default_factory=list)
+    warmup: list[tuple[str, str]]
 
     def pick(self, number: int, *, warmup: bool = False) -> tuple[str, str]:
         """Another one for every request of a level, the same ones in every run with the same seed."""
@@ -75,7 +72,7 @@ def prompts(file: Path, seed: int) -> Prompts:
         message = 'holds no prompts; expected {"prompts": {"name": "text", ...}, "warmup": {...}}'
         raise InputError.single(str(file), message, rule="empty-input")
     random.Random(seed).shuffle(found[0])
-    return Prompts(file.name, sha256(text.encode()).hexdigest()[:16], *found)
+    return Prompts(file.name, f"{crc32(text.encode()):08x}", *found)
 
 
 def _pairs(file: Path, data: Any, key: str) -> list[tuple[str, str]]:

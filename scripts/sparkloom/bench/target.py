@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from sparkloom.bench.http1 import Garbled, Response
@@ -17,18 +16,25 @@ if TYPE_CHECKING:
 EXPECTED = "expected http://HOST:PORT or https://HOST:PORT, with or without /v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     host: str
     port: int
     base: str  # path in front of /v1
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
-    key: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = None
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Target({self.url!r})"  # never the key
 
     @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}{self.base}"
+
+    @property
+    def _host(self) -> Any:
+        """As bytes where it is plain: text would load the tables of all the world's scripts."""
+        return self.host.encode() if self.host.isascii() else self.host
 
     def message(self, method: str, path: str, body: bytes = b"") -> bytes:
         """A whole request as bytes."""
@@ -44,12 +50,12 @@ class Target:
         return "\r\n".join([*lines, "", ""]).encode() + body
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
-        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(self._host, self.port, type=socket.SOCK_STREAM)
         return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]
 
     def get(self, path: str, timeout: float = 10.0, *, most: int = 8_000_000) -> tuple[int, bytes]:
         """One blocking GET on a connection of its own, for before and after the load; OSError or Garbled."""
-        with socket.create_connection((self.host, self.port), timeout) as plain:
+        with socket.create_connection((self._host, self.port), timeout) as plain:
             wire = self.tls.wrap_socket(plain, server_hostname=self.host) if self.tls else plain
             wire.sendall(self.message("GET", path).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
             response, pieces, size = Response(), list[bytes](), 0

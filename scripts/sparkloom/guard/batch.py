@@ -67,10 +67,13 @@ def _text_kind(request: Mapping[str, Any]) -> str | None:
     text = _text(request)
     if not text:
         return None
-    guard = Guard()
-    guard.feed(text)
-    judged = guard.finish()
-    return judged.kind if not judged.ok else ("loop" if _tail_loops(text) else None)
+    if not isinstance(verdict, Mapping):  # nobody has read the whole of it
+        guard = Guard()
+        guard.feed(text)
+        judged = guard.finish()
+        if not judged.ok:
+            return judged.kind
+    return "loop" if _tail_loops(text) else None
 
 
 def _tail_loops(text: str) -> bool:

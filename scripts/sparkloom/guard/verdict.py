@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Channel = Literal["content", "reasoning", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`at_chunk` counts chunks of all channels from 0; `at_char` counts characters of the named channel.
 
     Both say where the stream could have been stopped, not where the trouble began.
@@ -41,8 +39,7 @@ class Verdict:
 OK = Verdict("ok")
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(NamedTuple):
     """What one detector found, without a place."""
 
     kind: str

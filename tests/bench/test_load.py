@@ -1,0 +1,66 @@
+"""What measuring costs, beside the least that a client can be. The full table is scripts/bench/load.py's."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparkloom.bench.request import Reader, Request
+from tests.bench.test_reading import HEAD, event, framed
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def load() -> object:
+    sys.path.insert(0, str(REPO / "scripts" / "bench"))
+    try:
+        import load
+    finally:
+        sys.path.pop(0)
+    return load
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [8, 64])
+def test_no_more_than_twice_the_bare_client(load: object, streams: int) -> None:
+    """CPU time, best of three each; a busy machine makes both slower."""
+    best = {}
+    for peer in (load.peers.OURS, load.peers.BARE):
+        runs = [load.measured(peer, streams, 100, "") for _ in range(3)]
+        assert all(runs), "a client failed; what it said is above"
+        best[peer.name] = {key: min(run[key] for run in runs) for key in runs[0]}
+    ours, bare = best["sparkloom bench"], best["bare"]
+    assert ours["cpu_per_1k"] <= 2 * bare["cpu_per_1k"], best
+    assert ours["rss_mb"] <= 60 and ours["overhead_s"] <= 1.0, best
+    assert ours["itl_error_ms"] <= 0.02 and ours["tok_s_error_percent"] <= 0.5, best
+    assert ours["ttft_error_ms"] <= max(2 * bare["ttft_error_ms"], 2.0), best
+
+
+def best_of(work: Callable[[], object]) -> float:
+    spent = []
+    for _ in range(5):
+        started = time.process_time()
+        work()
+        spent.append(time.process_time() - started)
+    return min(spent)
+
+
+def test_reading_a_stream_costs_less_than_parsing_it() -> None:
+    events = [event({"content": f"word{n % 977} "}) for n in range(4000)]
+    arrivals = framed(events)
+
+    def read() -> None:
+        request = Request(0, "p", b"", 0.0, guarded=False)
+        reader = Reader(request)
+        reader.read([HEAD], [0.0])
+        for at in range(0, len(arrivals), 16):
+            reader.read(arrivals[at : at + 16], [1.0] * 16)
+        assert len(request.times) == 4000
+
+    assert best_of(read) < 0.8 * best_of(lambda: [json.loads(one[6:]) for one in events])
