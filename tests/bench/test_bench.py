@@ -183,13 +183,18 @@ def test_unusable_options_are_one_line(words: tuple[str, ...], named: str) -> No
     assert done.returncode == 2 and named in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
+HEAVY = {
+    "pydantic", "rich", "ansible", "yaml", "kubernetes", "requests", "typer", "ssl", "asyncio", "hashlib", "dataclasses",
+    "inspect", "subprocess", "importlib.metadata", "statistics", "encodings.idna",
+}  # fmt: skip
+
+
 def test_a_run_loads_nothing_heavy(paced: Paced) -> None:
     code = (
         "import sys\nfrom sparkloom.program import main\n"
         f"sys.argv[1:] = ['bench', '--url', '{paced.url}', '-n', '1', '--max-tokens', '8', '--warmup', '0', '-q']\n"
         "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
-        "heavy = {'pydantic', 'rich', 'ansible', 'yaml', 'kubernetes', 'requests', 'typer', 'ssl', 'asyncio', 'hashlib',"
-        " 'dataclasses', 'inspect', 'subprocess', 'importlib.metadata', 'statistics', 'encodings.idna'} & set(sys.modules)\n"
+        f"heavy = {HEAVY} & set(sys.modules)\n"
         # getrusage would give the size of the process that started this one, where that was larger
         "rss = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
         "sys.stderr.write(f'{sorted(heavy)} {int(rss.split()[1]) // 1024}')\n"
