@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--knobs", default="", help="of the pacing server, as per_chunk=4,reasoning=64")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.install:
-        peers.install(sys.stderr.write)
     wanted = options.clients.split(",")
+    if options.install:
+        peers.install(wanted, sys.stderr.write)
     chosen = [
         peer
         for peer in peers.PEERS

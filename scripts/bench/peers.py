@@ -1,4 +1,7 @@
-"""Other load generators, each in a virtual environment of its own under ~/.cache/sparkloom/peers; never dependencies.
+"""Other load generators, each in a virtual environment of its own, never dependencies.
+
+They live under $SPARKLOOM_PEERS (~/.cache/sparkloom/peers). Their own versions are pinned here; what came with them is
+in freeze.txt beside each.
 
 `command` says how each is told to send N streams of a fixed length, `figures` where its own report has the figures.
 """
@@ -9,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,17 +41,23 @@ made.save_pretrained(sys.argv[1])
 @dataclass(frozen=True)
 class Peer:
     name: str
-    packages: tuple[str, ...]
+    packages: tuple[str, ...]  # the first one is the peer itself
     command: Callable[[int, int, int, Path], list[str]]  # port, streams, tokens, folder for its report
     figures: Callable[[Path, str], dict[str, float]]  # that folder and what it printed
+    lives_with: str = ""  # another peer's environment
+    alone: bool = False  # without what the package asks for
+
+    @property
+    def home(self) -> Path:
+        return HOME / (self.lives_with or self.name)
 
     @property
     def python(self) -> str:
-        return str(HOME / self.name / "bin" / "python")
+        return str(self.home / "bin" / "python")
 
     @property
     def installed(self) -> bool:
-        return (HOME / self.name / ".installed").exists()
+        return (self.home / "freeze.txt").exists()
 
 
 def ours(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
@@ -69,9 +78,14 @@ def bare(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     return [python, str(REPO / "scripts/bench/bare_client.py"), str(port), str(streams), str(tokens)]
 
 
-def sglang(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+def sglang_native(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
+    return sglang(port, streams, tokens, folder, "--rust-client")
+
+
+def sglang(port: int, streams: int, tokens: int, folder: Path, *native: str) -> list[str]:
     return [
-        SGLANG.python, "-m", "sglang.bench_serving", "--backend", "sglang-oai-chat", "--model", "pacing",
+        SGLANG.python, str(REPO / "scripts/bench/sglang_client.py"), *native, "--backend", "sglang-oai-chat",
+        "--model", "pacing",
         "--base-url", f"http://127.0.0.1:{port}", "--tokenizer", str(TOKENIZER), "--dataset-name", "random-ids",
         "--random-input-len", str(PROMPT), "--random-output-len", str(tokens), "--random-range-ratio", "1",
         "--num-prompts", str(streams), "--max-concurrency", str(streams), "--warmup-requests", "0",
@@ -131,42 +145,40 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
+# What the client of sglang imports; the package asks for the whole engine.
+SGLANG_CLIENT = (
+    "aiohttp", "datasets", "msgspec", "numpy", "orjson", "pillow", "psutil", "pybase64", "pyzmq", "requests", "tqdm",
+    "transformers",
+)  # fmt: skip
 OURS = Peer("sparkloom bench", (), ours, ours_figures)
-BARE = Peer("bare", ("uvloop",), bare, lambda _, said: dict(json.loads(said)))
-SGLANG = Peer("sglang", ("sglang",), sglang, sglang_figures)
+BARE = Peer("bare", ("uvloop==0.22.1",), bare, lambda _, said: dict(json.loads(said)))
+SGLANG = Peer("sglang", ("sglang==0.5.23", *SGLANG_CLIENT), sglang, sglang_figures, alone=True)
 PEERS = (
     OURS,
     BARE,
     SGLANG,
-    Peer("aiperf", ("aiperf",), aiperf, aiperf_figures),
-    Peer("guidellm", ("guidellm",), guidellm, guidellm_figures),
+    Peer("sglang native", (), sglang_native, sglang_figures, lives_with="sglang"),
+    Peer("aiperf", ("aiperf==0.13.0",), aiperf, aiperf_figures),
+    Peer("guidellm", ("guidellm==0.8.1",), guidellm, guidellm_figures),
 )
 
 
-def install(say: Callable[[str], Any]) -> None:
-    """Every peer that is not there; several gigabytes, once. sglang without its kernels: its client needs none."""
-    for peer in sorted(PEERS, key=lambda peer: peer.name != "guidellm"):  # sglang borrows torch from guidellm's
-        if not peer.packages or peer.installed:
+def install(names: Collection[str], say: Callable[[str], Any]) -> None:
+    """Every named peer that is not there; several gigabytes in all, once."""
+    for peer in PEERS:
+        if not peer.packages or peer.installed or peer.name not in names:
             continue
-        say(f"installing {peer.name} under {HOME / peer.name}\n")
-        subprocess.run([sys.executable, "-m", "venv", HOME / peer.name], check=True)
-        _pip(peer, *(["--no-deps"] if peer is SGLANG else []), *peer.packages)
-        if peer is SGLANG:
-            _pip(peer, *SGLANG_CLIENT)
-            site = next((HOME / peer.name).glob("lib/python*/site-packages"))
-            borrowed = HOME / "guidellm" / site.relative_to(HOME / peer.name)
-            (site / "borrowed.pth").write_text(f"{borrowed}\n")
-        (HOME / peer.name / ".installed").touch()
-    if not TOKENIZER.exists():
-        python = str(HOME / "guidellm" / "bin" / "python")
-        subprocess.run([python, "-c", MAKE_TOKENIZER, TOKENIZER, *dict.fromkeys(WORDS)], check=True)
-
-
-# What the client of sglang imports beside torch.
-SGLANG_CLIENT = (
-    "aiohttp", "datasets", "msgspec", "numpy", "orjson", "pillow", "psutil", "pybase64", "pydantic", "requests", "tqdm",
-    "transformers", "uvloop",
-)  # fmt: skip
+        say(f"installing {peer.name} under {peer.home}\n")
+        subprocess.run([sys.executable, "-m", "venv", peer.home], check=True)
+        first, rest = (peer.packages[:1], peer.packages[1:]) if peer.alone else ((), peer.packages)
+        if first:
+            _pip(peer, "--no-deps", *first)
+        _pip(peer, *rest)
+        kept = subprocess.run([peer.python, "-m", "pip", "freeze"], check=True, capture_output=True, text=True)
+        (peer.home / "freeze.txt").write_text(kept.stdout)
+    owner = next((peer for peer in PEERS if peer.installed and (peer.alone or "aiperf" in peer.name)), None)
+    if owner and not TOKENIZER.exists():
+        subprocess.run([owner.python, "-c", MAKE_TOKENIZER, TOKENIZER, *dict.fromkeys(WORDS)], check=True)
 
 
 def _pip(peer: Peer, *words: str) -> None:
