@@ -34,6 +34,7 @@ Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
 
 
 class MatrixAction(StrEnum):
+    run = "run"
     report = "report"
 
 
@@ -187,17 +188,36 @@ def bench_command() -> None:
 @app.command("matrix")
 def matrix_command(
     spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
-    action: Annotated[MatrixAction, typer.Argument(help="report: Markdown and one HTML page from the finished cells")],
+    action: Annotated[MatrixAction, typer.Argument(help="run: what has no result yet; report: Markdown and HTML")],
     results: Annotated[
         Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
+    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="run what the rules would skip, too")] = False,
+    again: Annotated[list[str] | None, typer.Option("--again", help="run cells with this status once more")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="where it is served (default: the site's endpoint)")] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", help="certificates that vouch for the server")] = None,
+    key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
+    switch: Annotated[
+        str | None, typer.Option("--switch", help="serves a cell (default: ansible-playbook playbooks/switch.yml)")
+    ] = None,
+    logs: Annotated[
+        str | None, typer.Option("--logs", help="prints the engine's log (default: sparkloom logs)")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """A grid of configurations as data: its report."""
-    from sparkloom import report, show
+    """A grid of configurations as data: run it cell by cell, resumable, and report it."""
+    from sparkloom import matrix_run, report, show
 
-    show.out(report.write(spec, results, output), json, show.report)
+    if action is MatrixAction.report:
+        show.out(report.write(spec, results, output), json, show.report)
+        return
+    options = matrix_run.Options(
+        results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ())
+    )  # fmt: skip
+    found = matrix_run.run(spec, options, show.complain, live=matrix_run.stderr_lives())
+    show.out(found, json, show.matrix)
+    raise typer.Exit(matrix_run.exit_code(found))
 
 
 @app.command()

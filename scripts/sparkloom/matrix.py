@@ -42,6 +42,18 @@ class Bench(BaseModel):
     max_tokens: int = Field(default=3072, ge=1)
     thinking: bool | None = None
     seed: int = 1
+    requests: int | None = Field(default=None, ge=1, description="of a level; default: one per stream")
+    warmup_tokens: int = Field(default=32, ge=0)
+
+
+class Limits(BaseModel):
+    """How long a cell may take; beyond it hangs."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    switch_seconds: float = Field(default=5400, gt=0, description="from the served cell to this one's first answer")
+    bench_seconds: float = Field(default=14400, gt=0)
+    first_token_seconds: float = Field(default=600, gt=0)
+    stall_seconds: float = Field(default=120, gt=0)
 
 
 class Spec(BaseModel):
@@ -52,6 +64,10 @@ class Spec(BaseModel):
     axes: dict[str, list[Value]] = Field(min_length=1)
     excludes: list[dict[str, Value]] = Field(default_factory=list)
     bench: Bench = Bench()
+    limits: Limits = Limits()
+    url: str | None = Field(
+        default=None, description="where it is served; default: the endpoint that gateway.yml makes"
+    )
     baseline: str | None = Field(default=None, description="folder with the cells of an earlier run, to compare with")
     note: str = ""
 

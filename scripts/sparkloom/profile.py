@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from sparkloom.document import Document, Loc
 from sparkloom.errors import InputError, did_you_mean
 
 PROFILES = Path(__file__).resolve().parents[2] / "model_profiles"
+OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
 Precision = Literal["nvfp4", "fp8", "bf16", "fp32", "int4", "q2"]
 LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -317,6 +319,9 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
         )
     if "/" in text or text.endswith((".yml", ".yaml")):
         return Path(text)
+    own = os.environ.get(OWN)
+    if own and text not in names(folder) and text in names(Path(own)):
+        return Path(own) / f"{text}.yml"
     if text not in names(folder):
         raise InputError.single(
             text, f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}", rule="missing-file"

@@ -263,6 +263,19 @@ def report(data: dict[str, Any]) -> str:
     return "\n".join(f"wrote {path}" for path in data["files"])
 
 
+def matrix(data: dict[str, Any]) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(data["counts"].items()))
+    winner = f"the fastest of those with everything fine: {data['winner']}" if data["winner"] else "no cell was fine"
+    stopped = f"stopped by {data['stopped']}: the same command goes on from here" if data["stopped"] else ""
+    return "\n".join(line for line in (f"{data['cells']} cells: {counts}", winner, report(data), stopped) if line)
+
+
+def complain(text: str) -> None:
+    """To standard error, at once."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
 def plan(data: dict[str, Any], explain: bool) -> None:
     """Filled by show_plan: the longest view has a file of its own."""
     from sparkloom import show_plan
