@@ -29,7 +29,9 @@ sys.path[:0] = [str(REPO), str(REPO / "scripts" / "bench")]
 import peers  # noqa: E402
 from peers import Peer  # noqa: E402
 
-COLUMNS = ("CPU/1k", "RSS MB", "overhead s", "TTFT err ms", "ITL err ms", "tok/s err %")
+COLUMNS = (
+    "CPU s/1,000 tokens", "of bare's", "RSS MB", "overhead s", "TTFT error ms", "of bare's", "ITL error ms", "tok/s error %",
+)  # fmt: skip
 CALM = 2.5
 
 
@@ -43,7 +45,19 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=120, help="seconds to wait for a calm machine")
     parser.add_argument("--knobs", default="", help="of the pacing server, as per_chunk=4,reasoning=64")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--from", type=Path, dest="kept", metavar="FILE", help="show what an earlier --json printed")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this page, between its marks")
+    parser.add_argument(
+        "--name", default="this machine", help="which of the page's tables: its mark, and its first words"
+    )
     options = parser.parse_args()
+    data = json.loads(options.kept.read_text()) if options.kept else measure(options)
+    print(json.dumps(data, indent=1) if options.json else text(data))
+    if options.write:
+        put(options.write, options.name, text(data))
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     wanted = options.clients.split(",")
     if options.install:
         peers.install(wanted, sys.stderr.write)
@@ -60,7 +74,16 @@ def main() -> None:
             runs = [measured(peer, streams, options.tokens, options.knobs) for _ in range(options.repeat)]
             data["rows"].append({"client": peer.name, "streams": streams, **middle(runs), "runs": runs})
     data["load_after"] = round(os.getloadavg()[0], 1)
-    print(json.dumps(data, indent=1) if options.json else text(data))
+    return data
+
+
+def put(page: Path, name: str, table: str) -> None:
+    """Between the marks `<!-- load.py: NAME -->` and `<!-- end -->`."""
+    before, mark, rest = page.read_text().partition(f"<!-- load.py: {name} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    if not mark or not end:
+        raise SystemExit(f"{page} has no marks for '{name}'")
+    page.write_text(f"{before}{mark}\n{name}, {table}\n\n{end}{after}")
 
 
 def origin() -> dict[str, Any]:
@@ -103,6 +126,7 @@ def measured(peer: Peer, streams: int, tokens: int, knobs: str) -> dict[str, flo
 def _against(peer: Peer, port: int, streams: int, tokens: int, folder: Path) -> dict[str, float]:
     env = {
         **os.environ,
+        "HF_HOME": str(peers.HUB),
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -198,20 +222,34 @@ def middle(runs: list[dict[str, float] | None]) -> dict[str, float | None]:
 
 
 def text(data: dict[str, Any]) -> str:
-    """A Markdown table."""
-    keys = ("cpu_per_1k", "rss_mb", "overhead_s", "ttft_error_ms", "itl_error_ms", "tok_s_error_percent")
-    digits = (3, 0, 1, 2, 3, 2)
-    head = ", ".join(
-        f"{key} {data[key]}" for key in ("date", "commit", "python", "cpus", "load", "load_after") if key in data
+    """A Markdown table, every client's figures also as a multiple of the bare one's in the same run."""
+    known = ", ".join(
+        f"{key.replace('_', ' ')} {data[key]}"
+        for key in ("commit", "python", "cpus", "load", "load_after")
+        if key in data
     )
+    head = f"{data['date']} ({known}), median of {len(data['rows'][0]['runs'])}:"
     lines = [head, "", f"| client | streams | {' | '.join(COLUMNS)} |", "|--" * (len(COLUMNS) + 2) + "|"]
+    bare = {row["streams"]: row for row in data["rows"] if row["client"] == peers.BARE.name}
     for row in data["rows"]:
+        limit = bare.get(row["streams"])
         cells = [
-            f"{row[key]:.{digit}f}" if row[key] is not None else "failed"
-            for key, digit in zip(keys, digits, strict=True)
-        ]
+            _cell(row["cpu_per_1k"], 3), _ratio(row, limit, "cpu_per_1k"), _cell(row["rss_mb"], 0),
+            _cell(row["overhead_s"], 1), _cell(row["ttft_error_ms"], 2), _ratio(row, limit, "ttft_error_ms"),
+            _cell(row["itl_error_ms"], 4), _cell(row["tok_s_error_percent"], 3),
+        ]  # fmt: skip
         lines.append(f"| {row['client']} | {row['streams']} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _cell(value: float | None, digits: int) -> str:
+    return "failed" if value is None else f"{value:.{digits}f}"
+
+
+def _ratio(row: dict[str, Any], bare: dict[str, Any] | None, key: str) -> str:
+    if not bare or row[key] is None or not bare[key]:
+        return "-"
+    return f"{row[key] / bare[key]:.2f}"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ from typing import Any
 from testbed.pacing.conduct import WORDS
 
 HOME = Path(os.environ.get("SPARKLOOM_PEERS") or Path.home() / ".cache" / "sparkloom" / "peers")
-TOKENIZER = HOME / "tokenizer"
+HUB = HOME / "hub"  # in the shape of Hugging Face's cache: aiperf takes a tokenizer from nowhere else
+WORDS_MODEL = "sparkloom/words"
+TOKENIZER = HUB / "hub" / "models--sparkloom--words" / "snapshots" / "0"
 REPO = Path(__file__).resolve().parents[2]
 PROMPT = 64
 
@@ -35,6 +37,7 @@ words.pre_tokenizer = pre_tokenizers.Whitespace()
 made = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
 made.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
 made.save_pretrained(sys.argv[1])
+open(sys.argv[1] + "/config.json", "w").write("{}")
 """
 
 
@@ -79,7 +82,7 @@ def bare(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
 
 
 def sglang_native(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
-    return sglang(port, streams, tokens, folder, "--rust-client")
+    return sglang(port, streams, tokens, folder, "native")
 
 
 def sglang(port: int, streams: int, tokens: int, folder: Path, *native: str) -> list[str]:
@@ -106,7 +109,7 @@ def sglang_figures(folder: Path, said: str) -> dict[str, float]:
 def aiperf(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     return [
         str(HOME / "aiperf/bin/aiperf"), "profile", "--model", "pacing", "--url", f"http://127.0.0.1:{port}",
-        "--endpoint-type", "chat", "--streaming", "--tokenizer", str(TOKENIZER), "--concurrency", str(streams),
+        "--endpoint-type", "chat", "--streaming", "--tokenizer", WORDS_MODEL, "--concurrency", str(streams),
         "--request-count", str(streams), "--isl", str(PROMPT), "--osl", str(tokens), "--ui", "none",
         "--artifact-dir", str(folder),
     ]  # fmt: skip
@@ -148,7 +151,7 @@ def mean(values: list[float]) -> float:
 # What the client of sglang imports; the package asks for the whole engine.
 SGLANG_CLIENT = (
     "aiohttp", "datasets", "msgspec", "numpy", "orjson", "pillow", "psutil", "pybase64", "pyzmq", "requests", "tqdm",
-    "transformers",
+    "transformers==5.19.0",
 )  # fmt: skip
 OURS = Peer("sparkloom bench", (), ours, ours_figures)
 BARE = Peer("bare", ("uvloop==0.22.1",), bare, lambda _, said: dict(json.loads(said)))
@@ -178,7 +181,10 @@ def install(names: Collection[str], say: Callable[[str], Any]) -> None:
         (peer.home / "freeze.txt").write_text(kept.stdout)
     owner = next((peer for peer in PEERS if peer.installed and (peer.alone or "aiperf" in peer.name)), None)
     if owner and not TOKENIZER.exists():
-        subprocess.run([owner.python, "-c", MAKE_TOKENIZER, TOKENIZER, *dict.fromkeys(WORDS)], check=True)
+        subprocess.run([owner.python, "-c", MAKE_TOKENIZER, str(TOKENIZER), *dict.fromkeys(WORDS)], check=True)
+        refs = TOKENIZER.parents[1] / "refs"
+        refs.mkdir()
+        (refs / "main").write_text("0")
 
 
 def _pip(peer: Peer, *words: str) -> None:

@@ -33,6 +33,10 @@ def main() -> None:
     if not found:
         raise SystemExit(f"{name} has no {constant} any more; this script knows sglang 0.5.23")
     setattr(module, constant, found[1])
+    if sys.argv[1:2] == ["native"]:  # its newer client, written in Rust; it needs none of the modules above
+        from sglang.benchmark import rust_client  # type: ignore[import-not-found]
+
+        raise SystemExit(rust_client.main(["sglang-bench", *sys.argv[2:]]))
     from sglang.benchmark import serving  # type: ignore[import-not-found]
 
     sys.argv[0] = "sglang.bench_serving"
