@@ -33,6 +33,7 @@ class Job:
             self.released.set()
         self._rates: deque[tuple[float, int]] = deque(maxlen=64)
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
 
     def list(self, snapshots: list[Snapshot]) -> None:
         """The manifest is known: refuse when the disk cannot hold it, before the first byte."""
@@ -89,7 +90,8 @@ class Job:
         }
 
     def report(self) -> None:
-        write(self.run / "status.json", json.dumps(self.status()))
+        with self._telling:  # the watch and the end of the work both tell
+            write(self.run / "status.json", json.dumps(self.status()))
 
 
 def _kept(intake: Intake) -> int:
