@@ -30,7 +30,8 @@ import peers  # noqa: E402
 from peers import Peer  # noqa: E402
 
 COLUMNS = (
-    "CPU s/1,000 tokens", "of bare's", "RSS MB", "overhead s", "TTFT error ms", "of bare's", "ITL error ms", "tok/s error %",
+    "CPU s/1,000 tokens", "of bare's", "RSS MB", "overhead s", "TTFT error ms", "of bare's", "ITL error ms",
+    "tok/s error %",
 )  # fmt: skip
 CALM = 2.5
 
