@@ -35,6 +35,7 @@ Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
 
 class MatrixAction(StrEnum):
     run = "run"
+    propose = "propose"
     report = "report"
 
 
@@ -188,7 +189,9 @@ def bench_command() -> None:
 @app.command("matrix")
 def matrix_command(
     spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
-    action: Annotated[MatrixAction, typer.Argument(help="run: what has no result yet; report: Markdown and HTML")],
+    action: Annotated[
+        MatrixAction, typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules")
+    ],
     results: Annotated[
         Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
@@ -209,6 +212,9 @@ def matrix_command(
     """A grid of configurations as data: run it cell by cell, resumable, and report it."""
     from sparkloom import matrix_run, report, show
 
+    if action is MatrixAction.propose:
+        show.out(report.propose(spec, results), json, lambda found: found["text"])
+        return
     if action is MatrixAction.report:
         show.out(report.write(spec, results, output), json, show.report)
         return
@@ -308,6 +314,24 @@ def evidence_best(
     from sparkloom import evidence, show
 
     show.out(evidence.best(model, limit), json, show.rows)
+
+
+@evidence_app.command("add")
+def evidence_add(
+    spec: Annotated[Path, typer.Argument(help="the grid whose cell it is")],
+    cell: Annotated[str, typer.Argument(help="the cell's id, or how it begins")],
+    results: Annotated[Path | None, typer.Option("--results", help="folder of the cells' JSON files")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="profile that gets it (default: the grid's)")] = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="file that gets the row (default: beside the cells)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """A cell of a matrix as evidence in its profile and as a measured row; failures too."""
+    from sparkloom import evidence_add as adding
+    from sparkloom import show
+
+    show.out(adding.add(spec, cell, results=results, to=to, rows=rows), json, show.added)
 
 
 @evidence_app.command("score")

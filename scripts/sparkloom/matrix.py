@@ -139,6 +139,7 @@ class Result(BaseModel):
     levels: list[Level] = Field(default_factory=list)
     matched_rules: list[str] = Field(default_factory=list)
     trace_tail: str = ""
+    telling: list[str] = Field(default_factory=list, description="the lines that say most, where no rule knows them")
     note: str = ""
     started: str | None = None
     seconds: float | None = None

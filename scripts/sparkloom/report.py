@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparkloom import matrix, report_html, report_text
+from sparkloom import matrix, matrix_propose, report_html, report_text
 from sparkloom.capacity.speed import impossible
 from sparkloom.errors import InputError
 from sparkloom.matrix import Cell, Level, Result, Spec
@@ -112,6 +112,14 @@ def write(spec_path: Path, results: Path | None = None, output: Path | None = No
         "regressions": [change.row.cell.id for change in grid.changes if change.worse],
         "strangers": grid.strangers,
     }
+
+
+def propose(spec_path: Path, results: Path | None = None) -> dict[str, Any]:
+    """Rules to propose from failures that none explains."""
+    spec, _ = matrix.load(spec_path)
+    folder = results or spec_path.parent / spec.name
+    found = matrix_propose.proposals(spec, list(matrix.read_results(folder).values()) if folder.is_dir() else [])
+    return {"proposals": [one.as_dict() for one in found], "text": matrix_propose.text(spec, found)}
 
 
 def _baseline(spec: Spec, spec_path: Path) -> dict[str, Result]:

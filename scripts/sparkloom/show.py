@@ -270,6 +270,10 @@ def matrix(data: dict[str, Any]) -> str:
     return "\n".join(line for line in (f"{data['cells']} cells: {counts}", winner, report(data), stopped) if line)
 
 
+def added(data: dict[str, Any]) -> str:
+    return f"{data['profile']}: {data['evidence']['claim']}\n{data['rows']}: {data['row']['id']}"
+
+
 def complain(text: str) -> None:
     """To standard error, at once."""
     sys.stderr.write(text)
