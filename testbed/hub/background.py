@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from testbed.rack import names
+from testbed.rack import names, store
 from testbed.rack.shell import RackError, out
 from testbed.rack.steps import Say, Step
 
@@ -19,6 +20,7 @@ PORT = 8642
 URL = names.STATE / "hub"  # the inventory reads it from here
 PID = names.CACHE / f"hub-{names.CLUSTER}.pid"  # one rack, one hub, whichever checkout began it
 DATA = names.CACHE / "hub"
+CODE = names.STATE / "hub.code"  # of which sources the running one is
 LOG = names.STATE / "hub.log"
 SECONDS = 20
 
@@ -36,6 +38,14 @@ def answers() -> bool:
             return bool(reply.status == 200)
     except (OSError, URLError, ValueError):
         return False
+
+
+def _code() -> str:
+    return store.key_of([Path(__file__).parent])
+
+
+def current() -> bool:
+    return answers() and CODE.exists() and CODE.read_text() == _code()
 
 
 def start(say: Say) -> None:
@@ -66,6 +76,7 @@ def start(say: Say) -> None:
         )
     PID.write_text(f"{process.pid}\n")
     URL.write_text(f"http://{address}:{PORT}\n")
+    CODE.write_text(_code())
     until = time.monotonic() + SECONDS
     while not answers():
         if process.poll() is not None or time.monotonic() > until:
@@ -90,4 +101,4 @@ def stop() -> None:
 
 
 def steps() -> list[Step]:
-    return [Step("hub", "a small model hub for the nodes, in place of the public one", answers, start)]
+    return [Step("hub", "a small model hub for the nodes, in place of the public one", current, start)]
