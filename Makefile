@@ -5,7 +5,7 @@ demo:  ## the whole way on this machine: virtual rack, cluster, model, a streame
 	@testbed/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/test.sh
-test-vm:  ## the fabric on virtual machines with a kernel of their own; minutes of emulation (docs/vm.md)
+test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
 	@testbed/test-vm.sh
 lint:  ## ruff, mypy --strict, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh

@@ -14,13 +14,12 @@ from tests.vm.machines import REPO, Rack
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Minutes of emulation: the whole story where somebody asks for it, its first part inside `make test`."""
-    if "vm" in config.option.markexpr.replace("not vm", ""):
+    """Minutes of emulation: only where somebody asks for it, as `make test` and `make test-vm` do."""
+    if os.environ.get("SPARKLOOM_VM") or "vm" in config.option.markexpr.replace("not vm", ""):
         return
-    short = os.environ.get("SPARKLOOM_VM") == "short"
     for item in items:
-        if item.get_closest_marker("vm") and not (short and item.path.name == "test_vm_fabric.py"):
-            item.add_marker(pytest.mark.skip(reason="virtual machines; make test-vm runs all of their story"))
+        if item.get_closest_marker("vm"):
+            item.add_marker(pytest.mark.skip(reason="virtual machines: make test-vm, or SPARKLOOM_VM=1"))
 
 
 @pytest.fixture(scope="session")
