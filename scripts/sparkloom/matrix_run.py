@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from sparkloom import api, child, matrix, report, report_text
 from sparkloom.errors import InputError
+from sparkloom.gateway import reach
 from sparkloom.matrix import STATUSES, Cell, Result, Spec
 from sparkloom.matrix_cell import REPO, Seams, Unreachable, Work, program
 
@@ -106,23 +107,8 @@ def _seams(spec: Spec, options: Options) -> Seams:
     url = options.url or spec.url
     if url:
         return Seams(switch, [own, "bench"], logs, url, options.ca, options.key_file)
-    return Seams(switch, [own, "bench"], logs, *_endpoint(inventory, options))
-
-
-def _endpoint(inventory: str, options: Options) -> tuple[str, Path | None, Path | None]:
-    """The address, authority and key that playbooks/gateway.yml makes for this site."""
-    cluster = api.cluster(inventory)
-    head = cluster.nodes[0]
-    if not head.management_address:
-        message = f"{head.name} has no management_address, so the endpoint is not known; --url names it"
-        raise InputError.single(inventory, message, rule="no-endpoint")
-    kept = Path("~/.config/sparkloom").expanduser() / cluster.name
-    ca, key = kept / "ca.pem", kept / "api-key"
-    return (
-        f"https://{head.management_address}",
-        options.ca or (ca if ca.exists() else None),
-        options.key_file or (key if key.exists() else None),
-    )
+    known = reach.of(api.cluster(inventory))
+    return Seams(switch, [own, "bench"], logs, known.url, options.ca or known.ca, options.key_file or known.key_file)
 
 
 @contextmanager

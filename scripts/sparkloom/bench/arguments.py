@@ -55,6 +55,8 @@ class _Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> Asked:
     """What is asked for; InputError names the option, `--help` ends the program."""
     read = _parser().parse_args(list(words))
+    if not read.url and not read.inventory:
+        raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
     what = Settings(
         url=read.url,
         model=read.model,
@@ -111,7 +113,8 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 def _what(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
-    option("--url", required=True, help="the server: http(s)://HOST:PORT, with or without /v1")
+    url = "the server: http(s)://HOST:PORT, with or without /v1 (default: the endpoint of -i)"
+    option("--url", default="", help=url)
     option("--model", metavar="NAME", help="as the server names it (default: the only one)")
     option("-n", "--concurrency", default="1,4,8", metavar="LIST", help="levels: streams at a time (default: 1,4,8)")
     option("--rate", metavar="LIST", help="open loop instead: requests a second at random moments, as 0.5,2")

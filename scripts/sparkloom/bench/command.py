@@ -14,6 +14,23 @@ from typing import Any
 
 from sparkloom.bench import arguments, origin, result, settings, target
 from sparkloom.bench.run import Bench, Run
+from sparkloom.errors import InputError
+
+
+def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
+    """The server that was named; without one the site's own endpoint, with the authority and key that belong to it."""
+    url, ca, key_file = asked.what.url, asked.ca, asked.key_file
+    key = os.environ.get("SPARKLOOM_API_KEY")
+    if not url:
+        if not isinstance(endpoint, dict):
+            raise InputError.single("--inventory", f"its endpoint is {endpoint or 'unknown'}", rule="no-endpoint")
+        url, ca = endpoint["url"], ca or _path(endpoint["ca"])
+        key_file = key_file or (None if key else _path(endpoint["key_file"]))
+    return target.parse(url, ca=ca, key=target.read_key(key_file, key))
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def bench(words: Sequence[str]) -> int:
@@ -25,10 +42,8 @@ def bench(words: Sequence[str]) -> int:
     asked = arguments.parse(words)
     what = asked.what
     begun = time.monotonic()
-    where = target.parse(
-        what.url, ca=asked.ca, key=target.read_key(asked.key_file, os.environ.get("SPARKLOOM_API_KEY"))
-    )
     site = origin.site(asked.inventory, asked.profile, what.streams)
+    where = _where(asked, site.pop("endpoint", None))
     bounds = {int(n): float(bound) for n, bound in (site.get("bounds") or {}).items()}
     progress = result.Progress(None if asked.quiet else sys.stderr)
     file: Path | None = None

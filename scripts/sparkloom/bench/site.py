@@ -18,6 +18,7 @@ from sparkloom import profile as profiles
 from sparkloom.capacity import speed, subject
 from sparkloom.cluster import Cluster
 from sparkloom.errors import InputError
+from sparkloom.gateway import reach
 from sparkloom.manifests import names
 
 LOG_BYTES = 4_000_000
@@ -35,6 +36,7 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
     name = record.get("profile") or profile
     found: dict[str, Any] = {
         "site": cluster.name,
+        "endpoint": _endpoint(cluster),
         "profile": name or unknown(site.problem or "nothing is served there"),
         "rails": _rails(cluster, record),
     }
@@ -44,6 +46,15 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
     found |= site.running(record, str(name or ""))
     found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem), "bounds": {}}
     return found
+
+
+def _endpoint(cluster: Cluster) -> dict[str, str | None] | str:
+    """Where the site serves, for a run that was given no address."""
+    try:
+        known = reach.of(cluster)
+    except InputError as error:
+        return unknown(error.problems[0].message)
+    return {name: None if value is None else str(value) for name, value in known._asdict().items()}
 
 
 class Site:
