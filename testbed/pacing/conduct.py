@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
+
+from sparkloom.guard import samples
 
 WORDS = (
     "the", "rail", "carries", "what", "four", "small", "machines", "must", "tell", "each", "other", "before", "any",
@@ -27,6 +31,7 @@ class Conduct:
     role: int = 1  # a chunk with the role and no text, at once
     usage: int = 1  # the usage chunk, where it is asked for
     counts: int = 0  # usage with every chunk
+    prose: int = 0  # 1: sentences instead of words at random, so that a long answer is no garbage
     tail: int = 0  # tokens that are counted and have no text (an end token)
     stall_after: int = -1  # after so many tokens nothing more comes, the connection stays
     cut_after: int = -1  # after so many tokens the connection is closed
@@ -67,11 +72,19 @@ def text(conduct: Conduct, number: int, index: int, count: int) -> str:
     if conduct.garbage == "loop":
         phrase = ("so", "it", "is", "and")
         return "".join(phrase[(index + i) % 4] + " " for i in range(count))
+    if conduct.prose:
+        words = _prose(number)
+        return "".join(words[i % len(words)] for i in range(index, index + count))
     chosen = []
     for i in range(index, index + count):
         mixed = (i * 2654435761 + number * 40503 + (i * i % 7919) * 97) & 0xFFFFFFFF
         chosen.append(WORDS[(mixed >> 7) % len(WORDS)] + " ")
     return "".join(chosen)
+
+
+@lru_cache(maxsize=256)
+def _prose(number: int) -> list[str]:
+    return re.findall(r"\S+\s*", samples.make("prose", number, 24_000))
 
 
 def event(model: str, delta: dict[str, Any] | None, finish: str | None, usage: dict[str, int] | None) -> bytes:

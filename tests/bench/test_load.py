@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.bench.request import Reader, Request
+from tests.bench.conftest import serving
 from tests.bench.test_reading import HEAD, event, framed
 
 REPO = Path(__file__).resolve().parents[2]
@@ -64,3 +65,11 @@ def test_reading_a_stream_costs_less_than_parsing_it() -> None:
         assert len(request.times) == 4000
 
     assert best_of(read) < 0.8 * best_of(lambda: [json.loads(one[6:]) for one in events])
+
+
+@pytest.mark.slow
+def test_sixty_megabytes_hold_sixty_four_long_answers() -> None:
+    with serving("ttft=0.05", "rate=300", "prose=1") as server:
+        data = server.bench("-n", "64", "--max-tokens", "3072", "-q")
+    assert data["levels"][0]["output_tokens"] == 64 * 3072 and data["valid"]
+    assert data["provenance"]["client"]["rss_mib"] <= 60

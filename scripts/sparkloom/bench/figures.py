@@ -119,10 +119,8 @@ def level(
     rows = [one(request, max_tokens, open_loop=open_loop) for request in requests]
     totals = [tokens(request, max_tokens)[0] for request in good]
     speeds = [speed for r, n in zip(good, totals, strict=True) if (speed := decode(r, n)) is not None]
-    every = [gap for r, n in zip(good, totals, strict=True) for gap in gaps(r, n)]
-    between = spread(every)
+    between = spread(gap for r, n in zip(good, totals, strict=True) for gap in gaps(r, n))
     between["mean"] = _ms(_mean_gap(good, totals))
-    chunked = [b - a for r in good for a, b in pairwise(r.times)]
     rounds = max(1.0, len(requests) / streams)
     wall = max(r.ended for r in good) - min(r.sent for r in good) if good else 0.0
     return {
@@ -138,7 +136,7 @@ def level(
         "guard": verdict(rows, bound),
         "bound_tok_s": bound,
         "seconds": round(wall, 3),
-        "chunk_ms": spread(chunked),
+        "chunk_ms": spread(b - a for r in good for a, b in pairwise(r.times)),
         "e2e_ms": spread(r.ended - (r.intended if open_loop else r.sent) for r in good),
         "tokens_from": dict(Counter(row["tokens_from"] for row in rows if row["ok"])),
         "estimated": any(row["tokens_from"] != "engine" for row in rows if row["ok"]),

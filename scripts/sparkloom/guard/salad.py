@@ -32,7 +32,9 @@ _VOWELS = set("aeiouy")
 
 class SaladDetector:
     def __init__(self) -> None:
-        self._words: deque[tuple[str, str]] = deque(maxlen=LONG)  # what stands before a word, and the word
+        # What stands before each of the last words, and the words; two lists, for 64 streams hold many pairs.
+        self._between: deque[str] = deque(maxlen=LONG)
+        self._words: deque[str] = deque(maxlen=LONG)
         self._glued = ""
         self._carry = ""
         self._new = 0
@@ -55,7 +57,8 @@ class SaladDetector:
         if not parts:
             return
         written = parts[1::2]
-        self._words.extend(zip(parts[::2], written, strict=True))
+        self._between.extend(parts[::2])
+        self._words.extend(written)
         self._new += len(written)
         self._follow([word.lower() for word in written])
         self._glued = next((word for word in reversed(written) if len(word) >= 200), self._glued)
@@ -111,7 +114,7 @@ class SaladDetector:
         return self._judge_words()
 
     def _judge_words(self) -> Symptom | None:
-        recent = list(self._words)[-WORDS:]
+        recent = list(zip(self._between, self._words, strict=True))[-WORDS:]
         words = [word.lower() for _, word in recent]
         speech = is_speech(recent)
         found = gibberish(words) if speech else None
@@ -128,8 +131,9 @@ class SaladDetector:
         return self._judge_order() if speech and len(self._words) == LONG else None
 
     def _judge_order(self) -> Symptom | None:
-        words = [word.lower() for _, word in self._words]
-        if is_speech(self._words) and not is_list(self._words) and disorder(words, Counter(words)) >= 0.993:
+        words = [word.lower() for word in self._words]
+        pairs = list(zip(self._between, self._words, strict=True))
+        if is_speech(pairs) and not is_list(pairs) and disorder(words, Counter(words)) >= 0.993:
             return Symptom("salad", f"the last {LONG} words stand in no order: any two are as likely to meet")
         return None
 
