@@ -147,7 +147,7 @@ def _row(cell: Cell, result: Result | None) -> Row:
             cell,
             None,
             "skipped" if cell.skipped else None,
-            [f"{cell.rules[0]}: {cell.reasons[0]}"] if cell.skipped else [],
+            [", ".join(dict.fromkeys(cell.rules))] if cell.skipped else [],  # why stands in a section of its own
         )
     notes = [result.note] if result.note else []
     notes += [f"rule {rule}" for rule in result.matched_rules]
