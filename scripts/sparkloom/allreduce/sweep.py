@@ -1,0 +1,108 @@
+"""An all-reduce of growing size over all ranks. Runs in the engine's image, one process a pod; needs torch alone.
+
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who and where. Rank 0 prints one JSON line for each size, and one that
+begins with {"allreduce" at the end; every rank prints a line with "error" when it fails. Small sizes show the latency
+that every decode step pays, large ones the bandwidth that prefill gets: busbw = bytes * 2 (n - 1) / n / seconds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import json
+import os
+import sys
+import time
+from typing import Any
+
+MEBI = 1 << 20
+SMALLEST, LARGEST = 8 << 10, 1 << 30
+
+
+def sizes(largest: int) -> list[int]:
+    """8 KiB to the largest, four times more each."""
+    found: list[int] = []
+    size = SMALLEST
+    while size <= largest:
+        found.append(size)
+        size *= 4
+    return found if found[-1] == largest else [*found, largest]
+
+
+def rounds(size: int) -> tuple[int, int]:
+    """(warm-up, measured): many for what takes microseconds, few for what takes a tenth of a second."""
+    return (20, 200) if size <= MEBI else (5, 40) if size <= 64 * MEBI else (2, 10)
+
+
+def say(data: dict[str, Any]) -> None:
+    print(json.dumps(data), flush=True)
+
+
+class Sweep:
+    def __init__(self, torch: Any, backend: str, rank: int, world: int) -> None:
+        self.torch, self.dist, self.rank, self.world = torch, torch.distributed, rank, world
+        self.device = torch.device("cuda", torch.cuda.current_device()) if backend == "nccl" else torch.device("cpu")
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+
+    def check(self) -> None:
+        """Every rank adds its number plus one: a sum that is wrong is worse than one that is slow."""
+        tensor = self.torch.full((SMALLEST,), float(self.rank + 1), device=self.device)
+        self.dist.all_reduce(tensor)
+        wanted = self.world * (self.world + 1) / 2
+        if not bool((tensor == wanted).all()):
+            raise ValueError(f"the sum is {tensor.flatten()[0].item()}, {wanted} is right")
+
+    def one(self, size: int) -> dict[str, Any]:
+        tensor = self.torch.zeros(size // 4, dtype=self.torch.float32, device=self.device)
+        warm, measured = rounds(size)
+        for _ in range(warm):
+            self.dist.all_reduce(tensor)
+        self.wait()
+        self.dist.barrier()
+        self.wait()
+        begun = time.perf_counter()
+        for _ in range(measured):
+            self.dist.all_reduce(tensor)
+        self.wait()
+        seconds = (time.perf_counter() - begun) / measured
+        slowest = self.torch.tensor([seconds], device=self.device)
+        self.dist.all_reduce(slowest, op=self.dist.ReduceOp.MAX)
+        seconds = slowest.item()
+        busbw = size * 2 * (self.world - 1) / self.world / seconds
+        return {"bytes": size, "us": round(seconds * 1e6, 2), "busbw_gb_s": round(busbw / 1e9, 3), "rounds": measured}
+
+
+def main() -> None:
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    backend = os.environ.get("ALLREDUCE_BACKEND", "nccl")
+    patience = float(os.environ.get("ALLREDUCE_SECONDS", "300"))
+    try:
+        torch: Any = importlib.import_module("torch")
+
+        if backend == "nccl":
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=patience))
+        sweep = Sweep(torch, backend, rank, world)
+        sweep.check()
+        rows = []
+        for size in sizes(int(os.environ.get("ALLREDUCE_LARGEST", LARGEST))):
+            rows.append(sweep.one(size))
+            if rank == 0:
+                say({"size": rows[-1]})
+        version = ".".join(map(str, torch.cuda.nccl.version())) if backend == "nccl" else None
+        if rank == 0:
+            known = {"ranks": world, "backend": backend, "nccl": version, "torch": torch.__version__}
+            say({"allreduce": {**known, "sizes": rows}})
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+    except Exception as error:  # any failure is the answer: the reader has no other way to learn of it
+        say({"error": f"{type(error).__name__}: {error}"[:2000], "rank": rank})
+        sys.stdout.flush()
+        os._exit(1)  # a rank that waits for a dead one never returns from its clean-up
+
+
+if __name__ == "__main__":
+    main()
