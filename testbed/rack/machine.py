@@ -8,7 +8,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from testbed.rack.shell import RackError, out, run
+from testbed.rack.shell import APART, RackError, out, run
 from testbed.rack.steps import Say, Step
 
 CAP_SYS_RESOURCE = 24
@@ -90,8 +90,7 @@ def bootstrap(
 ) -> None:
     """debootstrap in namespaces of its own: when it is killed, what it started and mounted goes with it."""
     apt_install(["debootstrap"], say)
-    own = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-    run([*own, "debootstrap", "--variant=minbase", *options, suite, tree, mirror], log=log, env=env)
+    run([*APART, "debootstrap", "--variant=minbase", *options, suite, tree, mirror], log=log, env=env)
 
 
 def _installed(package: str) -> bool:

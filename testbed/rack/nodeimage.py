@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from testbed.rack import binaries, docker, images, names, oci, published, rootfs, source, store
-from testbed.rack.shell import RackError, out, run
+from testbed.rack.shell import APART, RackError, out, run
 from testbed.rack.steps import Say, Step, artefact
 
 RECIPE = "3"  # raise to rebuild
@@ -163,8 +163,7 @@ kill $daemon; wait $daemon || true'
 def _preload(tree: Path, log: Path) -> None:
     """containerd of the node itself reads the archive into its store, in a mount namespace that ends with it."""
     log.unlink(missing_ok=True)
-    script = ["unshare", "--mount", "--pid", "--fork", "bash", "-c", PRELOAD, "preload"]
-    run([*script, tree, images.archive()], log=log)
+    run([*APART, "bash", "-c", PRELOAD, "preload", tree, images.archive()], log=log)
     taken = set(log.read_text().splitlines())
     lost = [name for name in oci.references(images.archive()) if name not in taken]
     if lost:

@@ -10,6 +10,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+# Mounts and processes that end with the command, even when it is killed: unshare itself ignores TERM.
+APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
+
 
 class RackError(Exception):
     """Something a person can act on; printed without a traceback."""
