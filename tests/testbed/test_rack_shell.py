@@ -37,7 +37,8 @@ def test_what_runs_apart_ends_with_a_command_that_is_killed(tmp_path: Path) -> N
     """A debootstrap that went on after its `up` was killed wrote into the tree of the next."""
     mark = f"3600.{os.getpid()}"
     script = f"mount -t tmpfs none {tmp_path}; sleep {mark} & wait"
-    program = f"from pathlib import Path; from testbed.rack.shell import run; run({[*APART, 'sh', '-c', script]}, log=Path({str(tmp_path / 'log')!r}))"
+    call = f"run({[*APART, 'sh', '-c', script]}, log=Path({str(tmp_path / 'log')!r}))"
+    program = f"from pathlib import Path; from testbed.rack.shell import run; {call}"
     command = subprocess.Popen([sys.executable, "-c", program])
     try:
         assert until(True, mark)
