@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,3 +142,13 @@ def test_a_wrong_fault_is_refused_with_what_was_expected(kind: str, settings: li
 def test_a_fault_is_read_back_as_it_was_asked() -> None:
     asked = trouble.parse("crash", ["stage=graph", "text=own words", "after=2"])
     assert (asked.stage, asked.text, asked.after) == ("graph", "own words", 2)
+
+
+def test_a_fault_for_one_launch_leaves_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only = "--moe-runner-backend triton,--disable-cuda-graph"
+    file = tmp_path / "faults.json"
+    file.write_text(json.dumps([asdict(trouble.parse("garbage", [f"only={only}"])), asdict(trouble.parse("dead", []))]))
+    monkeypatch.setenv("STANDIN_FAULTS", str(file))
+    command = "--moe-runner-backend triton --tp 4"
+    assert [one.kind for one in trouble.faults(command)] == ["dead"]
+    assert [one.kind for one in trouble.faults(f"{command} --disable-cuda-graph")] == ["garbage", "dead"]

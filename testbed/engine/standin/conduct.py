@@ -24,12 +24,13 @@ class Died(Exception):
 class Conduct:
     def __init__(self, config: Config, precedent: Precedent) -> None:
         self.config = config
+        self.command = " ".join(sys.argv)
         self.own = [precedent.trouble] if precedent.trouble else []
         self.fatal: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.begun = 0  # requests since the start, on every rank: rank 0 tells the others
 
     def troubles(self) -> list[Trouble]:
-        return self.own + trouble.faults()
+        return self.own + trouble.faults(self.command)
 
     def find(self, *kinds: str, running: int = 1) -> Trouble | None:
         return next((one for one in self.troubles() if one.kind in kinds and running >= one.least), None)

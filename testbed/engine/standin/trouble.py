@@ -30,6 +30,7 @@ class Trouble:
     least: int = 1  # requests at once that it needs
     form: str = "flood"
     seconds: float = 60
+    only: str = ""  # words of a command line with commas between; a launch that lacks one is left alone
     anywhere: bool = False  # hits one rank of the group, not each
     source: str = ""
 
@@ -53,11 +54,12 @@ def parse(kind: str, words: list[str]) -> Trouble:
     return Trouble(kind, source="asked for", **settings)
 
 
-def faults() -> list[Trouble]:
+def faults(command: str) -> list[Trouble]:
     """What testbed.engine wrote beside this node's weights; read anew each time, so it works on a running rank."""
     place = os.environ.get("STANDIN_FAULTS") or Path(os.environ.get("HF_HUB_CACHE") or "/models") / ".stand-in.json"
     try:
         entries = json.loads(Path(place).read_text())
-        return [Trouble(**entry) for entry in entries]
+        found = [Trouble(**entry) for entry in entries]
     except (OSError, ValueError, TypeError):
         return []
+    return [one for one in found if all(words in command for words in one.only.split(","))]
