@@ -243,6 +243,29 @@ def doctor(
     raise typer.Exit(0 if found.good else 1)
 
 
+@app.command()
+def allreduce(
+    profile: Profile,
+    inventory: Inventory = None,
+    largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
+    render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
+    json: Json = False,
+) -> None:
+    """What the engine's own collective costs between the pods, over which rails; nothing may be served meanwhile."""
+    from sparkloom import api, show
+    from sparkloom.allreduce import jobs
+    from sparkloom.allreduce.run import run
+    from sparkloom.manifests import to_yaml
+
+    if render:
+        cluster = api.cluster(inventory)
+        show.say(to_yaml(jobs.objects(api.case(profile, cluster).launch, cluster, largest=largest)))
+        return
+    found = run(profile, inventory, show.complain, largest=largest)
+    show.out(found, json, show.allreduce)
+    raise typer.Exit(0 if found["verdict"] == "ok" else 1)
+
+
 @app.command("status")
 def status_command(inventory: Inventory = None, json: Json = False) -> None:
     """What is served now, by which profile and configuration, since when, and how each rank is."""

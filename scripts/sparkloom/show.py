@@ -274,6 +274,11 @@ def added(data: dict[str, Any]) -> str:
     return f"{data['profile']}: {data['evidence']['claim']}\n{data['rows']}: {data['row']['id']}"
 
 
+def allreduce(data: dict[str, Any]) -> str:
+    rows = [f"{row['bytes']:>13,} bytes {row['us']:>12,.1f} us {row['busbw_gb_s']:>9.2f} GB/s" for row in data["sizes"]]
+    return "\n".join([*rows, f"{data['verdict']}: {data['why']}"])
+
+
 def complain(text: str) -> None:
     """To standard error, at once."""
     sys.stderr.write(text)
