@@ -25,7 +25,10 @@ class ActionModule(adapter.Action, ActionBase):
     def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
         """Every node's memory beside what it had before the model that was stopped."""
         found = adapter.registered(task_vars, args["registered"])
-        read = {host: answer["memory"] for host, answer in found.items() if "memory" in answer}
+        # after a failure one host asks all the others; its answers are newer than what they registered before
+        found[task_vars["inventory_hostname"]] = found.pop(task_vars["inventory_hostname"], {})
+        answers = [one for answer in found.values() for one in answer.get("results", [])]
+        read = {one["item"]: one["memory"] for one in answers if "memory" in one}
         rows = list(memories.returned(read, args["before"], float(args["slack"])))
         return adapter.verdict(rows, "all memory is back") | {
             "now": {host: round(m["available_gib"], 1) for host, m in read.items()}

@@ -19,6 +19,7 @@ from testbed.rack import (
     down,
     fabric,
     faults,
+    golang,
     images,
     inventory,
     load,
@@ -36,6 +37,8 @@ from testbed.rack import (
     times,
 )
 from testbed.rack.shell import run
+from testbed.traefik import build as traefik
+from testbed.traefik import install
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -47,8 +50,13 @@ docs/rack.md tells what is real."""
 
 def built() -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
-    before = [*machine.steps(), *docker.steps(), *chosen]
-    return [*before, *(step for part in (rootfs, binaries, images, nodeimage) for step in part.steps())]
+    before = [*machine.steps(), *docker.steps(), *chosen, *rootfs.steps()]
+    return [*before, *golang.steps_around([*binaries.steps(), *traefik.steps()]), *images.steps(), *nodeimage.steps()]
+
+
+def raised(check: bool = False) -> list[steps.Step]:
+    nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
+    return [*nodes, *hub.steps(), *install.steps(), *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:
@@ -62,9 +70,7 @@ def up(args: argparse.Namespace) -> int:
     machine.require_root()
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
-        common = [*built(), *sysctls.steps()]
-        nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps()]
-        own = [*nodes, *hub.steps(), *checks.steps(args.check)]
+        common, own = [*built(), *sysctls.steps()], raised(args.check)
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
@@ -91,8 +97,7 @@ def prune(_: argparse.Namespace) -> int:
 
 
 def show_times(args: argparse.Namespace) -> int:
-    raised = [*sysctls.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *hub.steps(), *checks.steps()]
-    order = [step.name for step in [*built(), *raised]]
+    order = [step.name for step in [*built(), *sysctls.steps(), *raised()]]
     if args.ship:
         times.ship(order)
     print(times.table(order))
@@ -134,7 +139,7 @@ def node(args: argparse.Namespace) -> int:
             run(["docker", "stop", container])
         if args.action_name in ("start", "restart"):
             run(["docker", "start", container])
-            steps.perform([*cluster.steps()[1:], *fabric.steps()])
+            steps.perform([*fabric.steps(), *cluster.joining()])
     return 0
 
 

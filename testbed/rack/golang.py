@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from testbed.rack import machine, names, store
@@ -75,8 +74,12 @@ def _forgotten() -> bool | str:
     return f"kept, as {KEEP} is set" if os.environ.get(KEEP) else False
 
 
-def steps_around(builds: list[Step], all_built: Callable[[], bool]) -> list[Step]:
+def steps_around(builds: list[Step]) -> list[Step]:
     """What comes before and after the builds: a toolchain, and the gigabytes that only builds need."""
+
+    def all_built() -> bool:
+        return all(step.done() for step in builds)
+
     title = f"finds Go {NEEDED[0]}.{NEEDED[1]} or newer, or fetches Go {FETCHED} (with apt-get's golang-go)"
     first = Step("go", title, lambda: "not needed: everything is built" if all_built() else False, _provide)
     last = Step("go-caches", "removes Go's caches: everything is built", _forgotten, _forget)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from testbed.rack import binaries, golang, names, nodeimage, rootfs, store
 from testbed.rack.shell import out
+from testbed.traefik import build as traefik
 
 
 def _needed() -> set[Path]:
     builds = {binaries.place(build.name) for build in binaries.BUILDS}
-    return builds | {rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
+    return builds | {traefik.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
 
 
 def superfluous() -> list[Path]:

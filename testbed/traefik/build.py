@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 from testbed.rack import golang, machine, names, oci, store
@@ -54,8 +55,7 @@ def _without_providers(found: Path, target: Path) -> None:
 def _build(work: Path, say: Say) -> None:
     go = golang.find(say)
     golang.begin("traefik")
-    # a cache of its own: another rack's `up` may remove the shared one while this compiles
-    env = {**golang.environment(go), "GOPATH": str(work / "gopath"), "GOCACHE": str(work / "gocache")}
+    env = golang.environment(go)
     source = work / "source"
     shutil.copytree(SOURCE, source)
     say("fetching modules")
@@ -71,22 +71,23 @@ def _build(work: Path, say: Say) -> None:
     (tree / "tmp").mkdir(mode=0o1777)
     layer = oci.pack(tree, work / "layers")
     oci.write([oci.Image([IMAGE], [layer], {"Entrypoint": ["/traefik"], "User": "65532"})], work / "traefik.tar")
-    for name in ("gopath", "gocache", "source", "tree", "layers"):
+    for name in ("source", "tree", "layers"):
         store.remove_tree(work / name)
 
 
-def _place() -> Path:
+def place() -> Path:
     return store.place("traefik", store.key_of(_inputs()))
 
 
 def archive() -> Path:
-    return _place() / "traefik.tar"
+    return place() / "traefik.tar"
 
 
 def definitions() -> Path:
     """Traefik's own definitions of its kinds, as its module carries them."""
-    return _place() / "definitions.yml"
+    return place() / "definitions.yml"
 
 
 def steps() -> list[Step]:
-    return [artefact("traefik", f"builds Traefik {VERSION}, the one of K3s' pinned release", _inputs, _build)]
+    title = f"builds Traefik {VERSION}, the one of K3s' pinned release"
+    return [artefact("traefik", title, _inputs, _build, warm=partial(golang.begun, "traefik"))]

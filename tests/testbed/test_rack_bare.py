@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import cgroups, down, golang, locks, machine, names, store, tidy
+from testbed.rack import cgroups, down, golang, locks, machine, names, steps, store, tidy
 from testbed.rack.shell import RackError, run
 
 SAID: list[str] = []
@@ -69,7 +69,7 @@ def test_the_fetch_asks_the_old_go_from_a_module_outside_gopath(cache: Path, mon
 
 def test_caches_go_when_all_is_built_unless_someone_wants_them(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(golang.KEEP, raising=False)
-    last = golang.steps_around([], lambda: True)[-1]
+    last = golang.steps_around([])[-1]
     assert last.done() is True
     golang.begin("kind")
     assert golang.begun("kind") and not golang.begun("etcd")
@@ -81,9 +81,10 @@ def test_caches_go_when_all_is_built_unless_someone_wants_them(cache: Path, monk
 
 
 def test_no_go_is_looked_for_when_nothing_is_to_be_built(cache: Path) -> None:
-    first = golang.steps_around([], lambda: True)[0]
+    first = golang.steps_around([])[0]
     assert first.done() == "not needed: everything is built"
-    assert golang.steps_around([], lambda: False)[0].done() is False
+    undone = steps.Step("x", "builds x", lambda: False, lambda say: None)
+    assert golang.steps_around([undone])[0].done() is False
 
 
 def test_missing_programs_are_named_by_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

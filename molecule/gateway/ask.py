@@ -1,0 +1,98 @@
+"""What a client of the endpoint meets, by Python's standard library alone: prints one JSON object.
+
+    python ask.py ADDRESS CA_FILE KEY_FILE COUNT_COMMAND...
+
+COUNT_COMMAND prints the engine's metrics: how many requests run there is asked beside the endpoint.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import re
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+CLOSED = ("/health", "/metrics", "/version", "/ping", "/docs", "/v2")
+
+
+def main() -> None:
+    address, trust, key_file, *count = sys.argv[1:]
+    key = Path(key_file).read_text().strip()
+    context = ssl.create_default_context(cafile=trust)
+
+    def connect() -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(address, timeout=60, context=context)
+
+    def ask(method: str, path: str, bearer: str = "", body: str | None = None) -> tuple[int, bytes]:
+        connection = connect()
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {bearer}"} if bearer else {})}
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+    status, models = ask("GET", "/v1/models", key)
+    model = json.loads(models)["data"][0]["id"]
+    found: dict[str, Any] = {
+        "models": status,
+        "model": model,
+        "without_key": ask("GET", "/v1/models")[0],
+        "wrong_key": ask("POST", "/v1/chat/completions", "sk-not-the-key-of-anyone", "{}")[0],
+        "closed": {path: ask("GET", path, key)[0] for path in CLOSED},
+        "plain": plain(address),
+        "stream": stream(connect(), key, model, 60),
+    }
+    found["left"] = leave(connect(), key, model, count)
+    print(json.dumps(found))
+
+
+def plain(address: str) -> int:
+    """The same path without TLS."""
+    connection = http.client.HTTPConnection(address, 80, timeout=10)
+    connection.request("GET", "/v1/models")
+    return connection.getresponse().status
+
+
+def begin(connection: http.client.HTTPSConnection, key: str, model: str, tokens: int) -> http.client.HTTPResponse:
+    body = {"model": model, "stream": True, "max_tokens": tokens, "ignore_eos": True}
+    body["messages"] = [{"role": "user", "content": "Say something long."}]
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    return connection.getresponse()
+
+
+def stream(connection: http.client.HTTPSConnection, key: str, model: str, tokens: int) -> dict[str, float]:
+    """When the pieces of an answer came: together, or one after the other?"""
+    response = begin(connection, key, model, tokens)
+    times = [time.monotonic() for line in response if line.startswith(b"data: {")]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    return {"pieces": len(times), "seconds": times[-1] - times[0], "longest_pause": max(pauses)}
+
+
+def running(count: list[str]) -> float:
+    text = subprocess.run(count, capture_output=True, text=True, check=True).stdout
+    match = re.search(r"^vllm:num_requests_running(?:{[^}]*})? ([\d.]+)", text, re.M)
+    return float(match[1]) if match else -1
+
+
+def leave(connection: http.client.HTTPSConnection, key: str, model: str, count: list[str]) -> dict[str, float]:
+    """A client goes in the middle of a long answer: does the engine stop?"""
+    response = begin(connection, key, model, 4000)
+    for _ in range(10):
+        response.readline()
+    during = running(count)
+    response.close()
+    connection.close()
+    limit = time.monotonic() + 10
+    while (after := running(count)) and time.monotonic() < limit:
+        time.sleep(0.5)
+    return {"during": during, "after": after}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Judging memory that must be back: by what each node said last, whoever asked it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+PLUGIN = Path(__file__).resolve().parents[2] / "plugins/action/sparkloom_record.py"
+
+
+def judged(hostvars: dict[str, Any]) -> dict[str, Any]:
+    spec = importlib.util.spec_from_file_location("sparkloom_record", PLUGIN)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    action = module.ActionModule.__new__(module.ActionModule)
+    task_vars = {"hostvars": hostvars, "groups": {"sparks": ["a", "b"]}, "inventory_hostname": "a"}
+    asked = {"registered": "m", "before": {"a": 110.0, "b": 110.0}, "slack": 8}
+    found: dict[str, Any] = action._memory(asked, task_vars)
+    return found
+
+
+def answer(node: str, available: float) -> dict[str, Any]:
+    memory = {"available_gib": available, "total_gib": 121.0, "resident_gib": 4.0, "largest": [], "waited": 5.0}
+    return {"item": node, "memory": memory}
+
+
+def test_each_node_says_it_for_itself() -> None:
+    found = judged({"a": {"m": {"results": [answer("a", 109)]}}, "b": {"m": {"results": [answer("b", 109)]}}})
+    assert not found.get("failed") and found["now"] == {"a": 109, "b": 109}
+    found = judged({"a": {"m": {"results": [answer("a", 109)]}}, "b": {"m": {"results": [answer("b", 60)]}}})
+    assert found["failed"] and "b  memory is back" in found["msg"]
+
+
+def test_after_a_failure_the_one_host_that_goes_on_asks_for_all() -> None:
+    late = {"results": [answer("a", 109), answer("b", 60)]}
+    found = judged({"a": {"m": late}, "b": {"m": {"results": [answer("b", 109)]}}})
+    assert found["failed"] and "b  memory is back" in found["msg"]

@@ -1,0 +1,80 @@
+"""What goes wrong while a model is served: ranks are killed, what they need is taken away; what is told meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import kills, refusals
+from testbed.rack import inventory, names
+
+REPO = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.rack, pytest.mark.slow]
+# Kills by chance (`python -m testbed.kills` does twenty); another number tries others.
+SEED = int(os.environ.get("SPARKLOOM_SEED", "0"))
+KILLS = int(os.environ.get("SPARKLOOM_HANDFUL", "4"))
+NAMED_AFTER = 60
+
+
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
+    path = f"{REPO}/.venv/bin:{os.environ['PATH']}"
+    return subprocess.run(argv, cwd=REPO, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+
+
+def told() -> dict[str, Any]:
+    done = run("sparkloom", "status", "-i", str(inventory.path()), "--json")
+    assert done.returncode in (0, 1), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def group() -> kills.Group:
+    """What `make demo` left; alone, this file serves something itself."""
+    found = kills.Group.of()
+    if not found.serves(0) or len(found.pods()) != len(names.NODES):
+        done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
+        assert done.returncode == 0, done.stdout[-6000:]
+    return found
+
+
+def test_status_says_what_is_served(group: kills.Group) -> None:
+    found = told()
+    assert found["serving"] and found["proved"] and found["current"] and found["since"] and found["digest"]
+    assert found["transport"].startswith("RoCE"), found["transport"]
+    ranks = found["ranks"]
+    assert [rank["rank"] for rank in ranks] == ["0", "1", "2", "3"]
+    assert [rank["node"] for rank in ranks] == list(names.NODES.values())
+    for rank in ranks:
+        assert rank["state"] == "ready" and rank["restarts"] >= 0 and rank["cause"] == ""
+        said = rank["supervisor"]
+        assert said["serving"] and said["epoch"] >= 1 and "2 rails" in said["transport"], said
+
+
+def test_logs_come_from_every_rank_and_from_one(group: kills.Group) -> None:
+    every = run("sparkloom", "logs", "-i", str(inventory.path()))
+    assert every.returncode == 0, every.stderr
+    assert {line.split("]")[0] for line in every.stdout.splitlines()} == {f"[rank {rank}" for rank in range(4)}
+    one = run("sparkloom", "logs", "-i", str(inventory.path()), "--rank", "2")
+    assert "[sparkloom rank 2 epoch 1] " in one.stdout and "[rank 2 epoch 1] " in one.stdout
+    assert "rank 3" not in one.stdout
+    none = run("sparkloom", "logs", "-i", str(inventory.path()), "--rank", "7")
+    assert none.returncode == 2 and "rank 7; there are: 0, 1, 2, 3" in none.stderr
+
+
+def test_killed_ranks_come_back_with_a_token(group: kills.Group) -> None:
+    planned = kills.by_chance(SEED, KILLS, len(names.NODES))
+    rounds = kills.perform(group, planned)
+    assert [one.good for one in rounds] == [True] * KILLS, f"seed {SEED}:\n{kills.table(rounds)}\n{rounds[-1].said}"
+
+
+def test_what_is_missing_is_named_and_nothing_is_served(group: kills.Group) -> None:
+    seen = refusals.perform(group)
+    assert [one.fault for one in seen if one.served] == [], refusals.table(seen)
+    late = [one.fault for one in seen if one.seconds > (refusals.LIMIT if one.fault == "budget" else NAMED_AFTER)]
+    assert late == [] and {one.fault for one in seen} == {one.fault for one in refusals.TABLE}, refusals.table(seen)

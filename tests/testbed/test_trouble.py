@@ -1,0 +1,81 @@
+"""What the kills and the refusals of the rack are judged by, without a rack."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace as Made
+
+import pytest
+
+from testbed import kills, refusals
+
+SAID = "rail a: RDMA device rocep1s0f0v0 is not there"
+LINE = f"2026-11-21T23:00:01.123456789Z [sparkloom rank 1 epoch 0] refused: {SAID}"
+
+
+class Waiting(kills.Group):
+    """A group whose pods and words are given."""
+
+    def __init__(self, serving: list[bool]) -> None:
+        self.serving = iter(serving)
+
+    def pods(self) -> list[object]:
+        names = [f"x-rank{rank}-0" for rank in range(4)]
+        return [Made(metadata=Made(name=name), spec=Made(node_name="n")) for name in names]
+
+    def epoch(self) -> int:
+        return 3
+
+    def serves(self, later_than: int) -> bool:
+        return next(self.serving)
+
+    def head_ready(self) -> bool:
+        return False
+
+    def told(self) -> str:
+        return "x-rank0-0 peers: rank 2 has not come"
+
+    def token(self) -> str:
+        return "16 tokens"
+
+
+def test_each_kind_comes_once_before_one_comes_again() -> None:
+    planned = kills.by_chance(5, 8, 4)
+    assert {kind for kind, _ in planned[:4]} == set(kills.KINDS) == {kind for kind, _ in planned[4:]}
+    assert planned == kills.by_chance(5, 8, 4) != kills.by_chance(6, 8, 4)
+    assert all(0 <= rank < 4 for _, rank in planned)
+
+
+def test_twenty_kills_take_every_rank() -> None:
+    planned = kills.in_turn(kills.KINDS, 5, 4)
+    assert len(planned) == 20 and all(
+        {rank for kind, rank in planned if kind == k} == {0, 1, 2, 3} for k in kills.KINDS
+    )
+    assert next(one for one in planned if one[0] == "node") == ("node", 1)
+
+
+def test_a_group_that_does_not_come_back_is_said_and_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kills, "LIMIT", -1.0)
+    monkeypatch.setitem(kills.KINDS, "pod", lambda *_: None)
+    rounds = kills.perform(Waiting([False, True]), [("pod", 2), ("pod", 1)])
+    assert [one.good for one in rounds] == [False] and "rank 2 has not come" in rounds[0].said
+    assert "| pod | 1 | 0 |" in kills.table(rounds)
+
+
+def test_a_group_that_is_back_has_given_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kills.KINDS, "pod", lambda *_: None)
+    assert kills.once(Waiting([True]), "pod", 1).said == "16 tokens"
+
+
+def test_a_line_that_names_a_cause_is_known_by_rank_time_and_words() -> None:
+    match = refusals.NAMED.match(LINE)
+    assert match and match[2] == SAID
+    assert refusals.moment(match[1]) == 1795302001.123456
+    assert not refusals.NAMED.match(LINE.replace("refused:", "rails:"))
+    named = [one.fault for one in refusals.TABLE if re.search(one.words, match[2])]
+    assert named == ["no RDMA device"]
+
+
+def test_what_serves_meanwhile_is_in_the_row() -> None:
+    assert "BUT meanwhile Ready: x" in refusals.row(refusals.Seen("no GID", 3, 40, "no GID", "Ready: x"))
+    assert "BUT" not in refusals.row(refusals.Seen("no GID", 3, 40, "no GID"))
