@@ -159,7 +159,9 @@ def row(one: Seen) -> str:
 # --- the story -----------------------------------------------------------------------------------------------------
 
 
-def perform(group: Group, say: Callable[[str], None] = print) -> list[Seen]:
+def perform(
+    group: Group, say: Callable[[str], None] = print, while_down: Callable[[], None] = lambda: None
+) -> list[Seen]:
     trial = Trial(group, say)
     trial.scale(0)
     trial.gone()
@@ -188,6 +190,7 @@ def perform(group: Group, say: Callable[[str], None] = print) -> list[Seen]:
         pid = group.status(group.head().metadata.name)["engine"]
         kubectl("exec", group.head().metadata.name, "--", "python3", "-c", f"import os; os.kill({pid}, 9)")
         trial.expect([SOCKET, BUDGET], since=begun)
+        while_down()
     kubectl("delete", "pod", group.head().metadata.name, "--wait=false")
     time.sleep(2)
     say(f"rank 0's pod deleted, and the group starts: {trial.serves_again()}")
