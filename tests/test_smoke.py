@@ -17,6 +17,7 @@ from sparkloom import smoke
 class Engine(BaseHTTPRequestHandler):
     events: list[dict[str, Any]]
     status = 200
+    whole = True
     asked: dict[str, Any]
 
     def log_message(self, *args: Any) -> None: ...
@@ -32,7 +33,8 @@ class Engine(BaseHTTPRequestHandler):
         self.end_headers()
         for event in self.events:
             self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-        self.wfile.write(b"data: [DONE]\n\n")
+        if self.whole:
+            self.wfile.write(b"data: [DONE]\n\n")
 
 
 @pytest.fixture
@@ -77,6 +79,13 @@ def test_no_answer_is_named(engine: tuple[type[Engine], Any], events: list[Any],
     handler, connect = engine
     handler.events, handler.status = events, status
     with pytest.raises(smoke.NoAnswer, match=said):
+        smoke.ask(connect, lambda text: None)
+
+
+def test_a_stream_without_its_end_is_no_answer(engine: tuple[type[Engine], Any]) -> None:
+    handler, connect = engine
+    handler.events, handler.whole = [delta(content="Be"), delta(content="cause")], False
+    with pytest.raises(smoke.NoAnswer, match="broke off before its end"):
         smoke.ask(connect, lambda text: None)
 
 

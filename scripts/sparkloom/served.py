@@ -57,10 +57,12 @@ def digest(pods: list[Any]) -> str:
 
 
 def good(plan: Record, pods: list[Any], memory: dict[str, float], before: Record) -> Record:
-    """The record of a start that was proved."""
+    """The record of a start that was proved; another profile's failure stays known, as after a rollback."""
     same = before.get("config_hash") == plan["config_hash"] and before.get("profile") == plan["profile"]
+    lost = before.get("failed")
     return {
         **plan,
+        **({"failed": lost} if lost and lost.get("profile") != plan["profile"] else {}),
         "digest": digest(pods),
         "since": since(pods),
         "memory_gib": memory or (before.get("memory_gib", {}) if before else {}),

@@ -101,8 +101,11 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
 def _events(lines: Any) -> Iterator[dict[str, Any]]:
     for raw in lines:
         line = raw.decode(errors="replace").strip()
-        if line.startswith("data:") and (data := line[5:].strip()) != "[DONE]":
+        if line.startswith("data:"):
+            if (data := line[5:].strip()) == "[DONE]":
+                return
             event = json.loads(data)
             if "error" in event:
                 raise NoAnswer(f"the engine broke off: {event['error']}")
             yield event
+    raise NoAnswer("the stream broke off before its end")

@@ -19,6 +19,11 @@ from sparkloom.gateway import certificates, endpoint
 KEY = "sk-the-right-key-0123456789"
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "TAKES", 0.0)
+
+
 class Front(BaseHTTPRequestHandler):
     """What Traefik and an engine behind it answer together."""
 
@@ -95,6 +100,14 @@ def test_an_engine_that_asks_for_no_key_is_named(tmp_path: Path) -> None:
 def test_an_open_path_is_named(tmp_path: Path, path: str) -> None:
     with served(tmp_path, ["127.0.0.1"], open_paths=(path,)) as place, pytest.raises(smoke.NoAnswer, match=path):
         prove(place)
+
+
+def test_what_was_open_before_the_change_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "TAKES", 5.0)
+    looks = iter([["/health answered 200"], []])
+    monkeypatch.setattr(endpoint, "locks", lambda place: next(looks))
+    with served(tmp_path, ["127.0.0.1"]) as place:
+        assert prove(place)["tokens"] == 2
 
 
 def test_another_key_does_not_open(tmp_path: Path) -> None:

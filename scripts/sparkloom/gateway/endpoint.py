@@ -14,6 +14,7 @@ from typing import Any
 from sparkloom import smoke
 
 CHAT = "/v1/chat/completions"
+TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
 CLOSED = ("/health", "/metrics", "/flush_cache", "/abort_request")
 
 
@@ -81,10 +82,18 @@ def locks(endpoint: Endpoint) -> list[str]:
     return found
 
 
+def _shut(endpoint: Endpoint, seconds: float) -> list[str]:
+    """The doors that stay open: what stood there before may answer until Traefik has taken what was applied."""
+    limit = time.monotonic() + seconds
+    while (found := locks(endpoint)) and time.monotonic() < limit:
+        time.sleep(0.5)
+    return found
+
+
 def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None]) -> dict[str, Any]:
     """A streamed answer with the key; `smoke.NoAnswer` says what came instead."""
     if waiting := settled(endpoint, 30):
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")
-    if open_doors := locks(endpoint):
+    if open_doors := _shut(endpoint, TAKES):
         raise smoke.NoAnswer("; ".join(open_doors))
     return smoke.ask(endpoint.connect, say, max_tokens=max_tokens, key=key).as_dict()

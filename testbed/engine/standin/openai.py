@@ -37,6 +37,7 @@ class Speaker:
                 await self._whole()
         except RequestFailed as failure:
             if self.question.stream:
+                self.request.begin_stream()
                 await self.request.event({"error": self.error(str(failure), 500)})
                 await self.request.end_stream()
             else:
@@ -54,22 +55,30 @@ class Speaker:
 
     async def _stream(self) -> None:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
-        base = self._base(kind)
-        self.request.begin_stream()
+        base, begun = self._base(kind), False
 
         async def send(choices: list[Fields], usage: bool = False) -> None:
             extra = {"usage": self.usage()} if usage or self.question.usage_always else {}
             await self.request.event({**base, "choices": choices, **extra})
 
-        if self.chat:
-            await send([self._choice({"role": "assistant", "content": ""})])
-            if self.question.tool:
-                await send([self._choice(self._call("", start=True))])
+        async def begin() -> None:
+            """With the first token, as the engines do: a proxy breaks off what is answered while it still sends."""
+            self.request.begin_stream()
+            if self.chat:
+                await send([self._choice({"role": "assistant", "content": ""})])
+                if self.question.tool:
+                    await send([self._choice(self._call("", start=True))])
+
         async with aclosing(self.model.run(self.job)) as steps:
             async for step in steps:
+                if not begun:
+                    await begin()
+                begun = True
                 for channel in dict.fromkeys(channel for channel, _ in step):
                     said = "".join(piece for where, piece in step if where == channel)
                     await send([self._choice(self._delta(channel, said))])
+        if not begun:
+            await begin()
         await send([self._choice({} if self.chat else "", self.job.finish)])
         if self.question.usage:
             await send([], usage=True)
