@@ -218,3 +218,21 @@ def test_what_became_of_a_start() -> None:
     assert matrix_verdict.start(2, 3.0, "").status == "startup_crash"
     assert matrix_verdict.start(None, 3.0, "").status == "hang"
     assert matrix_verdict.start(2, 3.0, "rank 2: not ready after 3600 s: loading").status == "hang"
+
+
+def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
+    """As `run` calls it: the roles' plugins find a cell's profile where SPARKLOOM_PROFILES says."""
+    spec_path, play = tmp_path / "small.yml", tmp_path / "play.yml"
+    spec_path.write_text(SPEC.format(pacing=FAST))
+    spec, text = matrix.load(spec_path)
+    name = matrix_cell.write_profile(spec, matrix.cells(spec, text)[0], tmp_path / "profiles")
+    task = {"name": "Plan", "sparkloom_plan": {"profile": "{{ profile }}"}, "run_once": True, "register": "found"}
+    shown = {"name": "Show", "ansible.builtin.debug": {"var": "found.plan.profile"}, "run_once": True}
+    play.write_text(json.dumps([{"hosts": "sparks", "gather_facts": False, "tasks": [task, shown]}]))
+    words = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "inventories/gb10", str(play)]
+    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "SPARKLOOM_PROFILES": str(tmp_path / "profiles"),
+           "ANSIBLE_ACTION_PLUGINS": str(REPO / "plugins" / "action")}  # fmt: skip
+    done = subprocess.run(
+        [*words, "-e", f"profile={name}"], cwd=REPO, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and name in done.stdout, done.stdout + done.stderr
