@@ -48,6 +48,9 @@ def events(draw: st.DrawFn) -> bytes:
     return event(delta, more, ascii_only=draw(st.booleans()), created=draw(st.sampled_from([7] * 9 + [8])))
 
 
+CLOSING = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+
 def framed(parts: Iterable[bytes], style: bytes = b"%x") -> list[bytes]:
     return [style % len(part) + b"\r\n" + part + b"\r\n" for part in parts]
 
@@ -70,7 +73,12 @@ def outcome(arrivals: list[bytes], portion: int, *, learns: bool) -> tuple[Any, 
 def test_the_quick_way_and_the_parsers_agree(
     parts: list[bytes], portion: int, style: bytes, data: st.DataObject
 ) -> None:
-    arrivals = [HEAD, *framed(parts, style)]
+    if data.draw(st.booleans(), label="other line endings"):
+        parts = [part.replace(b"\n\n", b"\r\n\r\n") for part in parts]
+    if data.draw(st.booleans(), label="no blank after the colon"):
+        parts = [part.replace(b"data: ", b"data:", 1) for part in parts]
+    chunked = data.draw(st.booleans(), label="chunked")
+    arrivals = [HEAD, *framed(parts, style)] if chunked else [CLOSING, *parts]
     if data.draw(st.booleans(), label="joined or cut"):
         whole, place = b"".join(arrivals), 0
         arrivals = []
@@ -79,7 +87,7 @@ def test_the_quick_way_and_the_parsers_agree(
             arrivals.append(whole[place : place + size])
             place += size
     if data.draw(st.booleans(), label="ended"):
-        arrivals += [*framed([b"data: [DONE]\n\n"]), b"0\r\n\r\n"]
+        arrivals += [*framed([b"data: [DONE]\n\n"]), b"0\r\n\r\n"] if chunked else [b"data: [DONE]\n\n"]
     assert outcome(arrivals, portion, learns=True) == outcome(arrivals, portion, learns=False)
 
 
@@ -104,17 +112,24 @@ def test_what_is_no_inside_of_a_string_is_no_text(inside: bytes) -> None:
     assert outcome(arrivals, 8, learns=True) == outcome(arrivals, 8, learns=False)
 
 
-def test_most_of_a_stream_is_read_without_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("ending", [b"\n\n", b"\r\n\r\n"])
+def test_most_of_a_stream_is_read_without_parsing(
+    monkeypatch: pytest.MonkeyPatch, chunked: bool, ending: bytes
+) -> None:
     parsed = []
     monkeypatch.setattr("sparkloom.bench.chunk._decode", lambda text: parsed.append(text) or json.loads(text))
-    arrivals = [HEAD, *framed([event({"content": f"word{n} \n"}, created=n // 100) for n in range(400)])]
+    parts = [event({"content": f"word{n} \n"}, created=n // 100)[:-2] + ending for n in range(400)]
+    arrivals = [HEAD, *framed(parts)] if chunked else [CLOSING, *parts]
     assert len(outcome(arrivals, 16, learns=True)[0]) == 400
     assert len(parsed) <= 12, "one event and one proof for each second of the engine's clock"
 
 
 def test_events_that_never_fit_are_not_studied_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     studied = []
-    monkeypatch.setattr("sparkloom.bench.request.learn", lambda *args: studied.append(args) or shape.learn(*args))
+    monkeypatch.setattr(
+        "sparkloom.bench.request.learn", lambda *args, **more: studied.append(args) or shape.learn(*args, **more)
+    )
     arrivals = [HEAD, *framed([event({"content": "w"}, created=n) for n in range(640)])]
     assert len(outcome(arrivals, 16, learns=True)[0]) == 640 and len(studied) <= 14
 

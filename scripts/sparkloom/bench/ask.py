@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sparkloom.bench.request import Reader, Request
-from sparkloom.bench.shape import END
+from sparkloom.bench.shape import ENDS
 
 AFTER_DONE_S = 2.0  # an engine that has said [DONE] and does not end its body
 # Arrivals that look like one more chunk of text are read together: parsing costs less, and no stamp waits for it.
@@ -46,7 +46,7 @@ class Ask:
         """Bytes that arrived at `at`, to be read later; true when they should be read as soon as there is time."""
         self._arrived.append(data)
         self._times.append(at)
-        return len(self._times) >= HELD or not data.endswith(END)
+        return len(self._times) >= HELD or not data.endswith(ENDS)
 
     def waits(self, now: float) -> bool:
         """Has something been waiting to be read for too long?"""

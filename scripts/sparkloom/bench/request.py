@@ -94,7 +94,7 @@ class Reader:
         self._trust += 1 / 64
         if whole and self._trust >= 1 and self._alone and len(self.request.times) == before + 1 and self._between:
             self._trust -= 1
-            self._shape = learn(data, self._alone)
+            self._shape = learn(data, self._alone, chunked=self.response.chunked)
         return 1
 
     def _feed(self, data: bytes, at: float) -> None:

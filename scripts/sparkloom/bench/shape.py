@@ -15,8 +15,10 @@ from itertools import islice
 from sparkloom.bench import chunk
 from sparkloom.guard.verdict import Channel
 
-END = b"}\n\n\r\n"  # an arrival that ends like this is probably one whole event in one whole chunk
+# An arrival that ends like this is probably one whole event, in one whole chunk where the body is chunked.
+ENDS = (b"}\n\n\r\n", b"}\n\n", b"}\r\n\r\n\r\n", b"}\r\n\r\n")
 PROBE = "a text that no engine says"
+_EVENT = re.compile(rb"(data: ?)(\{[^\r\n]*\})(\n\n|\r\n\r\n)")
 _PLACE = re.compile(rb'"(?:reasoning_content|reasoning|content)"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _UNSAFE = b'"\\' + bytes(range(1, 32))
 _string = json.JSONDecoder().decode
@@ -25,8 +27,9 @@ _string = json.JSONDecoder().decode
 class Shape:
     """`texts` reads arrivals that fit; the first that does not ends it."""
 
-    def __init__(self, before: bytes, after: bytes, channel: Channel, size: bytes) -> None:
-        self._before, self._after, self.channel, self._size = b"data: " + before, after + b"\n\n\r\n", channel, size
+    def __init__(self, before: bytes, after: bytes, channel: Channel, size: bytes | None) -> None:
+        """`size`: how the size of a chunk is written; None where the body is not chunked."""
+        self._before, self._after, self.channel, self._size = before, after, channel, size
         self._openings: dict[int, bytes] = {}
 
     def texts(self, arrivals: Sequence[bytes], start: int) -> list[str]:
@@ -43,13 +46,11 @@ class Shape:
 
     def _opening(self, length: int) -> bytes:
         """How an arrival of so many bytes begins: the size of its chunk, and the event up to its text."""
+        opening = bytes(length + 1) if self._size else self._before  # no chunk may have this length: nothing fits
         for digits in range(1, 9):
             payload = length - 4 - digits
-            if payload > 0 and len(size := self._size % payload) == digits:
+            if self._size and payload > 0 and len(size := self._size % payload) == digits:
                 opening = size + b"\r\n" + self._before
-                break
-        else:
-            opening = bytes(length + 1)  # no chunk has this length: nothing begins like this
         self._openings[length] = opening
         return opening
 
@@ -73,15 +74,19 @@ def _decoded(texts: list[bytes]) -> list[str]:
     return found
 
 
-def learn(arrival: bytes, channel: Channel) -> Shape | None:
+def learn(arrival: bytes, channel: Channel, *, chunked: bool) -> Shape | None:
     """The shape of an arrival whose event has one text; None where it is not framed plainly."""
-    size, _, rest = arrival.partition(b"\r\n")
-    style = next((style for style in (b"%x", b"%X") if style % (len(rest) - 2) == size), None)
-    if style is None or not rest.startswith(b"data: ") or not rest.endswith(b"\n\n\r\n"):
+    style, rest = None, arrival
+    if chunked:
+        size, _, rest = arrival.partition(b"\r\n")
+        style = next((style for style in (b"%x", b"%X") if style % (len(rest) - 2) == size), None)
+        if style is None or not rest.endswith(b"\r\n"):
+            return None
+        rest = rest[:-2]
+    framed = _EVENT.fullmatch(rest)
+    if not framed:
         return None
-    event = rest[6:-4]
-    if b"\n" in event or b"\r" in event:
-        return None
+    event, tail = framed[2], framed[3] + (b"\r\n" if chunked else b"")
     for place in _PLACE.finditer(event):
         before, after = event[: place.start(1)], event[place.end(1) :]
         try:
@@ -89,5 +94,5 @@ def learn(arrival: bytes, channel: Channel) -> Shape | None:
         except chunk.NoChunk:
             continue
         if place[1] != PROBE.encode() and read == chunk.Chunk([(channel, PROBE)]):
-            return Shape(before, after, channel, style)
+            return Shape(framed[1] + before, after + tail, channel, style)
     return None
