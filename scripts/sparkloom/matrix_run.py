@@ -173,6 +173,7 @@ class Progress:
 
     def plan(self, cells: Collection[Cell], todo: Collection[Cell], seconds: list[float]) -> None:
         self._spent, self._left, self._all = list(seconds), len(todo), len(cells)
+        self._axes = matrix.differing([cell.settings for cell in cells])
         skipped = sum(cell.skipped for cell in cells)
         self._say(
             f"{len(cells)} cells: {len(cells) - skipped - len(todo)} done, {skipped} skipped as known to fail, "
@@ -181,7 +182,7 @@ class Progress:
 
     def cell(self, cell: Cell) -> None:
         self._began, self._what = time.monotonic(), ""
-        shown = ", ".join(f"{report_text.short(name)} {report_text.value(v)}" for name, v in cell.settings.items())
+        shown = ", ".join(f"{report_text.short(n)} {report_text.value(cell.settings.get(n))}" for n in self._axes)
         self._cell = f"cell {cell.number} of {self._all} ({shown})"
 
     def tick(self, what: str, seconds: float) -> None:
