@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import random
+import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -185,6 +187,50 @@ def test_a_cell_is_a_profile_that_people_can_serve(tmp_path: Path, monkeypatch: 
     monkeypatch.delenv("SPARKLOOM_PROFILES")
     with pytest.raises(InputError, match="no such profile"):
         profile.load(name)
+
+
+def test_a_site_that_cannot_serve_ends_the_run_and_is_no_cell_s_status(tmp_path: Path) -> None:
+    """The real playbook, on machines that do not exist."""
+    shutil.copytree(REPO / "inventories" / "gb10", tmp_path / "nowhere")
+    hosts = tmp_path / "nowhere" / "hosts.yml"
+    hosts.write_text(re.sub(r"spark(\d)\.local", r"spark\1.invalid", hosts.read_text()))
+    spec = tmp_path / "small.yml"
+    spec.write_text(
+        SPEC.format(pacing=FAST).replace("switch_seconds: 3", "switch_seconds: 60") + f"inventory: {hosts.parent}\n"
+    )
+    words = [COMMAND, "matrix", str(spec), "run", "--url", "http://127.0.0.1:1", "--logs", ""]
+    done = subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2 and "switch.log says why" in done.stderr and "[site]" in done.stderr, done.stderr
+    assert not list((tmp_path / "small").glob("*.json"))
+    assert "spark1.invalid" in next((tmp_path / "small").glob("*/switch.log")).read_text()
+
+
+TASKS = """TASK [preflight : Read the machine, its memory, disks and ports] ***
+fatal: [spark1]: UNREACHABLE! =>
+TASK [{first}] ****************
+fatal: [spark1]: FAILED! =>
+    msg: no
+TASK [model_serving : Keep the logs] ****
+fatal: [spark2]: FAILED! =>
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "fault", "status"),
+    [
+        ("preflight : Judge all nodes together", "site", None),
+        ("model_store : Bring the weights", "site", None),
+        ("preflight : Judge the profile on this site", "refused", "skipped"),
+        ("model_serving : Wait for the ranks", "cell", "startup_crash"),
+        ("Say something", "cell", "startup_crash"),
+    ],
+)
+def test_whose_fault_a_failed_switch_is(task: str, fault: str, status: str | None) -> None:
+    said = TASKS.format(first=task)
+    assert matrix_verdict.at_fault(said) == fault
+    found = matrix_verdict.start(2, 1.0, said)
+    assert found is not None and (status is None or found.status == status)
+    assert matrix_verdict.at_fault("no playbook at all") == "cell"
 
 
 def level(n: int, ok: int | None = None, **more: Any) -> dict[str, Any]:

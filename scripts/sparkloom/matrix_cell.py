@@ -26,9 +26,10 @@ from sparkloom.matrix_verdict import Verdict
 TAIL_LINES, MOST_LOG = 40, 4_000_000
 REPO = Path(__file__).resolve().parents[2]
 UNREACHABLE = 4  # ansible-playbook's word for machines that do not answer: no fault of a cell
+FORCED = {"preflight_force": True, "model_serving_force": True}  # what the rules speak against is asked for
 
 
-class Unreachable(Exception):
+class SiteTrouble(Exception):
     """The machines, not the configuration."""
 
 
@@ -59,10 +60,13 @@ def write_profile(spec: Spec, cell: Cell, folder: Path) -> str:
 
 
 class Work:
-    """`run` gives the cell's result; Stopped and Unreachable leave none."""
+    """`run` gives the cell's result; Stopped and SiteTrouble leave none."""
 
-    def __init__(self, spec: Spec, cell: Cell, folder: Path, seams: Seams, tick: Tick, lock: int) -> None:
+    def __init__(
+        self, spec: Spec, cell: Cell, folder: Path, seams: Seams, tick: Tick, lock: int, *, forced: bool
+    ) -> None:
         self._spec, self._cell, self._seams, self._tick, self._lock = spec, cell, seams, tick, lock
+        self._forced = forced
         self._folder = folder / cell.id
         self._profiles = folder / "profiles"
         self._inventory = str(Path(spec.inventory or REPO / "inventories" / "gb10").resolve())
@@ -99,11 +103,13 @@ class Work:
 
     def _switch(self) -> Verdict | None:
         log = self._folder / "switch.log"
-        argv = [*self._seams.switch, "-i", self._inventory, "-e", f"profile={self._name}"]
+        forced = ["-e", json.dumps(FORCED)] if self._forced else []
+        argv = [*self._seams.switch, "-i", self._inventory, *forced, "-e", f"profile={self._name}"]
         done = self._child("switching", argv, log=log, limit_s=self._spec.limits.switch_seconds, cwd=REPO)
-        if done.code == UNREACHABLE:
-            raise Unreachable(f"a machine could not be reached; {log} says which")
-        return matrix_verdict.start(done.code, done.seconds, _text(log))
+        said = _text(log)
+        if done.code == UNREACHABLE or (done.code and matrix_verdict.at_fault(said) == "site"):
+            raise SiteTrouble(f"the site is not ready to serve anything, {log} says why")
+        return matrix_verdict.start(done.code, done.seconds, said)
 
     def _measure(self) -> tuple[Verdict, dict[str, Any] | None]:
         out = self._folder / "bench.json"

@@ -23,7 +23,7 @@ from sparkloom import api, child, matrix, report, report_text
 from sparkloom.errors import InputError
 from sparkloom.gateway import reach
 from sparkloom.matrix import STATUSES, Cell, Result, Spec
-from sparkloom.matrix_cell import REPO, Seams, Unreachable, Work, program
+from sparkloom.matrix_cell import REPO, Seams, SiteTrouble, Work, program
 
 LOCK = ".running"
 
@@ -43,6 +43,7 @@ class Options(NamedTuple):
 def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live: bool = False) -> dict[str, Any]:
     """Runs what is left of the grid; `stopped` in the answer names the signal that ended it early."""
     spec, text = matrix.load(spec_path)
+    again = {*options.again, *(["skipped"] if options.try_known_bad else [])}
     if wrong := set(options.again) - set(STATUSES):
         message = f"'{sorted(wrong)[0]}' is no status; known: {', '.join(STATUSES)}"
         raise InputError.single("--again", message, rule="bad-status")
@@ -53,7 +54,7 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
     progress = Progress(say, live=live)
     with _alone(folder, progress) as lock, _interruptible() as asked:
         done = matrix.read_results(folder)
-        todo = [c for c in cells if not c.skipped and (c.id not in done or done[c.id].status in options.again)]
+        todo = [c for c in cells if not c.skipped and (c.id not in done or done[c.id].status in again)]
 
         def tick(what: str, seconds: float) -> bool:
             progress.tick(what, seconds)
@@ -61,16 +62,14 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
 
         progress.plan(cells, todo, [r.seconds for r in done.values() if r.seconds])
         for cell in todo:
-            work = Work(spec, cell, folder, seams, tick, lock)
+            work = Work(spec, cell, folder, seams, tick, lock, forced=options.try_known_bad)
             progress.cell(cell)
             try:
                 found = work.run()
             except child.Stopped:
                 break
-            except Unreachable as error:
-                raise InputError.single(
-                    cell.id, f"{error}; nothing is recorded for this cell", rule="unreachable"
-                ) from None
+            except SiteTrouble as error:
+                raise InputError.single(cell.id, f"{error}; nothing is recorded for this cell", rule="site") from None
             progress.done(cell, keep(folder, found))
             report.write(spec_path, folder, options.output)
         told = report.write(spec_path, folder, options.output)

@@ -15,9 +15,25 @@ SILENT = {"stall", "no-token"}  # what a client sees of an engine that hangs
 NOT_READY = re.compile(r"\bnot ready after (\d+) s\b")
 
 
+# Ansible's words: the task that failed first, by role. A site that is not as it should be is no cell's fault.
+_TASK = re.compile(r"^TASK \[(?:(\w+) : )?([^\]]*)\]", re.M)
+_FAILED = re.compile(r"^(?:fatal|failed): \[[^\]]*\].*(?:FAILED!|=>)", re.M)
+SITE = {"preflight", "model_store"}
+JUDGED = "Judge the profile on this site"
+
+
 class Verdict(NamedTuple):
     status: Status
     note: str
+
+
+def at_fault(said: str) -> str:
+    """Whose fault a playbook's failure is: `site`, `refused` (the profile was judged and not tried) or `cell`."""
+    failed = next((found for found in _FAILED.finditer(said) if "UNREACHABLE!" not in found[0]), None)
+    tasks = [found for found in _TASK.finditer(said) if failed and found.start() < failed.start()]
+    if not tasks or tasks[-1][1] not in SITE:
+        return "cell"
+    return "refused" if tasks[-1][2].startswith(JUDGED) else "site"
 
 
 def start(code: int | None, seconds: float, said: str) -> Verdict | None:
@@ -26,6 +42,8 @@ def start(code: int | None, seconds: float, said: str) -> Verdict | None:
         return Verdict("hang", f"not serving after {seconds:.0f} s")
     if code == 0:
         return None
+    if at_fault(said) == "refused":
+        return Verdict("skipped", "preflight refused the profile before anything was stopped")
     if waited := NOT_READY.search(said):
         return Verdict("hang", f"the ranks were not ready after {waited[1]} s")
     return Verdict("startup_crash", f"the switch ended with {code} after {seconds:.0f} s")

@@ -207,8 +207,12 @@ def _failures(grid: Grid) -> str:
 def _skipped(grid: Grid) -> str:
     body = "".join(
         f"<li>{escape(_name(row, grid))}: "
-        + "; ".join(
-            f"<b>{escape(rule)}</b> {escape(why)}" for rule, why in zip(row.cell.rules, row.cell.reasons, strict=True)
+        + (
+            "; ".join(
+                f"<b>{escape(rule)}</b> {escape(why)}"
+                for rule, why in zip(row.cell.rules, row.cell.reasons, strict=True)
+            )
+            or escape("".join(row.notes[:1]))
         )
         + "</li>"
         for row in grid.rows

@@ -119,7 +119,10 @@ def _skipped(grid: Grid) -> str:
     skipped = [row for row in grid.rows if row.status == "skipped"]
     lines = [
         f"- cell {row.cell.number} (`{row.cell.id}`), {settings(row, grid.axes)}: "
-        + "; ".join(f"**{rule}** {why}" for rule, why in zip(row.cell.rules, row.cell.reasons, strict=True))
+        + (
+            "; ".join(f"**{r}** {why}" for r, why in zip(row.cell.rules, row.cell.reasons, strict=True))
+            or "".join(row.notes[:1])
+        )
         for row in skipped
     ]
     return "## Skipped as known to fail\n\n" + "\n".join(lines) if lines else ""
