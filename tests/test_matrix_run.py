@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom import matrix, matrix_cell, matrix_verdict, profile
+from sparkloom import matrix, matrix_cell, matrix_run, matrix_verdict, profile
 from sparkloom.errors import InputError
 
 REPO = Path(__file__).resolve().parents[1]
@@ -282,3 +282,31 @@ def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
         [*words, "-e", f"profile={name}"], cwd=REPO, env=env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and name in done.stdout, done.stdout + done.stderr
+
+
+def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    clock = [100.0]
+    monkeypatch.setattr(matrix_run.time, "monotonic", lambda: clock[0])
+    cells = [matrix.Cell(n, f"c{n}", {"launch.x": n}, ("a-rule",) if n == 3 else ()) for n in (1, 2, 3)]
+    progress = matrix_run.Progress(said.append, live=False)
+    progress.plan(cells, cells[:2], [])
+    progress.cell(cells[0])
+    for _ in range(4):
+        progress.tick("switching: TASK [a]", clock[0] - 100)
+        clock[0] += 20
+    progress.done(cells[0], matrix.Result(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80))
+    progress.cell(cells[1])
+    progress.tick("switching: TASK [b]", 0)
+    assert said == [
+        "3 cells: 0 done, 1 skipped as known to fail, 2 to run\n",
+        "cell 1 of 3 (x 1)  switching 0:00\n",
+        "cell 1 of 3 (x 1)  switching 1:00\n",
+        "cell 1 of 3 (x 1)  hang in 1:20: silent\n",
+        "cell 2 of 3 (x 2)  switching 0:00, about 1:20 left\n",
+    ]
+    live = matrix_run.Progress(said.append, live=True)
+    live.plan(cells, cells[:2], [80.0])
+    live.cell(cells[0])
+    live.tick("measuring: n=8  3 of 8 done", 30)
+    assert said[-1].startswith("\r\x1b[2K") and "n=8  3 of 8 done" in said[-1] and "about 2:40 left" in said[-1]

@@ -97,9 +97,13 @@ class Work:
             "provenance": (document or {}).get("provenance", {}),
         }
 
-    def _child(self, what: str, argv: list[str], **more: Any) -> child.Outcome:
+    def _child(self, what: str, argv: list[str], *, log: Path, **more: Any) -> child.Outcome:
         env = {**os.environ, profile.OWN: str(self._profiles.resolve()), "ANSIBLE_FORCE_COLOR": "0", "NO_COLOR": "1"}
-        return child.run(argv, tick=lambda spent: self._tick(what, spent), env=env, lock=self._lock, **more)
+
+        def tick(spent: float) -> bool:
+            return self._tick(f"{what}: {_last_line(log)}", spent)
+
+        return child.run(argv, log=log, tick=tick, env=env, lock=self._lock, **more)
 
     def _switch(self) -> Verdict | None:
         log = self._folder / "switch.log"
@@ -170,6 +174,17 @@ class Work:
 
 def _without(data: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in names}
+
+
+def _last_line(file: Path) -> str:
+    """What a command said last; a playbook's task without its row of stars."""
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 2000))
+            lines = log.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip(" *") for line in reversed(lines) if line.strip(" *")), "")
 
 
 def _text(file: Path) -> str:

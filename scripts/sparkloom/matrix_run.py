@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import time
@@ -185,15 +186,18 @@ class Progress:
         self._cell = f"cell {cell.number} of {self._all} ({shown})"
 
     def tick(self, what: str, seconds: float) -> None:
-        """Every fifth of a second."""
+        """Every fifth of a second; `what` may carry behind a colon what the command said last."""
         now = time.monotonic()
+        step, _, detail = what.partition(": ")
+        line = f"{self._cell}  {step} {_time(seconds)}{self._eta()}".lstrip()
         if self._live:
             if now - self._said >= 0.4:
                 self._said = now
-                self._say(f"\r\x1b[2K{f'{self._cell}  {what} {_time(seconds)}{self._eta()}'[:150]}")
-        elif what != self._what or now - self._said >= 60:
-            self._what, self._said = what, now
-            self._say(f"{self._cell}  {what} {_time(seconds)}{self._eta()}\n".lstrip())
+                wide = shutil.get_terminal_size().columns - 1
+                self._say(f"\r\x1b[2K{f'{line}; {detail}'[:wide]}")
+        elif step != self._what or now - self._said >= 60:
+            self._what, self._said = step, now
+            self._say(f"{line}\n")
 
     def done(self, cell: Cell, result: Result) -> None:
         self._spent.append(result.seconds or 0.0)
