@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.errors import InputError
-from sparkloom.guard.loops import agreement
 from sparkloom.guard.stream import Guard
 
 TEXTS = ("text", "text_tail", "content", "output_text", "tail")
@@ -80,7 +79,7 @@ def _tail_loops(text: str) -> bool:
     """A tail is short, so less of a loop must do: all of it, from a unit that fits in eight times."""
     if len(text) < 24:
         return False
-    return any(agreement(text, period) == len(text) - period for period in range(1, len(text) // 8 + 1))
+    return any(text[period:] == text[:-period] for period in range(1, len(text) // 8 + 1))
 
 
 def _uniform(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
