@@ -168,7 +168,11 @@ def test_the_winner_is_the_fastest_of_those_with_everything_fine(spec: Path) -> 
 
 def test_report_files(spec: Path, tmp_path: Path) -> None:
     folder, earlier = tmp_path / "grid", tmp_path / "earlier"
-    known = {"model": "m<1>", "transport": "roce", "rails": 2}
+    known = {
+        "model": "m<1>",
+        "transport": {"verdict": "roce", "why": "every rank: RoCE over two"},
+        "rails": {"planned": {"a": {"pf": "enp1s0f0np0", "mtu": 9000}}},
+    }
     runnable = [cell for cell in cells_of(spec) if not cell.skipped]
     for number, cell in enumerate(runnable):
         put(folder, cell, rate=40.0 + number, provenance=known)
@@ -189,6 +193,7 @@ def test_report_files(spec: Path, tmp_path: Path) -> None:
     assert told["winner"] == runnable[-1].id and crashed.id in told["regressions"]
     text, html = (Path(file).read_text() for file in told["files"])
     assert "| n=1 tok/s | n=4 tok/s | n=8 tok/s | n=8 ok | n=8 TTFT s |" in text
+    assert "- transport: roce: every rank: RoCE over two\n- rails: a: enp1s0f0np0, MTU 9000\n" in text
     assert "## Winner" in text and f"`{runnable[-1].id}`" in text and "AssertionError: <n>" in text
     assert "nemotronh-triton-attention" in text.split("## Skipped")[1] and "ok → startup_crash" in text
     check_page(html)

@@ -46,12 +46,10 @@ def _section(title: str, body: str, note: str = "") -> str:
 
 
 def _head(grid: Grid) -> str:
-    known = grid.provenance
-    facts = [(name, str(known[name])) for name in words.SHOWN_PROVENANCE if known.get(name)]
     counted = " ".join(
         f'<li class="{_class(name)}"><b>{count}</b> {escape(name)}</li>' for name, count in sorted(grid.counts.items())
     )
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in words.facts(grid))
     note = f"<p>{escape(grid.spec.note)}</p>" if grid.spec.note else ""
     return (
         f"<header><h1>{escape(grid.spec.name)}</h1>"

@@ -58,9 +58,23 @@ def command(row: Row, grid: Grid) -> str:
     return shlex.join(["sparkloom", "render", grid.spec.profile, *sets])
 
 
-def _head(grid: Grid) -> str:
+def facts(grid: Grid) -> list[tuple[str, str]]:
+    """What all cells were measured on, in words."""
     known = grid.provenance
-    lines = [f"- {name}: {known[name]}" for name in SHOWN_PROVENANCE if known.get(name)]
+    return [(name, _words(known[name])) for name in SHOWN_PROVENANCE if known.get(name)]
+
+
+def _words(fact: Any) -> str:
+    """The transport by its reason; the rails by what was planned for each."""
+    if not isinstance(fact, dict):
+        return str(fact)
+    if planned := fact.get("planned"):
+        return "; ".join(f"{name}: {rail['pf']}, MTU {rail['mtu']}" for name, rail in planned.items())
+    return ": ".join(str(fact[key]) for key in ("verdict", "why") if fact.get(key)) or str(fact)
+
+
+def _head(grid: Grid) -> str:
+    lines = [f"- {name}: {text}" for name, text in facts(grid)]
     counted = ", ".join(f"{count} {name}" for name, count in sorted(grid.counts.items()))
     lines.append(f"- cells: {counted}")
     if grid.spec.note:

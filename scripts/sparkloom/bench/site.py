@@ -41,7 +41,7 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
         "rails": _rails(cluster, record),
     }
     for key in ("model", "revision", "engine", "release", "image", "config_hash"):
-        found[key] = record.get(key) or unknown(site.problem)
+        found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
     found |= site.running(record, str(name or ""))
     found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem), "bounds": {}}
