@@ -63,6 +63,20 @@ def test_four_ranks_serve_and_one_engine_s_death_restarts_them_all(four: Ranks) 
     assert [four.status(n)["epoch"] for n in range(4)] == [2] * 4
 
 
+def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:
+    """It tells every process to go, in any order: the engine's end is no failure then."""
+    pair.plan["budgets"]["restarts"] = 0
+    pair.start()
+    pair.wait(pair.serving)
+    os.kill(pair.status(1)["engine"], signal.SIGTERM)
+    time.sleep(0.8)
+    pair.processes[1].terminate()
+    pair.processes[1].wait(10)
+    pair.start(1)
+    pair.wait(lambda: pair.serving(epoch=2))
+    assert "down:" not in pair.log(0)
+
+
 def test_it_runs_from_the_files_of_its_config_map_alone(pair: Ranks) -> None:
     """As in a pod: no checkout, no installed package, and the oldest Python that is promised where there is one."""
     folder = pair.folder / "mounted"

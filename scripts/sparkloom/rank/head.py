@@ -52,7 +52,7 @@ class Head(Group):
         if not self.start.is_set():
             return
         if own:
-            self._break(cause, counts=True)
+            self._break(cause, counts=not self._draining)
         elif not self._follower:
             self._follower = cause
             asyncio.get_running_loop().call_later(FOLLOWERS, self._only_followers, self.round)
@@ -152,8 +152,11 @@ class Head(Group):
         self._begin(epoch)
 
     def _only_followers(self, decided: int) -> None:
+        """Nobody failed by himself: a rank that is on its way out or fell silent took the others along."""
         if decided == self.round and self.start.is_set():
-            self._break(self._follower, counts=True)
+            now = time.monotonic()
+            silent = any(now - link.seen > FOLLOWERS for link in self.links.values())
+            self._break(self._follower, counts=not (self._draining or silent))
 
     def _break(self, why: str, *, counts: bool) -> None:
         """All stop; what ran so far is over."""

@@ -23,6 +23,7 @@ FOLLOWED = re.compile(
     r"|DistNetworkError|socket has timed out|Remote RPC server"
 )
 EVERY = 2.0
+TOLD = 1.0  # seconds for the word to go that the engine may have heard first
 
 
 class Supervisor:
@@ -170,6 +171,8 @@ class Supervisor:
         voice.status["engine"] = engine.pid
         voice.say("engine", f"started {self.words[0]} as process {engine.pid}")
         cause = await watch.until_over(engine)
+        if engine.ended.is_set():  # a node that shuts down tells every process to go, in any order
+            await waits.first(TOLD, self.leaving, group.stop)
         if cause and not group.stop.is_set():
             voice.status["serving"] = False
             voice.cause("failed", cause)

@@ -1,0 +1,41 @@
+"""What rank 0 counts as a failure, and what not, when all that it hears is that others followed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from sparkloom.rank import plan
+from sparkloom.rank.group import Identity
+from sparkloom.rank.head import FOLLOWERS, Head, Link
+
+
+def head(silent_for: float) -> Head:
+    members = [{"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{n + 1}"} for n in range(2)]
+    data: dict[str, Any] = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1}
+    made = Head(plan.of({**data, "members": members}), Identity.of(0, "c", "b"), MagicMock())
+    made.links[1] = Link(1, "i", MagicMock(), time.monotonic() - silent_for)
+    made.start.set()
+    made._follower = "ncclRemoteError"
+    return made
+
+
+@pytest.mark.parametrize(("silent_for", "counted"), [(0.5, 1), (FOLLOWERS + 0.5, 0)])
+def test_a_rank_that_fell_silent_explains_the_others(silent_for: float, counted: int) -> None:
+    rank0 = head(silent_for)
+    rank0._only_followers(rank0.round)
+    assert rank0.stop.is_set() and len(rank0.budget.recent()) == counted
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_whoever_falls_while_another_rank_leaves_costs_nothing(own: bool) -> None:
+    rank0 = head(0.0)
+    rank0._draining = True
+    if own:
+        rank0.lost("the engine ended with status 0", own=True)
+    else:
+        rank0._only_followers(rank0.round)
+    assert rank0.stop.is_set() and rank0.budget.recent() == []
