@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.engine import faults as engine_faults
-from testbed.kills import kubectl
 from testbed.rack import cluster, faults, names
+from testbed.rack.shell import run
 
-NETWORK = "network-attachment-definitions.k8s.cni.cncf.io/rail-b-vf0"
 STORE = engine_faults.FOLDER
+# Run on a node, in the network of the rank's process.
+FLUSH = """
+import os, subprocess
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0")
+    except OSError:
+        continue
+    if words[1:3] == [b"/sparkloom/rank", b"--"]:
+        subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "address", "flush", "dev", "@@"], check=True)
+"""
 
 
 @contextmanager
@@ -23,22 +32,10 @@ def broken(node: str, fault: str, rail: str) -> Iterator[None]:
         faults.mend(node, fault, [rail])
 
 
-@contextmanager
-def without_addresses() -> Iterator[None]:
-    """The second rail's network gives no address to whoever is attached now."""
-
-    def put(text: str) -> None:
-        kubectl("patch", NETWORK, "--type=merge", "-p", json.dumps({"spec": {"config": text}}))
-
-    before = json.loads(kubectl("get", NETWORK, "-o", "json"))["spec"]["config"]
-    changed = json.loads(before)
-    for plugin in changed["plugins"]:
-        plugin["ipam"] = {}
-    put(json.dumps(changed))
-    try:
-        yield
-    finally:
-        put(before)
+def without_address(node: str, interface: str) -> None:
+    """The rank on a node has an interface without its address, until its pod is made again."""
+    program = FLUSH.replace("@@", interface)
+    run(["docker", "exec", "-i", names.NODES[node], "python3", "-"], stdin=program)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from testbed.rack.shell import RackError, run
 
 NAMESPACE = "sparkloom"
 LABELS = {"app.kubernetes.io/component": "engine"}
-LIMIT = 420.0
+LIMIT = 240.0
 # Run on a node, which sees its pods' processes: process 1 of the rank's container.
 END_CONTAINER = """
 import os

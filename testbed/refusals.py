@@ -2,9 +2,9 @@
 
     python -m testbed.refusals      prints a table; ends with the group serving again
 
-The model that serves must be one of four ranks over both rails. Faults that a rank can only meet at its start are there
-before it starts; four of them at once, each on another node. Time runs from the start of the rank's container, or from
-the fault where the rank ran already, to the line in its log. Meanwhile no rank may be Ready and no token may come.
+The model that serves must be one of four ranks over both rails. Several ranks meet a fault at once, and some a second
+one behind the first. Time runs from the start of the rank's container, or from the fault (where one stood before it,
+from its end), to the line in the rank's log. Meanwhile no rank may be Ready and no token may come.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sparkloom import smoke
-from testbed.breakage import broken, sockets_only, without_addresses, wrong_weights
+from testbed.breakage import broken, sockets_only, without_address, wrong_weights
 from testbed.kills import Group, kubectl
 from testbed.rack import names
 from testbed.rack.shell import RackError
@@ -49,17 +48,19 @@ class Expected:
 
 
 AT_START = (
-    Expected("no address", 0, "net2 has no IPv4 address"),
     Expected("no RDMA device", 1, r"RDMA device \S+ is not there"),
     Expected("one rail down", 2, "net1 has no carrier"),
     Expected("no GID", 3, "has no RoCE v2 GID of"),
 )
-WEIGHTS = Expected("wrong weights", 1, "was changed after it was verified")
+BEHIND = (
+    Expected("wrong weights", 2, "was changed after it was verified"),
+    Expected("no address", 3, "net2 has no IPv4 address"),
+)
 PEER = Expected("peer missing", 0, r"^rank 3 on \S+ has not come$")
 MTU = Expected("MTU 1500", 0, r"small frames pass, frames of \d+ bytes do not")
-SOCKET = Expected("Socket transport", 0, "network IB not found|Socket")
+SOCKET = Expected("Socket transport", 0, "nccl-socket-fallback")
 BUDGET = Expected("budget", 0, r"stays down: failed \d+ times in 10 min, the last time: ")
-TABLE = (*AT_START, WEIGHTS, PEER, MTU, SOCKET, BUDGET)
+TABLE = (*AT_START, *BEHIND, PEER, MTU, SOCKET, BUDGET)
 
 
 # --- the group -----------------------------------------------------------------------------------------------------
@@ -72,11 +73,15 @@ class Trial:
         self.model = self._model()
 
     def _model(self) -> str:
-        plan = json.loads(kubectl("exec", self._pod(0), "--", "cat", "/sparkloom/rank/plan.json"))
-        return str(plan["weights"][0]["id"])
+        plan = json.loads(kubectl("exec", self.pod(0), "--", "cat", "/sparkloom/rank/plan.json"))
+        model: str = plan["weights"][0]["id"]
+        return model
 
-    def _pod(self, rank: int) -> str:
-        return next(p.metadata.name for p in self.group.pods() if p.metadata.name.endswith(f"rank{rank}-0"))
+    def pod(self, rank: int) -> str:
+        return next(name for name in self._names() if name.endswith(f"rank{rank}-0"))
+
+    def _names(self) -> list[str]:
+        return [str(pod.metadata.name) for pod in self.group.pods()]
 
     def scale(self, replicas: int, *sets: str) -> None:
         kubectl("scale", *(sets or SETS), f"--replicas={replicas}")
@@ -163,23 +168,24 @@ def perform(
     group: Group, say: Callable[[str], None] = print, while_down: Callable[[], None] = lambda: None
 ) -> list[Seen]:
     trial = Trial(group, say)
+    last = trial.set_of(3)
     trial.scale(0)
     trial.gone()
-    with ExitStack() as stack:
-        stack.enter_context(without_addresses())
-        stack.enter_context(broken("spark2", "no-rdma-device", "a"))
-        stack.enter_context(broken("spark3", "link-down", "a"))
-        stack.enter_context(broken("spark4", "no-gid", "a"))
-        trial.scale(1)
-        trial.expect(AT_START)
-        trial.scale(0)
-        trial.gone()
-    last = trial.set_of(3)
-    with wrong_weights("spark2", trial.model):
-        trial.scale(1)
-        trial.scale(0, last)
-        trial.expect([WEIGHTS])
-    trial.expect([PEER])
+    with wrong_weights("spark3", trial.model):
+        with (
+            broken("spark2", "no-rdma-device", "a"),
+            broken("spark3", "link-down", "a"),
+            broken("spark4", "no-gid", "a"),
+        ):
+            trial.scale(1)
+            trial.expect(AT_START)
+            without_address("spark4", "net2")
+            begun = time.time()
+        trial.expect(BEHIND, since=begun)
+    begun = time.time()
+    kubectl("delete", "pod", trial.pod(1), "--wait=false")  # it was made without its RDMA device's file
+    trial.scale(0, last)
+    trial.expect([PEER], since=begun)
     with broken("spark3", "mtu1500", "a"):
         begun = time.time()
         trial.scale(1, last)
@@ -194,6 +200,10 @@ def perform(
     kubectl("delete", "pod", group.head().metadata.name, "--wait=false")
     time.sleep(2)
     say(f"rank 0's pod deleted, and the group starts: {trial.serves_again()}")
+    trial.scale(0)
+    trial.gone()
+    trial.scale(1)
+    say(f"all made anew, which forgets the failures: {trial.serves_again()}")
     return trial.seen
 
 
