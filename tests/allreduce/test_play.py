@@ -1,4 +1,4 @@
-"""playbooks/verify.yml --tags pods runs the program for the profile and gives its verdict; other runs leave it out."""
+"""playbooks/verify.yml -e fabric_check_between=pods asks the program, touches no node, and gives its verdict."""
 
 from __future__ import annotations
 
@@ -36,12 +36,7 @@ def play(python: Path | str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_verdict_is_the_play_s(tmp_path: Path, code: int, verdict: str) -> None:
     """A stand-in for the program keeps what it was asked and answers as told."""
     program = f'#!/bin/sh\necho "$@" > {tmp_path}/asked\necho "{verdict}"\nexit {code}\n'
-    done = play(environment(tmp_path, program), "--tags", "pods")
+    done = play(environment(tmp_path, program), "-e", "fabric_check_between=pods")
     assert (done.returncode == 0) == (code == 0) and verdict in done.stdout, done.stdout + done.stderr
     asked = (tmp_path / "asked").read_text().split()
     assert asked[:2] == ["allreduce", "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"] and asked[-1] == "1073741824"
-
-
-def test_it_is_no_part_of_a_plain_run() -> None:
-    done = play(sys.executable, "--list-tasks")
-    assert done.returncode == 0 and "Run the collective" not in done.stdout
