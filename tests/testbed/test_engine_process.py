@@ -230,4 +230,5 @@ def test_a_fault_of_one_node_ends_both_ranks(rack: Rack, entry: dict[str, str], 
 def test_weights_that_do_not_fit_are_out_of_memory(rack: Rack) -> None:
     ranks = [rack.start(n) for n in (0, 1)]  # Ultra on two nodes
     assert [process.wait(40) for process in ranks] == [1, 1]
-    assert "CUDA out of memory" in rack.log(0)
+    # whoever comes there first says so; the other may lose its peer a moment before
+    assert any("CUDA out of memory" in rack.log(n) for n in (0, 1))
