@@ -122,6 +122,12 @@ def test_bandwidth_tells_the_ways_apart(
     assert found["verdict"] == expected and word in found["why"] and found["latency_us"] == 30.0
 
 
+def test_a_rank_that_dies_without_a_word_of_ours_is_quoted() -> None:
+    logs = {"0": "", "1": "Traceback\nImportError: libcudart.so.13\n"}
+    assert "rank 1 said last: ImportError: libcudart.so.13" in verdict.judge(logs, rails=2, nodes=2)["why"]
+    assert "no rank left a log" in verdict.judge({"0": "", "1": ""}, rails=2, nodes=2)["why"]
+
+
 def test_an_error_of_a_rank_is_the_reason() -> None:
     said = json.dumps({"error": "ValueError: the sum is 3.0, 10.0 is right", "rank": 2})
     found = verdict.judge({"0": "", "2": said}, rails=2, nodes=4)

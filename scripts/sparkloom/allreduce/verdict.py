@@ -43,13 +43,20 @@ def judge(
     if not result:
         return {
             "verdict": "failed",
-            "why": "; ".join(errors) or f"no rank printed a result; NCCL: {report.why}",
+            "why": "; ".join(errors) or f"no rank printed a result; {_last(logs)}; NCCL: {report.why}",
             **found,
         }
     best = max(row["busbw_gb_s"] for row in result["sizes"])
     small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
     found |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
     return {**_verdict(report.verdict, report.why, best, wanted, mode), **found}
+
+
+def _last(logs: Mapping[str, str]) -> str:
+    """Where nothing we know was said, the end of what was."""
+    ends = {rank: text.strip().splitlines()[-1] for rank, text in logs.items() if text.strip()}
+    said = [f"rank {rank} said last: {line[:200]}" for rank, line in ends.items()]
+    return said[0] if said else "no rank left a log"
 
 
 def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) -> dict[str, str]:
