@@ -10,8 +10,8 @@ from testbed.rack import cluster, faults, names
 from testbed.rack.shell import run
 
 STORE = engine_faults.FOLDER
-# Run on a node, in the network of the rank's process.
-FLUSH = """
+# Run on a node, which sees its pods' processes: @@ is done with the pid of each rank's process 1.
+AT_RANKS = """
 import os, subprocess
 for pid in filter(str.isdigit, os.listdir("/proc")):
     try:
@@ -19,8 +19,13 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     except OSError:
         continue
     if words[1:3] == [b"/sparkloom/rank", b"--"]:
-        subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "address", "flush", "dev", "@@"], check=True)
+        @@
 """
+
+
+def at_ranks(node: str, deed: str) -> None:
+    """One Python statement with `pid`, for every rank on a node (its container's name)."""
+    run(["docker", "exec", "-i", node, "python3", "-"], stdin=AT_RANKS.replace("@@", deed))
 
 
 @contextmanager
@@ -34,8 +39,8 @@ def broken(node: str, fault: str, rail: str) -> Iterator[None]:
 
 def without_address(node: str, interface: str) -> None:
     """The rank on a node has an interface without its address, until its pod is made again."""
-    program = FLUSH.replace("@@", interface)
-    run(["docker", "exec", "-i", names.NODES[node], "python3", "-"], stdin=program)
+    flush = f"'ip', 'address', 'flush', 'dev', '{interface}'"
+    at_ranks(names.NODES[node], f"subprocess.run(['nsenter', f'--net=/proc/{{pid}}/ns/net', {flush}], check=True)")
 
 
 @contextmanager

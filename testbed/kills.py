@@ -21,23 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom import keys, kube, smoke
+from testbed.breakage import at_ranks
 from testbed.rack import names
 from testbed.rack.shell import RackError, run
 
 NAMESPACE = "sparkloom"
 LABELS = {"app.kubernetes.io/component": "engine"}
 LIMIT = 240.0
-# Run on a node, which sees its pods' processes: process 1 of the rank's container.
-END_CONTAINER = """
-import os
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0")
-    except OSError:
-        continue
-    if words[1:3] == [b"/sparkloom/rank", b"--"]:
-        os.kill(int(pid), 9)
-"""
 
 
 @dataclass
@@ -117,7 +107,7 @@ def engine(group: Group, pod: Any, node: str) -> None:
 
 
 def container(group: Group, pod: Any, node: str) -> None:
-    run(["docker", "exec", "-i", node, "python3", "-"], stdin=END_CONTAINER)
+    at_ranks(node, "os.kill(int(pid), 9)")
 
 
 def pod(group: Group, pod: Any, node: str) -> None:
