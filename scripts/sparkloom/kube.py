@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import http.client
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sparkloom.errors import InputError
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """Labels as Kubernetes' lists are asked for them."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,7 @@ class Cluster:
             raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector)
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
         return sorted(found.items, key=lambda pod: str(pod.metadata.name))
 
     def refusals(self, seconds: float) -> list[str]:

@@ -319,14 +319,15 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
         )
     if "/" in text or text.endswith((".yml", ".yaml")):
         return Path(text)
+    shipped = names(folder)
+    if text in shipped:
+        return folder / f"{text}.yml"
     own = os.environ.get(OWN)
-    if own and text not in names(folder) and text in names(Path(own)):
+    if own and text in names(Path(own)):
         return Path(own) / f"{text}.yml"
-    if text not in names(folder):
-        raise InputError.single(
-            text, f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}", rule="missing-file"
-        )
-    return folder / f"{text}.yml"
+    raise InputError.single(
+        text, f"no such profile in {_shown(folder)}{did_you_mean(text, shipped)}", rule="missing-file"
+    )
 
 
 def _shown(path: Path) -> str:

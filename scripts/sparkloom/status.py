@@ -13,9 +13,8 @@ from sparkloom import adapter, api, kube, served, watch
 from sparkloom.api import Inventory
 from sparkloom.cluster import Cluster
 from sparkloom.errors import InputError
-from sparkloom.manifests.names import CONFIG_HASH, PROFILE, RANK
+from sparkloom.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
 
-ENGINES = {"app.kubernetes.io/part-of": "sparkloom", "app.kubernetes.io/component": "engine"}
 SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
 TOLD = ("phase", "text", "cause", "epoch", "transport", "serving")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
+from sparkloom import kube
 from sparkloom.errors import InputError
 from sparkloom.manifests import gateway, multus, names
 
@@ -29,7 +30,7 @@ REST = (
 )  # fmt: skip
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
-OURS = ",".join(f"{key}={value}" for key, value in names.PART_OF.items())
+OURS = kube.selector(names.PART_OF)
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
 
 
@@ -128,7 +129,7 @@ def _multus(taker: Taker) -> None:
         kind, name = (wanted["apiVersion"], wanted["kind"]), wanted["metadata"]["name"]
         space = wanted["metadata"].get("namespace")
         taker.delete(kind, [one for one in taker.found(kind, namespace=space) if one.metadata.name == name])
-    picked = ",".join(f"{key}={value}" for key, value in multus.SELECTOR.items())
+    picked = kube.selector(multus.SELECTOR)
     pods = taker.kind(PODS)
     taker.wait("Multus", lambda: _names(pods.get(namespace=multus.NAMESPACE, label_selector=picked).items))
 

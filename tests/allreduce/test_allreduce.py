@@ -17,6 +17,7 @@ import yaml
 from sparkloom import manifests
 from sparkloom.allreduce import jobs, run, sweep, verdict
 from sparkloom.errors import InputError
+from sparkloom.manifests import names
 from tests.manifests import case, schemas
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "allreduce"
@@ -143,7 +144,7 @@ class Cluster:
         self.removed: list[int] = []
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
-        if labels == run.ENGINE:
+        if labels == names.ENGINES:
             return [SimpleNamespace(metadata=SimpleNamespace(name="ultra-rank0-0"))] if self.served else []
         now = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
         return [

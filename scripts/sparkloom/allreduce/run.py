@@ -14,9 +14,8 @@ from sparkloom.manifests import names
 
 LOOK_S = 2.0
 GONE_S = 120.0  # for the Jobs of an earlier check
-SELECTOR = ",".join(f"{key}={value}" for key, value in jobs.LABELS.items())
+SELECTOR = kube.selector(jobs.LABELS)
 GRACE_S = 90.0  # the others, after one has failed: NCCL's watchdog needs a minute to say what it saw
-ENGINE = {**names.PART_OF, "app.kubernetes.io/component": "engine"}
 
 
 class Batch(Protocol):
@@ -42,7 +41,7 @@ def carry_out(
     launch: Launch, objects: list[dict[str, Any]], reached: kube.Cluster, batch: Batch, say: Callable[[str], object],
     *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:  # fmt: skip
-    served = reached.pods(ENGINE)
+    served = reached.pods(names.ENGINES)
     if served:
         message = f"{served[0].metadata.name} is served there and holds the rails and the GPUs; stop the model first"
         raise InputError.single(launch.profile.name, message, rule="in-use")

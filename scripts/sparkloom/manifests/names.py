@@ -15,6 +15,7 @@ from sparkloom.launch import Launch
 
 LONGEST_GROUP = 45  # 51 less "-rank7"
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
+ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
 PROFILE = "sparkloom/profile"
 RANK = "sparkloom/rank"
 CONFIG_HASH = "sparkloom/config-hash"
@@ -48,8 +49,7 @@ def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
     described = {
         "app.kubernetes.io/name": launch.engine,
         "app.kubernetes.io/instance": group(launch.profile.name),
-        "app.kubernetes.io/component": "engine",
-        **PART_OF,
+        **ENGINES,
     }
     return {**described, **selector(launch, index)}
 
