@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -19,16 +17,16 @@ from testbed import leaks
 from testbed.bare import machines as bare
 from testbed.hub import background as hub
 from testbed.rack import inventory, names
+from tests.rack import running
+from tests.rack.running import REPO
 
-REPO = Path(__file__).resolve().parents[2]
 STORE = "/var/lib/sparkloom/hub"
 RACK_KEYS = names.STATE / "gateway"
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 
 
 def run(*argv: str, check: bool = True, **env: str) -> str:
-    path = f"{REPO}/.venv/bin:{os.environ['PATH']}"
-    done = subprocess.run(argv, cwd=REPO, env={**os.environ, "PATH": path, **env}, capture_output=True, text=True)
+    done = running.run(*argv, **env)
     assert done.returncode == 0 or not check, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout + done.stderr
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.rack import cluster, inventory
+from tests.rack.running import run
 
-REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 # All that a second run may send to a host.
 MODULE_RUNS = 25
@@ -22,11 +21,6 @@ OTHER = "nvidia--nemotron-3-super-120b-a12b-nvfp4"
 WARM_SECONDS = 180
 BUSY = 4  # load per core from which times say nothing
 PARSER = "command    rank 0, 1, 2, 3: the release's own parser accepted the command line"
-
-
-def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
-    path = f"{REPO}/.venv/bin:{os.environ['PATH']}"
-    return subprocess.run(argv, cwd=REPO, env={**os.environ, "PATH": path, **env}, capture_output=True, text=True)
 
 
 def play(times: Path, *extra: str) -> tuple[str, dict[str, dict[str, int]], dict[str, Any]]:

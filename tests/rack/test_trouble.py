@@ -5,26 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed import kills, refusals
 from testbed.rack import inventory, names
+from tests.rack.running import run
 
-REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 # Kills by chance (`python -m testbed.kills` does twenty); another number tries others.
 SEED = int(os.environ.get("SPARKLOOM_SEED", "0"))
 KILLS = int(os.environ.get("SPARKLOOM_HANDFUL", "4"))
 NAMED_AFTER = 60
-
-
-def run(*argv: str) -> subprocess.CompletedProcess[str]:
-    path = f"{REPO}/.venv/bin:{os.environ['PATH']}"
-    return subprocess.run(argv, cwd=REPO, env={**os.environ, "PATH": path}, capture_output=True, text=True)
 
 
 def told() -> dict[str, Any]:
