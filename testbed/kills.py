@@ -20,7 +20,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sparkloom import keys, kube, smoke
+from sparkloom.onnode import smoke
+from sparkloom.render import keys
+from sparkloom.site import kube
 from testbed.breakage import at_ranks
 from testbed.rack import names
 from testbed.rack.shell import RackError, run

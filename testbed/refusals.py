@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sparkloom import smoke
+from sparkloom.onnode import smoke
 from testbed.breakage import broken, sockets_only, without_address, wrong_weights
 from testbed.kills import Group, kubectl
 from testbed.rack import names

@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from sparkloom import api, status
+from sparkloom import case
+from sparkloom.site import status
 
 ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/engine/standin/main.py)
 
@@ -26,7 +27,7 @@ def parsers(inventory: str) -> dict[str, str]:
 
 def main() -> None:
     inventory, profile = sys.argv[1:3]
-    folder = Path("build") / api.cluster(inventory).name
+    folder = Path("build") / case.cluster(inventory).name
     answer = json.loads((folder / f"{profile}.answer.json").read_text())
     transport = json.loads((folder / f"{profile}.transport.json").read_text())
     heard = parsers(inventory)

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkloom import api, document, flags, profile
-from sparkloom.errors import InputError
+from sparkloom import case
+from sparkloom.base import document
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.judge import flags
 from tests import profile_mutations
 
 ROUNDS = 1000  # for each mutation; some know fewer ways to go wrong, together they are more than 5,000
-CLUSTER = api.cluster(None)
+CLUSTER = case.cluster(None)
 # Roots with all parts that mutations take aim at: experts, evidence, an environment, a parser.
 SOUND = {
     name: document.load(profile.PROFILES / f"{name}.yml").data
@@ -101,7 +104,7 @@ def test_no_sound_profile_is_refused(
         text = "# a comment\n\n" + text.replace("\n", "  # why\n", 1) if ": |" not in text.split("\n", 1)[0] else text
     path = tmp_path_factory.getbasetemp() / "sound.yml"
     path.write_text(text, encoding="utf-8")
-    assert api.plan(str(path), CLUSTER)["launch"]["ranks"]
+    assert case.plan(str(path), CLUSTER)["launch"]["ranks"]
 
 
 @pytest.mark.parametrize("name", profile.names())

@@ -90,7 +90,7 @@ def test_fabric_uses_both_halves() -> None:
 def test_evidence_commands() -> None:
     assert data("evidence", "best", "GLM-4.7")
     assert data("evidence", "find", ULTRA, "--limit", "3")
-    score = data("evidence", "score", "scripts/sparkloom/data/measured_rows.jsonl")
+    score = data("evidence", "score", "scripts/sparkloom/judge/data/measured_rows.jsonl")
     assert {"rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall", "per_row"} <= set(score)
     assert {"id", "predicted", "rules"} <= set(score["per_row"][0])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import diagnose, rules
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.judge import diagnose, rules
 
 SAMPLES: dict[str, str] = yaml.safe_load((Path(__file__).parent / "data" / "rule_logs.yml").read_text())
 FIX = {rule.id: rule.fix for rule in rules.every()}
@@ -104,7 +104,7 @@ def test_several_logs_are_one_case(tmp_path: Path) -> None:
 
 
 def test_only_the_last_start_of_an_engine_is_judged() -> None:
-    from sparkloom import loglines
+    from sparkloom.onnode import loglines
 
     text = "[sparkloom rank 0 epoch 1] engine: x\n[rank 0 epoch 1] ncclRemoteError\n[rank 0 epoch 2] NET/IB\n"
     assert loglines.last_epoch(text) == "[rank 0 epoch 2] NET/IB"

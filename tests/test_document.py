@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import document, profile
-from sparkloom.errors import InputError
+from sparkloom.base import document
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SOURCE = profile.PROFILES / f"{ULTRA}.yml"

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from sparkloom import cluster, evidence, evidence_page, launch, precedents, profile
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.cli import evidence_page
+from sparkloom.inputs import cluster, profile
+from sparkloom.judge import measured_rows, nearest_runs
+from sparkloom.launch import resolve
 
 REPO = Path(__file__).resolve().parents[1]
 OUTCOMES = ("outcome", "symptom", "note", "n1", "n4", "n8", "n16", "ttft_n8", "ran", "id")
@@ -20,7 +23,7 @@ STRICT: dict[str, tuple[float, float]] = {"model": (0.85, 0.95), "image": (0.9, 
 
 @pytest.fixture(scope="module")
 def scored() -> dict[str, Any]:
-    return evidence.score(evidence.SHIPPED)
+    return measured_rows.score(measured_rows.SHIPPED)
 
 
 def test_recall_and_precision(scored: dict[str, Any]) -> None:
@@ -45,14 +48,14 @@ def test_the_shape_of_a_score(scored: dict[str, Any]) -> None:
 
 def test_predictions_do_not_look_at_how_a_run_ended(scored: dict[str, Any], tmp_path: Path) -> None:
     """The same predictions with every outcome, note and figure taken away or shuffled, and ids replaced."""
-    rows = [dict(row) for row in evidence.shipped()]
+    rows = [dict(row) for row in measured_rows.shipped()]
     shuffled = random.Random(7).sample(rows, len(rows))
     for number, (row, other) in enumerate(zip(rows, shuffled, strict=True)):
         row |= {key: other.get(key) for key in OUTCOMES if key != "id"} | {"id": f"row-{number}"}
-        row["extra"] = {key: value for key, value in row["extra"].items() if key in evidence.ASIDE}
+        row["extra"] = {key: value for key, value in row["extra"].items() if key in measured_rows.ASIDE}
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows))
-    again = evidence.score(path)["per_row"]
+    again = measured_rows.score(path)["per_row"]
     assert [item["predicted"] for item in again] == [item["predicted"] for item in scored["per_row"]]
 
 
@@ -60,13 +63,13 @@ def test_rows_without_an_outcome_are_predicted_and_not_counted(tmp_path: Path) -
     row = {"id": "x", "model": "google/gemma-4-31B-it", "attention_backend": "flashinfer", "disable_cuda_graph": False}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row) + "\n\n" + json.dumps(row | {"id": "y", "outcome": "ok", "ran": False}))
-    scored = evidence.score(path)
+    scored = measured_rows.score(path)
     assert scored["rows"] == 0 and scored["recall"] is None and scored["precision"] is None
     assert [item["predicted"] for item in scored["per_row"]] == ["fail", "fail"]
 
 
 def test_a_row_that_says_nothing_is_unknown() -> None:
-    assert evidence.predict(evidence.context({"model": "acme/new-9B"})) == ("unknown", [])
+    assert measured_rows.predict(measured_rows.context({"model": "acme/new-9B"})) == ("unknown", [])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ def test_a_file_that_is_no_rows_is_refused_by_line(tmp_path: Path, text: str, li
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
     with pytest.raises(InputError) as refused:
-        evidence.score(path)
+        measured_rows.score(path)
     assert refused.value.problems[0].line == line
 
 
@@ -119,34 +122,34 @@ def test_the_page_is_fresh() -> None:
 
 def test_precedents_find_the_shipped_profile_itself() -> None:
     loaded = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
-    near = evidence.find(launch.resolve(loaded, cluster.load()), 3)
+    near = measured_rows.find(resolve.resolve(loaded, cluster.load()), 3)
     assert len(near) == 3
     assert near[0]["model"] == loaded.profile.model.id and near[0]["outcome"] == "ok"
     assert [item["distance"] for item in near] == sorted(item["distance"] for item in near)
     for item in near:
         assert item["source"].startswith("TESTLOG_")
         named = {difference["setting"] for difference in item["differences"]}
-        assert bool(named) == (item["distance"] > 0) and named <= set(precedents.WEIGHTS)
+        assert bool(named) == (item["distance"] > 0) and named <= set(nearest_runs.WEIGHTS)
 
 
 def test_best_is_the_fastest_sane_run() -> None:
-    best = evidence.best("qwen3.5-397b", 3)
+    best = measured_rows.best("qwen3.5-397b", 3)
     assert [row["n8"] for row in best] == sorted((row["n8"] for row in best), reverse=True)
     assert best[0]["n8"] == 125.4, "garbage at 156 tok/s must not win"
 
 
 def test_best_of_an_unknown_model_is_refused() -> None:
     with pytest.raises(InputError, match="no measured row names a model like 'qwen9'"):
-        evidence.best("qwen9")
+        measured_rows.best("qwen9")
 
 
 def test_the_shipped_rows_name_their_source() -> None:
-    readme = (evidence.SHIPPED.parent / "README.md").read_text()
-    assert "dgxarley" in readme and len(evidence.shipped()) == 1080
+    readme = (measured_rows.SHIPPED.parent / "README.md").read_text()
+    assert "dgxarley" in readme and len(measured_rows.shipped()) == 1080
 
 
 def test_context_reads_no_outcome_key() -> None:
-    source = inspect.getsource(evidence.context) + inspect.getsource(evidence._flags)
+    source = inspect.getsource(measured_rows.context) + inspect.getsource(measured_rows._flags)
     assert not any(f'"{key}"' in source for key in OUTCOMES)
 
 
@@ -174,7 +177,7 @@ NVFP4 = {"quantization": "modelopt_fp4", "attention_backend": "flashinfer", "dis
 def test_models_never_seen_are_judged_by_their_cause(model: str, settings: dict[str, Any], rule: str) -> None:
     row = {"model": model, "engine_version": "0.5.10", "nnodes": 4, "tp": 4, "ep": 1, **settings}
     row.setdefault("disable_piecewise_cuda_graph", True)
-    _, fired = evidence.predict(evidence.context(row))
+    _, fired = measured_rows.predict(measured_rows.context(row))
     assert (rule in fired) if rule else not fired
 
 
@@ -182,4 +185,4 @@ def test_numbers_and_switches_written_as_words_are_read_as_such() -> None:
     row = {"model": "org/Model-NVFP4", "engine_version": "0.5.10", "quantization": "modelopt_fp4"}
     plain = {"nnodes": 4, "tp": 4, "ep": 4, "mem_fraction_static": 0.85, "disable_cuda_graph": True}
     words = {name: str(value).lower() for name, value in plain.items()}
-    assert evidence.context({**row, **words}) == evidence.context({**row, **plain})
+    assert measured_rows.context({**row, **words}) == measured_rows.context({**row, **plain})

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom import addressing, fabric
-from sparkloom.cluster import Cluster, from_vars, load
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import addressing
+from sparkloom.inputs.cluster import Cluster, from_vars, load
+from sparkloom.launch import fabric
 
 SHIPPED = load()
 RAILS = [

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom import api
-from sparkloom.errors import InputError
-from sparkloom.rules import Finding
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.judge.rules import Finding
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
 
 
 def findings(profile: str, *overrides: str, release: str | None = None) -> list[Finding]:
-    found = api.case(profile, overrides=overrides, release=release).findings
+    found = case.judge(profile, overrides=overrides, release=release).findings
     return [finding for finding in found if finding.rule.startswith("flag-")]
 
 
@@ -29,7 +29,7 @@ def findings(profile: str, *overrides: str, release: str | None = None) -> list[
 )
 def test_a_key_that_no_release_has_is_refused_with_its_place(override: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
-        api.case(ULTRA, overrides=[override])
+        case.judge(ULTRA, overrides=[override])
     (problem,) = caught.value.problems
     assert said in problem.message and problem.rule == "unknown-flag"
     assert problem.file == f"--set {override}"
@@ -62,7 +62,7 @@ def test_a_flag_of_another_release_is_an_error_that_says_which() -> None:
 
 def test_the_dialect_follows_the_release() -> None:
     assert findings(ULTRA, release="0.5.23") == []
-    argv = api.case(ULTRA, release="0.5.23").launch.ranks[0].argv
+    argv = case.judge(ULTRA, release="0.5.23").launch.ranks[0].argv
     assert "--cuda-graph-max-bs-decode" in argv and "--cuda-graph-max-bs" not in argv
 
 
@@ -89,6 +89,6 @@ def test_a_word_that_is_no_truth_value_is_an_error() -> None:
 
 @pytest.mark.parametrize(("release", "said"), [("0.5.24", "judged by sglang 0.5.23"), ("0.5.12", None)])
 def test_a_release_without_a_catalog_is_said_aloud(release: str, said: str | None) -> None:
-    found = [f for f in api.case(ULTRA, release=release).findings if f.rule == "release-without-catalog"]
+    found = [f for f in case.judge(ULTRA, release=release).findings if f.rule == "release-without-catalog"]
     assert [f.severity for f in found] == (["warning"] if said else [])
     assert not said or said in found[0].message

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import keys
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.render import keys
 
 
 def test_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sparkloom import matrix, report, report_svg
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.measure.matrix import report, report_svg
+from sparkloom.measure.matrix import spec as specs
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SPEC = f"""name: grid
@@ -36,8 +37,8 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def cells_of(spec: Path, **options: Any) -> list[matrix.Cell]:
-    return matrix.cells(*matrix.load(spec), **options)
+def cells_of(spec: Path, **options: Any) -> list[specs.Cell]:
+    return specs.cells(*specs.load(spec), **options)
 
 
 def level(n: int, rate: float, **changes: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def level(n: int, rate: float, **changes: Any) -> dict[str, Any]:
     return {**known, "guard": {"verdict": "ok"}, "unread": 1, **changes}
 
 
-def put(folder: Path, cell: matrix.Cell, status: str = "ok", rate: float = 42.0, **changes: Any) -> None:
+def put(folder: Path, cell: specs.Cell, status: str = "ok", rate: float = 42.0, **changes: Any) -> None:
     levels = [level(1, rate / 4.2), level(4, rate * 0.69), level(8, rate)]
     result = {
         "id": cell.id,
@@ -85,8 +86,8 @@ def test_ids_stay_when_axes_grow_and_when_order_changes(spec: Path) -> None:
     spec.write_text(SPEC.replace("[0.85, 0.88, 0.9, 0.92]", "[0.94, 0.92, 0.9, 0.88, 0.85]"))
     after = {cell.id for cell in cells_of(spec)}
     assert before < after
-    assert matrix.cell_id("a", {"launch.x": 1}) != matrix.cell_id("a", {"launch.x": True})
-    assert matrix.cell_id("a", {"launch.x": 1, "env.Y": "b"}) == matrix.cell_id("a", {"env.Y": "b", "launch.x": 1})
+    assert specs.cell_id("a", {"launch.x": 1}) != specs.cell_id("a", {"launch.x": True})
+    assert specs.cell_id("a", {"launch.x": 1, "env.Y": "b"}) == specs.cell_id("a", {"env.Y": "b", "launch.x": 1})
 
 
 @pytest.mark.parametrize(
@@ -126,21 +127,21 @@ def test_a_cell_that_cannot_be_launched_is_skipped_alone(spec: Path) -> None:
 def test_results(spec: Path) -> None:
     folder, cell = spec.parent / "grid", cells_of(spec)[2]
     put(folder, cell)
-    assert matrix.read_results(folder)[cell.id].levels[2].sum_tok_s == 42.0
+    assert specs.read_results(folder)[cell.id].levels[2].sum_tok_s == 42.0
     put(folder, cell, levels=[])
     with pytest.raises(InputError, match="a cell without a measurement is not ok"):
-        matrix.read_results(folder)
+        specs.read_results(folder)
     put(folder, cell, status="fine")
     with pytest.raises(InputError, match=rf"{cell.id}.json.*status"):
-        matrix.read_results(folder)
+        specs.read_results(folder)
     (folder / "torn.json").write_text('{"id": ')
     with pytest.raises(InputError, match=r"torn\.json"):
-        matrix.read_results(folder)
+        specs.read_results(folder)
 
 
 def grid(spec: Path) -> report.Grid:
-    loaded, text = matrix.load(spec)
-    return report.collect(loaded, matrix.cells(loaded, text), matrix.read_results(spec.parent / "grid"), {})
+    loaded, text = specs.load(spec)
+    return report.collect(loaded, specs.cells(loaded, text), specs.read_results(spec.parent / "grid"), {})
 
 
 def test_the_winner_is_the_fastest_of_those_with_everything_fine(spec: Path) -> None:
@@ -186,7 +187,7 @@ def test_report_files(spec: Path, tmp_path: Path) -> None:
         trace_tail="Traceback\nAssertionError: <n>",
         matched_rules=["a-rule"],
     )
-    put(folder, matrix.Cell(99, "stranger", {"launch.x": 1}))
+    put(folder, specs.Cell(99, "stranger", {"launch.x": 1}))
     spec.write_text(SPEC + "baseline: earlier\n")
     told = report.write(spec, None, tmp_path / "out")
     assert told["cells"] == 12 and told["counts"]["startup_crash"] == 1 and told["strangers"] == ["stranger"]

@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
-from sparkloom import evidence, evidence_add, matrix, matrix_propose, profile
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.judge import measured_rows
+from sparkloom.measure.matrix import evidence_add
+from sparkloom.measure.matrix import propose as proposals
+from sparkloom.measure.matrix import spec as specs
 
 REPO = Path(__file__).resolve().parents[1]
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -35,8 +39,8 @@ class Grid:
     def __init__(self, folder: Path) -> None:
         self.spec_path = folder / "small.yml"
         self.spec_path.write_text(SPEC)
-        self.spec, text = matrix.load(self.spec_path)
-        self.cells = {tuple(cell.settings.values()): cell for cell in matrix.cells(self.spec, text)}
+        self.spec, text = specs.load(self.spec_path)
+        self.cells = {tuple(cell.settings.values()): cell for cell in specs.cells(self.spec, text)}
         self.folder = folder / "small"
         self.folder.mkdir()
         self.profile = folder / "profile.yml"
@@ -56,8 +60,8 @@ class Grid:
     def add(self, cell: str) -> dict[str, Any]:
         return evidence_add.add(self.spec_path, cell, to=str(self.profile))
 
-    def proposals(self) -> list[matrix_propose.Proposal]:
-        return matrix_propose.proposals(self.spec, list(matrix.read_results(self.folder).values()))
+    def proposals(self) -> list[proposals.Proposal]:
+        return proposals.proposals(self.spec, list(specs.read_results(self.folder).values()))
 
 
 @pytest.fixture
@@ -75,12 +79,12 @@ def test_a_cell_becomes_evidence_and_a_row(grid: Grid) -> None:
     assert kept.numbers is not None and (kept.numbers.n1, kept.numbers.n8, kept.numbers.ttft_n8) == (10.2, 43.4, 1.77)
     assert kept.config is not None and kept.config["mem_fraction_static"] == 0.88 and kept.date == "2026-11-22"
     assert grid.profile.read_text().startswith(before.rstrip("\n")), "nothing else of the profile is touched"
-    (row,) = evidence.load(Path(told["rows"]))
+    (row,) = measured_rows.load(Path(told["rows"]))
     assert (row["outcome"], row["n4"], row["transport"], row["tp"]) == ("ok", 29.3, "roce", 4)
     assert row["extra"]["driver"] == "580.159" and row["image"].startswith("repo/engine@sha256")
-    shipped = set().union(*evidence.shipped())
+    shipped = set().union(*measured_rows.shipped())
     assert set(row) <= shipped, "no key that the measured rows do not have"
-    assert evidence.score(told["rows"])["tn"] == 1
+    assert measured_rows.score(told["rows"])["tn"] == 1
     for again in range(2):
         with pytest.raises(InputError, match="already"):
             grid.add(cell)
@@ -126,7 +130,7 @@ def test_what_failures_share_and_nothing_fine_has_is_proposed(grid: Grid) -> Non
     (found,) = grid.proposals()
     assert found.hangs_on == [[("launch.moe_runner_backend", "triton")]] and len(found.cells) == 4
     assert re.search(found.pattern or "", "RuntimeError: capture failed after 3 of 36 graphs at 0x7fab") is not None
-    text = matrix_propose.skeleton(grid.spec, found)
+    text = proposals.skeleton(grid.spec, found)
     ast.parse(text)
     assert "ctx.flag('moe_runner_backend') == 'triton'" in text and 'severity = "warning"' in text
 
@@ -137,7 +141,7 @@ def test_two_settings_together(grid: Grid) -> None:
         grid.put(*values, status="garbage" if bad else "ok", note='the guard says "loop"' if bad else "")
     (found,) = grid.proposals()
     assert found.hangs_on == [[("launch.moe_runner_backend", "triton"), ("env.NCCL_DEBUG", "INFO")]]
-    text = matrix_propose.skeleton(grid.spec, found)
+    text = proposals.skeleton(grid.spec, found)
     ast.parse(text)
     assert "ctx.env.get('NCCL_DEBUG') == 'INFO'" in text and found.pattern is None
 
@@ -146,11 +150,11 @@ def test_what_a_rule_explains_is_not_proposed_again(grid: Grid) -> None:
     grid.put("triton", 0.9, "INFO", status="startup_crash", matched_rules=["a-rule"], telling=SAID)
     grid.put("flashinfer_cutlass", 0.9, "INFO")
     assert grid.proposals() == []
-    assert "explained" in matrix_propose.text(grid.spec, [])
+    assert "explained" in proposals.text(grid.spec, [])
 
 
 def test_without_anything_fine_nothing_is_blamed(grid: Grid) -> None:
     grid.put("triton", 0.9, "INFO", status="startup_crash", telling=SAID)
     (found,) = grid.proposals()
     assert found.hangs_on == []
-    ast.parse(matrix_propose.skeleton(grid.spec, found))
+    ast.parse(proposals.skeleton(grid.spec, found))

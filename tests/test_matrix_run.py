@@ -21,8 +21,10 @@ from typing import Any
 
 import pytest
 
-from sparkloom import matrix, matrix_cell, matrix_run, matrix_verdict, profile
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.measure.matrix import cell, run, verdict
+from sparkloom.measure.matrix import spec as specs
 
 REPO = Path(__file__).resolve().parents[1]
 COMMAND = str(Path(sys.executable).with_name("sparkloom"))
@@ -72,7 +74,7 @@ class Site:
 
     def statuses(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for result in matrix.read_results(self.results).values():
+        for result in specs.read_results(self.results).values():
             found.setdefault(str(result.settings["env.PACING"]), []).append(result.status)
         return found
 
@@ -110,7 +112,7 @@ def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
         process.wait()
         assert all(site.done()[name] == stamp for name, stamp in kept.items()), "what is done is not done again"
         kept = site.done()
-        assert len(matrix.read_results(site.results)) == len(kept) >= after, "every file is whole"
+        assert len(specs.read_results(site.results)) == len(kept) >= after, "every file is whole"
     told = site.run()
     assert all(site.done()[name] == stamp for name, stamp in kept.items())
     assert site.statuses() == {
@@ -119,7 +121,7 @@ def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
     }  # fmt: skip
     tries = Counter(line.split()[0] for line in site.switches())
     assert len(tries) == 12 and sum(tries.values()) - 12 <= 2, "one more try for each kill"
-    results = matrix.read_results(site.results)
+    results = specs.read_results(site.results)
     assert results[told["winner"]].settings["env.PACING"] == FAST, "garbage was faster and does not win"
     assert told["counts"] == {"ok": 4, "garbage": 2, "startup_crash": 2, "hang": 4}
     text = Path(told["files"][0]).read_text()
@@ -177,9 +179,9 @@ def test_what_is_known_to_crash_is_listed_and_run_only_when_asked_for(site: Site
 def test_a_cell_is_a_profile_that_people_can_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec_path = tmp_path / "small.yml"
     spec_path.write_text(SPEC.format(pacing=FAST))
-    spec, text = matrix.load(spec_path)
-    cell = matrix.cells(spec, text)[1]
-    name = matrix_cell.write_profile(spec, cell, tmp_path / "profiles")
+    spec, text = specs.load(spec_path)
+    cell = specs.cells(spec, text)[1]
+    name = cell.write_profile(spec, cell, tmp_path / "profiles")
     monkeypatch.setenv("SPARKLOOM_PROFILES", str(tmp_path / "profiles"))
     made, base = profile.load(name).profile, profile.load(spec.profile).profile
     assert made.env["PACING"] == FAST and made.launch.flags["mem_fraction_static"] == 0.85
@@ -227,10 +229,10 @@ fatal: [spark2]: FAILED! =>
 )
 def test_whose_fault_a_failed_switch_is(task: str, fault: str, status: str | None) -> None:
     said = TASKS.format(first=task)
-    assert matrix_verdict.at_fault(said) == fault
-    found = matrix_verdict.start(2, 1.0, said)
+    assert verdict.at_fault(said) == fault
+    found = verdict.start(2, 1.0, said)
     assert found is not None and (status is None or found.status == status)
-    assert matrix_verdict.at_fault("no playbook at all") == "cell"
+    assert verdict.at_fault("no playbook at all") == "cell"
 
 
 def level(n: int, ok: int | None = None, **more: Any) -> dict[str, Any]:
@@ -255,23 +257,23 @@ def level(n: int, ok: int | None = None, **more: Any) -> dict[str, Any]:
 )
 def test_what_became_of_a_measurement(levels: list[dict[str, Any]], code: int, alive: bool, expected: str) -> None:
     document = {"levels": levels, "complete": True, "problems": []}
-    found = matrix_verdict.measured(document, code, alive=alive, bounds={1: 50.0})
+    found = verdict.measured(document, code, alive=alive, bounds={1: 50.0})
     assert found.status == expected and (found.note or expected == "ok")
 
 
 def test_what_became_of_a_start() -> None:
-    assert matrix_verdict.start(0, 3.0, "") is None
-    assert matrix_verdict.start(2, 3.0, "").status == "startup_crash"
-    assert matrix_verdict.start(None, 3.0, "").status == "hang"
-    assert matrix_verdict.start(2, 3.0, "rank 2: not ready after 3600 s: loading").status == "hang"
+    assert verdict.start(0, 3.0, "") is None
+    assert verdict.start(2, 3.0, "").status == "startup_crash"
+    assert verdict.start(None, 3.0, "").status == "hang"
+    assert verdict.start(2, 3.0, "rank 2: not ready after 3600 s: loading").status == "hang"
 
 
 def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
     """As `run` calls it: the roles' plugins find a cell's profile where SPARKLOOM_PROFILES says."""
     spec_path, play = tmp_path / "small.yml", tmp_path / "play.yml"
     spec_path.write_text(SPEC.format(pacing=FAST))
-    spec, text = matrix.load(spec_path)
-    name = matrix_cell.write_profile(spec, matrix.cells(spec, text)[0], tmp_path / "profiles")
+    spec, text = specs.load(spec_path)
+    name = cell.write_profile(spec, specs.cells(spec, text)[0], tmp_path / "profiles")
     task = {"name": "Plan", "sparkloom_plan": {"profile": "{{ profile }}"}, "run_once": True, "register": "found"}
     shown = {"name": "Show", "ansible.builtin.debug": {"var": "found.plan.profile"}, "run_once": True}
     play.write_text(json.dumps([{"hosts": "sparks", "gather_facts": False, "tasks": [task, shown]}]))
@@ -287,15 +289,15 @@ def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
 def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     clock = [100.0]
-    monkeypatch.setattr(matrix_run.time, "monotonic", lambda: clock[0])
-    cells = [matrix.Cell(n, f"c{n}", {"launch.x": n}, ("a-rule",) if n == 3 else ()) for n in (1, 2, 3)]
-    progress = matrix_run.Progress(said.append, live=False)
+    monkeypatch.setattr(run.time, "monotonic", lambda: clock[0])
+    cells = [specs.Cell(n, f"c{n}", {"launch.x": n}, ("a-rule",) if n == 3 else ()) for n in (1, 2, 3)]
+    progress = run.Progress(said.append, live=False)
     progress.plan(cells, cells[:2], [])
     progress.cell(cells[0])
     for _ in range(4):
         progress.tick("switching: TASK [a]", clock[0] - 100)
         clock[0] += 20
-    progress.done(cells[0], matrix.Result(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80))
+    progress.done(cells[0], specs.Result(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80))
     progress.cell(cells[1])
     progress.tick("switching: TASK [b]", 0)
     assert said == [
@@ -305,7 +307,7 @@ def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.Mon
         "cell 1 of 3 (x 1)  hang in 1:20: silent\n",
         "cell 2 of 3 (x 2)  switching 0:00, about 1:20 left\n",
     ]
-    live = matrix_run.Progress(said.append, live=True)
+    live = run.Progress(said.append, live=True)
     live.plan(cells, cells[:2], [80.0])
     live.cell(cells[0])
     live.tick("measuring: n=8  3 of 8 done", 30)

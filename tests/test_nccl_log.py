@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import nccl_log
-from sparkloom.errors import InputError
-from sparkloom.nccl_lines import gid_address
+from sparkloom.base.errors import InputError
+from sparkloom.onnode.nccl import log as nccl_log
+from sparkloom.onnode.nccl.lines import gid_address
 
 DATA = Path(__file__).parent / "data" / "nccl"
 A, B = "rocep1s0f0v0", "roceP2p1s0f0v0"

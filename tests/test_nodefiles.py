@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sparkloom import cluster, fabric, nodefiles
+from sparkloom.inputs import cluster
+from sparkloom.launch import fabric
+from sparkloom.site import nodefiles
 
 
 def test_the_port_without_an_address_does_not_answer_for_those_of_its_functions() -> None:

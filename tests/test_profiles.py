@@ -12,8 +12,11 @@ import jsonschema
 import pytest
 import yaml
 
-from sparkloom import api, document, profile, schema
-from sparkloom.launch import Rank
+from sparkloom import case
+from sparkloom.base import document
+from sparkloom.inputs import profile
+from sparkloom.launch import schema
+from sparkloom.launch.resolve import Rank
 from tests import golden_files
 
 NAMES = profile.names()
@@ -23,8 +26,8 @@ PLACE = {"--host", "--port", "--node-rank", "--nnodes", "--dist-init-addr"}
 
 
 @cache
-def case(name: str) -> api.Case:
-    return api.case(name)
+def judged(name: str) -> case.Case:
+    return case.judge(name)
 
 
 def flags(words: list[str] | tuple[str, ...]) -> dict[str, str | None]:
@@ -44,22 +47,22 @@ def flags(words: list[str] | tuple[str, ...]) -> dict[str, str | None]:
 def test_the_name_says_who_made_what(name: str) -> None:
     """<org>--<model>[--variant], from the hub id; "nvidia-" in front of NVIDIA's models says nothing."""
     org, model, *variant = name.split("--")
-    hub_org, hub_model = case(name).launch.profile.profile.model.id.lower().split("/")
+    hub_org, hub_model = judged(name).launch.profile.profile.model.id.lower().split("/")
     assert (org, model) == (hub_org, hub_model.removeprefix("nvidia-"))
     assert len(variant) <= 1 and name == name.lower()
-    parent = case(name).launch.profile.profile.extends
+    parent = judged(name).launch.profile.profile.extends
     if variant and parent:
         assert parent.split("--")[:2] == [org, model], "a variant extends the profile of its own model"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lint_has_nothing_against_a_shipped_profile(name: str) -> None:
-    assert [f"{f.severity} {f.rule}: {f.message}" for f in case(name).findings if f.severity != "info"] == []
+    assert [f"{f.severity} {f.rule}: {f.message}" for f in judged(name).findings if f.severity != "info"] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_claim_has_a_source_and_every_figure_a_configuration(name: str) -> None:
-    loaded = case(name).launch.profile.profile
+    loaded = judged(name).launch.profile.profile
     assert loaded.evidence, "a profile without evidence says nothing"
     assert loaded.model.source
     for entry in loaded.evidence:
@@ -69,7 +72,7 @@ def test_every_claim_has_a_source_and_every_figure_a_configuration(name: str) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_argv_and_env(name: str) -> None:
-    ranks = case(name).launch.ranks
+    ranks = judged(name).launch.ranks
     for rank in {0, len(ranks) - 1}:
         golden_files.check(name, f"argv-rank{rank}.txt", one_flag_per_line(ranks[rank]))
     environment = "".join(f"{variable.name}={variable.value}\n" for variable in ranks[0].env)
@@ -86,7 +89,7 @@ def one_flag_per_line(rank: Rank) -> str:
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe["profile"])
 def test_each_rank_runs_the_posted_recipe(recipe: dict[str, Any]) -> None:
-    launch = case(recipe["profile"]).launch
+    launch = judged(recipe["profile"]).launch
     expected = flags(recipe["posted"].split()) | {key: str(value) for key, value in recipe.get("house", {}).items()}
     for key, (value, _) in {**recipe.get("added", {}), **recipe.get("changed", {})}.items():
         expected[key] = value
@@ -107,7 +110,7 @@ def test_each_rank_runs_the_posted_recipe(recipe: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe["profile"])
 def test_each_correction_is_recorded_as_evidence(recipe: dict[str, Any]) -> None:
-    claims = " ".join(entry.claim for entry in case(recipe["profile"]).launch.profile.profile.evidence)
+    claims = " ".join(entry.claim for entry in judged(recipe["profile"]).launch.profile.profile.evidence)
     for _, said in {**recipe.get("added", {}), **recipe.get("changed", {})}.values():
         assert said in claims
     for flag, said in recipe.get("removed", {}).items():
@@ -115,7 +118,7 @@ def test_each_correction_is_recorded_as_evidence(recipe: dict[str, Any]) -> None
 
 
 def test_the_options_file_of_tensorrt_llm_is_the_guide_s() -> None:
-    (text,) = case("nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node").launch.files.values()
+    (text,) = judged("nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node").launch.files.values()
     options = yaml.safe_load(text)
     assert options["kv_cache_config"] == {
         "dtype": "fp8",
@@ -135,7 +138,7 @@ def test_the_options_file_of_tensorrt_llm_is_the_guide_s() -> None:
 
 
 def test_two_sparks_lend_their_memory_over_rpc() -> None:
-    head, helper = case("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node").launch.ranks
+    head, helper = judged("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node").launch.ranks
     address = flags(helper.argv)["--host"]
     assert head.argv[0] == "llama-server" and helper.argv[0] == "rpc-server"
     assert flags(head.argv)["--rpc"] == f"{address}:{flags(helper.argv)['--port']}"
@@ -172,11 +175,12 @@ def test_an_editor_objects_to_what_the_loader_refuses() -> None:
 
 def test_every_model_that_was_measured_serving_has_a_profile() -> None:
     rows = [
-        json.loads(line) for line in (profile.PROFILES.parent / "scripts/sparkloom/data/measured_rows.jsonl").open()
+        json.loads(line)
+        for line in (profile.PROFILES.parent / "scripts/sparkloom/judge/data/measured_rows.jsonl").open()
     ]
     served = {row["model"] for row in rows if row.get("outcome") == "ok"}
     assert len(served) >= 16
-    assert served <= {case(name).launch.profile.profile.model.id for name in NAMES}
+    assert served <= {judged(name).launch.profile.profile.model.id for name in NAMES}
 
 
 def test_names_fit_kubernetes_and_file_systems() -> None:

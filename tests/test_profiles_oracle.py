@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import api, profile
+from sparkloom import case
+from sparkloom.inputs import profile
 
 pytestmark = pytest.mark.oracle
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,7 +21,7 @@ NO_RELEASE = 3  # the oracle's exit status when the index cannot be reached
 def commands() -> dict[tuple[str, str], list[tuple[str, tuple[str, ...]]]]:
     found = defaultdict(list)
     for name in profile.names():
-        launch = api.case(name).launch
+        launch = case.judge(name).launch
         if launch.engine in ("sglang", "vllm"):
             found[launch.engine, launch.release] += [(f"{name} rank {rank.index}", rank.argv) for rank in launch.ranks]
     return found

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import profile, provenance
+from sparkloom.inputs import profile
+from sparkloom.judge import profile_status
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 PUBLIC = {"name", "model", "engine", "release", "image", "nodes", "tp", "ep", "status", "n1", "n4", "n8", "source"}
@@ -28,30 +29,30 @@ def with_evidence(tmp_path: Path, *entries: str, **options: object) -> profile.L
 
 def test_a_fast_claim_does_not_beat_a_measurement(tmp_path: Path) -> None:
     own = with_evidence(tmp_path, VENDOR, MEASURED, REMARK)
-    best = provenance.best_evidence(own.profile)
+    best = profile_status.best_evidence(own.profile)
     assert best and best.source == "log" and best.numbers
-    assert provenance.status(own.profile) == "measured"
+    assert profile_status.status(own.profile) == "measured"
 
 
 def test_remarks_alone_measure_nothing(tmp_path: Path) -> None:
     for entries in ((), (REMARK,)):
         own = with_evidence(tmp_path, *entries)
-        assert provenance.status(own.profile) == "unvalidated"
-        assert provenance.best_evidence(own.profile) is None
-        (finding,) = provenance.check(own)
+        assert profile_status.status(own.profile) == "unvalidated"
+        assert profile_status.best_evidence(own.profile) is None
+        (finding,) = profile_status.check(own)
         assert finding.severity == "info" and "nothing is recorded that was run" in finding.message
 
 
 def test_a_launch_as_measured_has_nothing_to_say(tmp_path: Path) -> None:
     own = with_evidence(tmp_path, MEASURED)
-    assert provenance.differences(own.profile) == []
-    assert provenance.check(own) == []
+    assert profile_status.differences(own.profile) == []
+    assert profile_status.check(own) == []
 
 
 def test_a_changed_value_is_named_with_both(tmp_path: Path) -> None:
     own = with_evidence(tmp_path, MEASURED, overrides=["launch.mem_fraction_static=0.88"])
-    assert provenance.differences(own.profile) == [("mem_fraction_static", 0.88, 0.9)]
-    (finding,) = provenance.check(own)
+    assert profile_status.differences(own.profile) == [("mem_fraction_static", 0.88, 0.9)]
+    (finding,) = profile_status.check(own)
     assert (
         "the shipped launch is not the best measured run (n8 42 tok/s): mem_fraction_static 0.88 instead of 0.9"
         in finding.message
@@ -73,30 +74,33 @@ def test_a_changed_value_is_named_with_both(tmp_path: Path) -> None:
 )
 def test_what_counts_as_a_difference(tmp_path: Path, config: str, expected: list[object]) -> None:
     own = with_evidence(tmp_path, f"{{claim: c, status: measured, source: s, config: {config}, numbers: {{n1: 1.0}}}}")
-    assert provenance.differences(own.profile) == expected
+    assert profile_status.differences(own.profile) == expected
 
 
 def test_another_release_or_image_is_a_difference(tmp_path: Path) -> None:
     own = with_evidence(tmp_path, MEASURED.replace("source: log", 'source: log, release: "0.5.10", image: other:1'))
-    assert [difference.key for difference in provenance.differences(own.profile)] == ["engine.release", "engine.image"]
+    assert [difference.key for difference in profile_status.differences(own.profile)] == [
+        "engine.release",
+        "engine.image",
+    ]
 
 
 def test_figures_without_flags_are_called_so(tmp_path: Path) -> None:
     own = with_evidence(
         tmp_path, "{claim: c, status: measured, source: s, config: {parallel: {tp: 4}}, numbers: {n8: 5.0}}"
     )
-    assert "came without their flags" in provenance.sentence(own.profile)
+    assert "came without their flags" in profile_status.sentence(own.profile)
 
 
 def test_ultra_says_that_its_fastest_run_had_a_smaller_reserve() -> None:
     loaded = profile.load(ULTRA)
-    assert provenance.differences(loaded.profile) == [("mem_fraction_static", 0.9, 0.88)]
-    best = provenance.best_evidence(loaded.profile)
+    assert profile_status.differences(loaded.profile) == [("mem_fraction_static", 0.9, 0.88)]
+    best = profile_status.best_evidence(loaded.profile)
     assert best and best.numbers and best.numbers.n8 == 43.4
 
 
 def test_the_listing_has_every_profile_and_the_documented_keys() -> None:
-    listed = provenance.listing()
+    listed = profile_status.listing()
     assert [entry["name"] for entry in listed] == profile.names()
     assert all(entry.keys() >= PUBLIC for entry in listed)
     (ultra,) = [entry for entry in listed if entry["name"] == ULTRA]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import report
+from sparkloom.measure.matrix import report
 from tests.test_matrix import SPEC, cells_of, put
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from sparkloom import adapter, keys, kube
-from sparkloom.rank import answers, plan
-from sparkloom.rank.voice import Voice
+from sparkloom.onnode.rank import answers, order
+from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.render import keys
+from sparkloom.site import ansible, kube
 from tests.manifests import case
 
 CANARY = "sk-canary-0123456789abcdef"
 
 
 def action(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, adapter.REPO / f"plugins/action/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ansible.REPO / f"plugins/action/{name}.py")
     assert spec and spec.loader
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -41,9 +42,9 @@ class Cluster:
         return changed
 
 
-def told(tmp_path: Path) -> plan.Plan:
+def told(tmp_path: Path) -> order.Plan:
     member = {"rank": 0, "node": "spark1", "address": "127.0.0.1"}
-    return plan.of({
+    return order.of({
         "profile": "p", "engine": "sglang", "release": "0.5.12", "image": "i", "port": 30000, "members": [member],
         "run": str(tmp_path / "run"), "words": str(tmp_path / "words"),
     })  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import adapter
+from sparkloom.site import ansible
 
 REPO = Path(__file__).resolve().parents[1]
 PLAYBOOKS = sorted((REPO / "playbooks").glob("*.yml"))
@@ -52,7 +52,7 @@ def test_inventories_have_the_same_files_and_keys() -> None:
 def test_what_the_package_reads_holds_no_template(inventory: str) -> None:
     folder = REPO / f"inventories/{inventory}"
     hosts = yaml.safe_load((folder / "hosts.yml").read_text())["all"]["children"]["sparks"]["hosts"]
-    read = [{key: host.get(key) for key in adapter.OURS} for host in hosts.values()]
+    read = [{key: host.get(key) for key in ansible.OURS} for host in hosts.values()]
     read += [yaml.safe_load((folder / f"group_vars/all/{name}.yml").read_text()) for name in ("cluster", "fabric")]
     assert "{{" not in json.dumps(read)
 

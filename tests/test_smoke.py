@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom import smoke
+from sparkloom.onnode import smoke
 
 
 class Engine(BaseHTTPRequestHandler):

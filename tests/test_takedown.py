@@ -10,9 +10,9 @@ import pytest
 import yaml
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
-from sparkloom import takedown
-from sparkloom.errors import InputError
-from sparkloom.manifests import multus, names
+from sparkloom.base.errors import InputError
+from sparkloom.render.manifests import multus, names
+from sparkloom.site import teardown
 
 REPO = Path(__file__).resolve().parents[1]
 MINE = dict(names.PART_OF)
@@ -60,8 +60,8 @@ class Kube:
         return {f"{thing.kind} {thing.metadata.name}" for thing in self.things}
 
 
-def taker(kube: Kube, *, dry: bool = False, patience: float = 0.0) -> takedown.Taker:
-    return takedown.Taker(kube, "sparkloom", dry, lambda text: None, patience)
+def taker(kube: Kube, *, dry: bool = False, patience: float = 0.0) -> teardown.Taker:
+    return teardown.Taker(kube, "sparkloom", dry, lambda text: None, patience)
 
 
 SERVED = (
@@ -79,36 +79,36 @@ USERS = (("Service", "sparkloom", "mine", {}), ("Secret", "sparkloom", "hf-token
 def test_serving_goes_workloads_first_and_nothing_of_others() -> None:
     kube = Kube(*SERVED, *NETWORK, *USERS)
     work = taker(kube)
-    takedown.serving(work)
+    teardown.serving(work)
     assert kube.order[0] == "StatefulSet x-rank0" and set(kube.order) == set(work.gone)
     assert {"Service mine", "Secret hf-token", "Namespace sparkloom"} <= kube.names()
     assert not {"StatefulSet x-rank0", "Pod x-rank0-0", "Service x", "ConfigMap x-record"} & kube.names()
     again = taker(kube)
-    takedown.serving(again)
+    teardown.serving(again)
     assert again.gone == []
 
 
 def test_a_pod_that_does_not_end_is_named_and_nothing_is_forced() -> None:
     kube = Kube(("Pod", "sparkloom", "stuck", MINE))
     with pytest.raises(InputError, match=r"found stuck after 0 s.*Do not delete it by force"):
-        takedown.serving(taker(kube))
+        teardown.serving(taker(kube))
     assert kube.order == []
 
 
 def test_networks_are_refused_while_a_pod_is_there() -> None:
     kube = Kube(*SERVED, *NETWORK)
     with pytest.raises(InputError, match=r"x-rank0-0.*teardown_serving=true"):
-        takedown.networks(taker(kube))
+        teardown.networks(taker(kube))
     assert kube.order == []
 
 
 def test_networks_and_multus_go_when_nobody_else_needs_them() -> None:
     kube = Kube(*NETWORK)
-    takedown.networks(taker(kube))
+    teardown.networks(taker(kube))
     assert kube.names() == set() and kube.order[0].startswith("NetworkAttachmentDefinition")
     assert kube.order[-1].startswith("CustomResourceDefinition")
     again = taker(kube)
-    takedown.networks(again)
+    teardown.networks(again)
     assert again.gone == []
 
 
@@ -117,7 +117,7 @@ def test_a_namespace_with_something_of_yours_stays() -> None:
     said: list[str] = []
     work = taker(kube)
     work.say = said.append
-    takedown.networks(work)
+    teardown.networks(work)
     assert "Namespace sparkloom" in kube.names() and "Secret hf-token" in kube.names()
     assert "Secret hf-token, Service mine" in said[0] and "kube-root-ca" not in said[0]
 
@@ -125,19 +125,19 @@ def test_a_namespace_with_something_of_yours_stays() -> None:
 def test_multus_stays_where_others_use_it_or_where_it_is_not_ours() -> None:
     kube = Kube(*NETWORK, ("NetworkAttachmentDefinition", "other", "theirs", {}))
     work = taker(kube)
-    takedown.networks(work)
+    teardown.networks(work)
     assert work.multus_stays and "DaemonSet kube-multus-ds" in kube.names()
     theirs = [(kind, space, name, {} if kind != "Namespace" else MINE) for kind, space, name, _ in NETWORK]
     kube = Kube(*theirs)
-    takedown.networks(taker(kube))
+    teardown.networks(taker(kube))
     assert "DaemonSet kube-multus-ds" in kube.names()
 
 
 def test_a_dry_run_names_what_would_go_and_removes_nothing() -> None:
     kube = Kube(*SERVED, *NETWORK)
     work = taker(kube, dry=True)
-    takedown.serving(work)
-    takedown.networks(work)
+    teardown.serving(work)
+    teardown.networks(work)
     assert kube.order == [] and {"StatefulSet x-rank0", "Namespace sparkloom"} <= set(work.gone)
 
 
@@ -147,18 +147,18 @@ def test_every_kind_that_is_ever_applied_is_known_here() -> None:
         for path in REPO.glob("tests/golden/*/manifests.yaml")
         for item in yaml.safe_load_all(path.read_text())
     }
-    known = {*takedown.WORKLOADS, *takedown.REST, takedown.NETWORKS, takedown.NAMESPACE}
+    known = {*teardown.WORKLOADS, *teardown.REST, teardown.NETWORKS, teardown.NAMESPACE}
     assert applied and applied <= known, applied - known
 
 
-NO = dict.fromkeys(takedown.PARTS, False)
+NO = dict.fromkeys(teardown.PARTS, False)
 
 
 @pytest.mark.parametrize(
     ("consent", "tags", "asked"),
     [
-        ({}, ["all"], set(takedown.PARTS)),
-        ({}, ["teardown"], set(takedown.PARTS)),
+        ({}, ["all"], set(teardown.PARTS)),
+        ({}, ["teardown"], set(teardown.PARTS)),
         ({"serving": True}, ["all"], set()),
         ({}, ["fabric"], {"fabric"}),
         ({"serving": True}, ["fabric"], {"fabric"}),
@@ -167,5 +167,5 @@ NO = dict.fromkeys(takedown.PARTS, False)
     ],
 )
 def test_each_part_asks_for_its_own_consent_by_name(consent: dict[str, bool], tags: list[str], asked: set[str]) -> None:
-    said = takedown.refusal({**NO, **consent}, tags)
-    assert {part for part in takedown.PARTS if f"-e teardown_{part}=true" in said} == asked
+    said = teardown.refusal({**NO, **consent}, tags)
+    assert {part for part in teardown.PARTS if f"-e teardown_{part}=true" in said} == asked

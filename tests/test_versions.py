@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom.checks import gpus
+from sparkloom.site.checks import gpus
 from testbed.rack import names
 
 REPO = Path(__file__).resolve().parents[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace as NS
 from typing import Any
 
-from sparkloom import watch
-from sparkloom.manifests.names import CONFIG_HASH, RANK
+from sparkloom.render.manifests.names import CONFIG_HASH, RANK
+from sparkloom.site import watch
 
 
 def pod(

@@ -6,12 +6,13 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, kube
-from sparkloom.checks import kubernetes
+from sparkloom import case
+from sparkloom.site import ansible, kube
+from sparkloom.site.checks import kubernetes
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         facts = kube.Cluster.of(args["kubeconfig"], args["namespace"]).facts("nvidia")
-        return adapter.verdict(kubernetes.judge(cluster, args["objects"], facts), "the cluster has what it asks for")
+        return ansible.verdict(kubernetes.judge(cluster, args["objects"], facts), "the cluster has what it asks for")

@@ -6,11 +6,11 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, doctor
-from sparkloom.doctor import events
+from sparkloom.site import ansible, doctor
+from sparkloom.site.doctor import events
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         judged = doctor.report(events.SEEN, list(task_vars["ansible_play_hosts_all"]))
         return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}

@@ -6,10 +6,12 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, fabric, nodefiles
+from sparkloom import case
+from sparkloom.launch import fabric
+from sparkloom.site import ansible, nodefiles
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         return {"nodes": nodefiles.every(cluster, fabric.plan(cluster))}

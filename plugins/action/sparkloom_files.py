@@ -7,13 +7,13 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter
+from sparkloom.site import ansible
 
 
 class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        args = adapter.plain(self._task.args)
+        args = ansible.plain(self._task.args)
         state = args.get("state", "present")
         if state == "present":
             args["files"] = [self._read(entry) for entry in args["files"]]

@@ -7,34 +7,37 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom import adapter, api, engines, keys, kube
-from sparkloom.errors import InputError
-from sparkloom.gateway import certificates, endpoint
-from sparkloom.manifests import gateway
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.launch import engines
+from sparkloom.render import certificates, keys
+from sparkloom.render.manifests import gateway
+from sparkloom.site import ansible, kube
+from sparkloom.site.gateway import endpoint
 
 
 def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) -> certificates.Pair:
     if args["certificate"]:
-        pair = (adapter.place(args["certificate"]), adapter.place(args["certificate_key"]))
+        pair = (ansible.place(args["certificate"]), ansible.place(args["certificate_key"]))
         return certificates.given(*pair, args["names"])
-    return certificates.own(adapter.place(args["folder"]), site, names, dry=dry)
+    return certificates.own(ansible.place(args["folder"]), site, names, dry=dry)
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         return self._prepare(args, task_vars) if args["what"] == "prepare" else self._prove(args)
 
     def _prepare(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         dry = bool(self._task.check_mode)
-        cluster = api.cluster(adapter.inventory(task_vars))
-        launch = api.case(args["profile"], cluster).launch
+        cluster = case.cluster(ansible.inventory(task_vars))
+        launch = case.judge(args["profile"], cluster).launch
         engine = engines.get(launch.engine)
         if not engine.key_words and not engine.key_variable:
             message = (
                 f"{launch.engine} checks no API key: no way in from outside; gateway_enabled: false serves it inside"
             )
             raise InputError.single(args["profile"], message, rule="engine-without-key")
-        reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
         addresses = reached.load_balanced(args["service"], args["service_namespace"])
         if not addresses:
             found = "no such Service" if addresses is None else "a Service without an address"
@@ -49,7 +52,7 @@ class ActionModule(adapter.Action, ActionBase):
         stored = reached.put_secret(gateway.TLS_SECRET, secret, kind="kubernetes.io/tls", dry=dry)
         return {
             "changed": pair.made or stored,
-            "kubeconfig": adapter.kubeconfig(cluster),
+            "kubeconfig": ansible.kubeconfig(cluster),
             "objects": gateway.gateway(launch, cluster.namespace, int(args["timeout"])),
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
@@ -59,7 +62,7 @@ class ActionModule(adapter.Action, ActionBase):
 
     def _prove(self, args: dict[str, Any]) -> dict[str, Any]:
         show = Display()
-        key = keys.read(adapter.place(args["key_file"]))
+        key = keys.read(ansible.place(args["key_file"]))
         place = endpoint.Endpoint(
             args["address"], int(args["port"]), args["name"], args["trust"], float(args["silence"])
         )
@@ -67,7 +70,7 @@ class ActionModule(adapter.Action, ActionBase):
         show.display("\n")
         trust = f"--cacert {args['trust']} " if args["trust"] else ""
         body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
-        bearer = f"Authorization: Bearer $(cat {adapter.place(args['key_file'])})"
+        bearer = f"Authorization: Bearer $(cat {ansible.place(args['key_file'])})"
         line = (
             f'curl -N {trust}{place.url}/chat/completions -H "{bearer}" '
             f"-H 'Content-Type: application/json' -d '{body}'"

@@ -7,15 +7,16 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, kube
-from sparkloom.checks import gpus
-from sparkloom.manifests import gpu
+from sparkloom import case
+from sparkloom.render.manifests import gpu
+from sparkloom.site import ansible, kube
+from sparkloom.site.checks import gpus
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
-        kubeconfig = adapter.kubeconfig(cluster)
+        cluster = case.cluster(ansible.inventory(task_vars))
+        kubeconfig = ansible.kubeconfig(cluster)
         reached = kube.Cluster.of(kubeconfig, cluster.namespace)
         until = time.monotonic() + float(args.get("wait_seconds", 0))
         while True:
@@ -24,6 +25,6 @@ class ActionModule(adapter.Action, ActionBase):
             if not missing or time.monotonic() > until:
                 break
             time.sleep(2)
-        judged = adapter.verdict(gpus.judge(cluster, facts, args["runtime_class"]) + missing, gpus.told(facts))
+        judged = ansible.verdict(gpus.judge(cluster, facts, args["runtime_class"]) + missing, gpus.told(facts))
         wanted = gpu.device_plugin(cluster, args["image"], args["runtime_class"])
         return {**judged, "kubeconfig": kubeconfig, "objects": wanted if gpus.needed(cluster, facts) else []}

@@ -6,13 +6,13 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter
-from sparkloom.k3s import steps
+from sparkloom.site import ansible
+from sparkloom.site.k3s import steps
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     _supports_check_mode = True
 
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        step = steps.Step(adapter.inventory, task_vars, args, dry=bool(self._task.check_mode))
+        step = steps.Step(ansible.inventory, task_vars, args, dry=bool(self._task.check_mode))
         return dict(getattr(step, args["do"])())

@@ -6,13 +6,14 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, keys, kube
+from sparkloom.render import keys
+from sparkloom.site import ansible, kube
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         dry = bool(self._task.check_mode)
-        path = adapter.place(args["file"])
+        path = ansible.place(args["file"])
         key, made = keys.ensure(path, dry=dry)
         cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
         before = cluster.secret(keys.SECRET)

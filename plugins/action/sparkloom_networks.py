@@ -6,19 +6,20 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, kube
-from sparkloom.checks import networks
-from sparkloom.manifests import multus
+from sparkloom import case
+from sparkloom.render.manifests import multus
+from sparkloom.site import ansible, kube
+from sparkloom.site.checks import networks
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
-        reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
+        cluster = case.cluster(ansible.inventory(task_vars))
+        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
         if "waited_for" in args:
             waiting = kube.Cluster(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
             rows = networks.absent(cluster, waiting, args["waited_for"], int(args["seconds"]), args["why"])
-            return adapter.verdict(rows, "")
+            return ansible.verdict(rows, "")
         found = reached.networks()
         planned = networks.planned(cluster)
-        return adapter.verdict(networks.judge(cluster, planned, found), f"{len(planned)} networks are as planned")
+        return ansible.verdict(networks.judge(cluster, planned, found), f"{len(planned)} networks are as planned")

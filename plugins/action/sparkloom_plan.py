@@ -6,17 +6,18 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api
+from sparkloom import case
+from sparkloom.site import ansible
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        inventory = adapter.inventory(task_vars)
-        judged = api.case(str(args["profile"]), inventory)
-        if judged.errors and not adapter.true(args.get("force", False)):
-            raise api.Refused(judged.errors)
+        inventory = ansible.inventory(task_vars)
+        judged = case.judge(str(args["profile"]), inventory)
+        if judged.errors and not ansible.true(args.get("force", False)):
+            raise case.Refused(judged.errors)
         return {
-            "plan": api.plan(str(args["profile"]), inventory),
-            "kubeconfig": adapter.kubeconfig(judged.cluster),
-            "msg": adapter.findings_text(judged.findings) or "no findings",
+            "plan": case.plan(str(args["profile"]), inventory),
+            "kubeconfig": ansible.kubeconfig(judged.cluster),
+            "msg": ansible.findings_text(judged.findings) or "no findings",
         }

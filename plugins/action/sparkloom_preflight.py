@@ -6,20 +6,21 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, preflight
+from sparkloom import case
+from sparkloom.site import ansible, preflight
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        inventory = api.cluster(adapter.inventory(task_vars))
+        inventory = case.cluster(ansible.inventory(task_vars))
         if "probe" not in args:
             return {"reads": preflight.reads(inventory, args["settings"])}
         judged = preflight.judge(
             inventory,
-            adapter.registered(task_vars, args["probe"]),
+            ansible.registered(task_vars, args["probe"]),
             args["settings"],
             only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
         )
-        kept = judged.keep(adapter.REPO / "build" / inventory.name)
+        kept = judged.keep(ansible.REPO / "build" / inventory.name)
         text = f"{judged.report}\nfacts of every node: {kept}"
         return {"failed": judged.failed, "msg": text, "rows": [row.as_dict() for row in judged.rows]}

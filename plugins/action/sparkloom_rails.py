@@ -6,17 +6,19 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, fabric
-from sparkloom.checks import rails
+from sparkloom import case
+from sparkloom.launch import fabric
+from sparkloom.site import ansible
+from sparkloom.site.checks import rails
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         plan = fabric.plan(cluster)
-        only = adapter.asked(task_vars)
-        rows = rails.judge(cluster, plan, adapter.registered(task_vars, args["probe"]), only)
+        only = ansible.asked(task_vars)
+        rows = rails.judge(cluster, plan, ansible.registered(task_vars, args["probe"]), only)
         where = f"between {len(cluster.nodes)} nodes"
         if len(only) < len(cluster.nodes):
             where = f"between {', '.join(sorted(only))} and what answers of the others"
-        return adapter.verdict(rows, f"{len(plan.rails)} rails hold {where}")
+        return ansible.verdict(rows, f"{len(plan.rails)} rails hold {where}")

@@ -7,13 +7,14 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, kube, served
-from sparkloom.checks import memories
+from sparkloom import case
+from sparkloom.site import ansible, kube, served
+from sparkloom.site.checks import memories
 
 Args = dict[str, Any]
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: Args, task_vars: Any) -> dict[str, Any]:
         work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}[args["what"]]
         return work(args, task_vars)
@@ -24,19 +25,19 @@ class ActionModule(adapter.Action, ActionBase):
 
     def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
         """Every node's memory beside what it had before the model that was stopped."""
-        found = adapter.registered(task_vars, args["registered"])
+        found = ansible.registered(task_vars, args["registered"])
         # after a failure one host asks all the others; its answers are newer than what they registered before
         found[task_vars["inventory_hostname"]] = found.pop(task_vars["inventory_hostname"], {})
         answers = [one for answer in found.values() for one in answer.get("results", [])]
         read = {one["item"]: one["memory"] for one in answers if "memory" in one}
         rows = list(memories.returned(read, args["before"], float(args["slack"])))
-        return adapter.verdict(rows, "all memory is back") | {
+        return ansible.verdict(rows, "all memory is back") | {
             "now": {host: round(m["available_gib"], 1) for host, m in read.items()}
         }
 
     def _good(self, args: Args, task_vars: Any) -> dict[str, Any]:
         cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
-        launch = api.case(args["profile"], adapter.inventory(task_vars)).launch
+        launch = case.judge(args["profile"], ansible.inventory(task_vars)).launch
         plan = {
             "profile": launch.profile.name,
             "model": launch.profile.profile.model.id,

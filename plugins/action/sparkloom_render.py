@@ -6,27 +6,29 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, manifests
-from sparkloom.manifests import multus, names
+from sparkloom import case
+from sparkloom.render import manifests
+from sparkloom.render.manifests import multus, names
+from sparkloom.site import ansible
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = api.cluster(adapter.inventory(task_vars))
-        reached = {"kubeconfig": adapter.kubeconfig(cluster), "namespace": cluster.namespace}
+        cluster = case.cluster(ansible.inventory(task_vars))
+        reached = {"kubeconfig": ansible.kubeconfig(cluster), "namespace": cluster.namespace}
         if args["what"] == "network":
             delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
             return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
-        judged = api.case(args["profile"], cluster)
-        objects = api.render(
-            args["profile"], cluster, force=adapter.true(args.get("force", False)), policy=str(args["transport"])
+        judged = case.judge(args["profile"], cluster)
+        objects = case.render(
+            args["profile"], cluster, force=ansible.true(args.get("force", False)), policy=str(args["transport"])
         )
         sets = [item for item in objects if item["kind"] == "StatefulSet"]
         return {
             **reached,
             "objects": objects,
             "manifest": manifests.to_yaml(objects),
-            "build": str(adapter.REPO / "build" / cluster.name),
+            "build": str(ansible.REPO / "build" / cluster.name),
             "labels": names.selector(judged.launch),
             "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
             "ranks": len(sets),

@@ -8,10 +8,11 @@ from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import adapter, api, kube, watch
-from sparkloom.checks import Row, kubernetes, serving
-from sparkloom.cluster import Cluster
-from sparkloom.manifests import names
+from sparkloom import case
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.manifests import names
+from sparkloom.site import ansible, kube, watch
+from sparkloom.site.checks import Row, kubernetes, serving
 
 
 def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list[Row]:
@@ -25,9 +26,9 @@ def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list
     return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], found)
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster, plan = api.cluster(adapter.inventory(task_vars)), args["plan"]
+        cluster, plan = case.cluster(ansible.inventory(task_vars)), args["plan"]
         reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
         try:
             if args["what"] == "cluster":
@@ -36,4 +37,4 @@ class ActionModule(adapter.Action, ActionBase):
                 rows = ranks(cluster, reached, plan)
         except (ApiException, HTTPError) as error:
             rows = [kubernetes.silent(cluster, error)]
-        return adapter.verdict(rows, "as planned")
+        return ansible.verdict(rows, "as planned")

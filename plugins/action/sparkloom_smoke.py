@@ -7,10 +7,12 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom import adapter, keys, kube, smoke
+from sparkloom.onnode import smoke
+from sparkloom.render import keys
+from sparkloom.site import ansible, kube
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
 
@@ -18,7 +20,7 @@ class ActionModule(adapter.Action, ActionBase):
             return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
 
         show = Display()
-        key = keys.read(adapter.place(args["key_file"])) or None
+        key = keys.read(ansible.place(args["key_file"])) or None
         answer = smoke.ask(
             connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
         )

@@ -9,13 +9,13 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom import adapter
-from sparkloom.store import follow
-from sparkloom.store.plan import token
-from sparkloom.store.remote import Remote
+from sparkloom.launch.downloads import token
+from sparkloom.site import ansible
+from sparkloom.site.store import follow
+from sparkloom.site.store.remote import Remote
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     _requires_connection = True
 
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:

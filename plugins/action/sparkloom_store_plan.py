@@ -7,34 +7,37 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, api, profile
-from sparkloom.checks import weights
-from sparkloom.store import pack, plan
+from sparkloom import case
+from sparkloom.inputs import profile
+from sparkloom.launch import downloads
+from sparkloom.render import pack
+from sparkloom.site import ansible
+from sparkloom.site.checks import weights
 
-BUILD = adapter.REPO / ".build" / "store"
+BUILD = ansible.REPO / ".build" / "store"
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         if args["what"] == "program":
             return {"program": str(pack.program(BUILD))}
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         loaded = profile.load(args["profile"])
-        models, nodes = plan.wanted(loaded), plan.nodes(loaded, cluster)
+        models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
         if args["what"] == "contents":
-            found = adapter.registered(task_vars, args["answers"])
-            return {"msg": plan.contents({node: found[node]["answer"] for node in found})}
+            found = ansible.registered(task_vars, args["answers"])
+            return {"msg": downloads.contents({node: found[node]["answer"] for node in found})}
         if args["what"] == "models":
-            plan.removable(models, args.get("remove", []))
+            downloads.removable(models, args.get("remove", []))
             program = str(pack.program(BUILD))
             return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
         if args["what"] == "judge":
-            found = adapter.registered(task_vars, args["checks"])
-            rows = weights.judge([node for node in nodes if node in adapter.asked(task_vars)], found)
-            return adapter.verdict(rows, f"verified on {', '.join(nodes)}")
-        settings = plan.Settings(run=uuid.uuid4().hex, **args["settings"])
-        found = adapter.registered(task_vars, args["checks"])
+            found = ansible.registered(task_vars, args["checks"])
+            rows = weights.judge([node for node in nodes if node in ansible.asked(task_vars)], found)
+            return ansible.verdict(rows, f"verified on {', '.join(nodes)}")
+        settings = downloads.Settings(run=uuid.uuid4().hex, **args["settings"])
+        found = ansible.registered(task_vars, args["checks"])
         checks = {node: found[node]["answer"] for node in nodes}
-        specs = plan.chain(cluster, models, nodes, checks, settings)
-        client = str(pack.client(BUILD)) if plan.asks_hub(specs) else ""
-        return {"specs": specs, "client": client, "msg": plan.told(nodes, checks, specs)}
+        specs = downloads.chain(cluster, models, nodes, checks, settings)
+        client = str(pack.client(BUILD)) if downloads.asks_hub(specs) else ""
+        return {"specs": specs, "client": client, "msg": downloads.told(nodes, checks, specs)}

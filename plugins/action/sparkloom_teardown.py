@@ -10,28 +10,30 @@ from ansible.utils.display import Display
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import adapter, api, checks, fabric, kube, nodefiles, takedown
-from sparkloom.checks import kubernetes
-from sparkloom.cluster import Cluster
+from sparkloom import case
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import fabric
+from sparkloom.site import ansible, checks, kube, nodefiles, teardown
+from sparkloom.site.checks import kubernetes
 
-WORK = {"serving": takedown.serving, "networks": takedown.networks}
+WORK = {"serving": teardown.serving, "networks": teardown.networks}
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         if args["what"] == "plan":
             return self._plan(args, task_vars)
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         try:
             return self._take(cluster, args["what"])
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": checks.table([kubernetes.silent(cluster, error)])}
 
     def _plan(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        consent = {part: adapter.true(args["consent"][part]) for part in takedown.PARTS}
-        if said := takedown.refusal(consent, [str(tag) for tag in task_vars["ansible_run_tags"]]):
+        consent = {part: ansible.true(args["consent"][part]) for part in teardown.PARTS}
+        if said := teardown.refusal(consent, [str(tag) for tag in task_vars["ansible_run_tags"]]):
             return {"failed": True, "msg": said}
-        cluster = api.cluster(adapter.inventory(task_vars))
+        cluster = case.cluster(ansible.inventory(task_vars))
         nodes = nodefiles.every(cluster, fabric.plan(cluster))
         return {
             "functions": {name: node["functions"] for name, node in nodes.items()},
@@ -42,11 +44,11 @@ class ActionModule(adapter.Action, ActionBase):
     def _take(self, cluster: Cluster, what: str) -> dict[str, Any]:
         from kubernetes.dynamic import DynamicClient
 
-        if cluster.kubernetes.provider == "k3s" and not Path(adapter.kubeconfig(cluster)).exists():
+        if cluster.kubernetes.provider == "k3s" and not Path(ansible.kubeconfig(cluster)).exists():
             said = "K3s is gone already, or never was: there is no access to a cluster of ours"
             return {"changed": False, "gone": [], "multus_stays": False, "msg": said}
-        reached = kube.Cluster.of(adapter.kubeconfig(cluster), cluster.namespace)
-        taker = takedown.Taker(
+        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
+        taker = teardown.Taker(
             DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
         )
         WORK[what](taker)

@@ -6,12 +6,14 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import adapter, kube, loglines, nccl_log
+from sparkloom.onnode import loglines
+from sparkloom.onnode.nccl import log as nccl_log
+from sparkloom.site import ansible, kube
 
 LOG_BYTES = 4_000_000  # NCCL speaks while the ranks meet, long before this
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
         pods = [args["pods"][rank] for rank in sorted(args["pods"], key=int)]

@@ -7,10 +7,10 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom import adapter, kube, watch
+from sparkloom.site import ansible, kube, watch
 
 
-class ActionModule(adapter.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         group = watch.Group(
             labels=args["labels"],

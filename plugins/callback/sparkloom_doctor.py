@@ -10,7 +10,7 @@ from typing import Any
 from ansible import context
 from ansible.plugins.callback import CallbackBase
 
-from sparkloom.doctor import events
+from sparkloom.site.doctor import events
 
 DOCUMENTATION = """
 name: sparkloom_doctor

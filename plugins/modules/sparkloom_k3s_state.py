@@ -18,7 +18,7 @@ module: sparkloom_k3s_state
 short_description: Read what of K3s a machine has
 description: [Reads units, programs and what the running K3s was started with. Judging is the controller's work.]
 options:
-  paths: {type: dict, required: true, description: [Where to look; scripts/sparkloom/k3s/paths.py names the places.]}
+  paths: {type: dict, required: true, description: [Where to look; the package names the places (render.k3s.paths).]}
 author: [Sparkloom]
 """
 

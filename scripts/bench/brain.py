@@ -21,10 +21,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparkloom import fabric, manifests, profile
-from sparkloom import launch as launches
-from sparkloom.cluster import Cluster, from_vars, load
-from sparkloom.profile import LoadedProfile
+from sparkloom.inputs import profile
+from sparkloom.inputs.cluster import Cluster, from_vars, load
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.launch import fabric
+from sparkloom.launch import resolve as launches
+from sparkloom.render import manifests
 
 REPO = Path(__file__).resolve().parents[2]
 COMMAND = Path(sys.executable).with_name("sparkloom")

@@ -65,7 +65,7 @@ class Peer:
 
 def ours(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     installed = Path(sys.executable).with_name("sparkloom")
-    program = [str(installed)] if installed.exists() else [sys.executable, "-m", "sparkloom.program"]
+    program = [str(installed)] if installed.exists() else [sys.executable, "-m", "sparkloom.cli"]
     url = f"http://127.0.0.1:{port}"
     limits = ["-n", str(streams), "--max-tokens", str(tokens), "--warmup", "0"]
     return [*program, "bench", "--url", url, *limits, "--json", "-q"]

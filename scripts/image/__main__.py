@@ -9,9 +9,9 @@ from typing import Any
 
 from scripts.image import recipe
 from scripts.oracle import fetch
-from sparkloom import profile
-from sparkloom.errors import InputError
-from sparkloom.rank.patching import Refused
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.onnode.rank.patching import Refused
 
 # where a package's top folders lie in its wheel, when not at the top
 INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}

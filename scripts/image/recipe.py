@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sparkloom import patches
-from sparkloom.errors import InputError
-from sparkloom.manifests import program
-from sparkloom.profile import LoadedProfile
-from sparkloom.rank import patching
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.launch import patches
+from sparkloom.onnode.rank import patching
+from sparkloom.render.manifests import program
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 FOLDER = "/opt/sparkloom-image"

@@ -11,7 +11,7 @@ REPO = Path(__file__).resolve().parents[2]
 # File in the repository -> the command, run from the repository's root, that prints what it should hold.
 GENERATED: dict[str, list[str]] = {
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
-    "docs/rules.md": ["-m", "sparkloom.rules_page"],
+    "docs/rules.md": ["-m", "sparkloom.cli.rules_page"],
 }
 
 

@@ -1,6 +1,6 @@
 """The flags of a K3s release, read from K3s' own source: names, types and which command takes them; no text is copied.
 
-    python -m oracle.k3s CLONE v1.35.8+k3s1 COMMIT [COMMIT ...] > scripts/sparkloom/data/k3s-v1.35.8+k3s1.json
+    python -m oracle.k3s CLONE v1.35.8+k3s1 COMMIT [COMMIT ...] > scripts/sparkloom/render/k3s/flags-v1.35.8+k3s1.json
 
 CLONE is a git directory of K3s. With several commits, a flag must be in all of them: where a clone lacks a release's
 tag, commits before and after it enclose what the release can have.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .fetch import REAL_DEPENDENCIES
 
-CATALOGS = Path(__file__).resolve().parent.parent / "sparkloom" / "engines" / "catalogs"
+CATALOGS = Path(__file__).resolve().parent.parent / "sparkloom" / "inputs" / "catalogs" / "data"
 
 
 def known(folder: Path = CATALOGS) -> list[tuple[str, str]]:

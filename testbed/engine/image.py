@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from scripts.oracle import fetch
-from sparkloom import engines, evidence
-from sparkloom import profile as profiles
-from sparkloom.engines import releases
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.catalogs import releases
+from sparkloom.judge import measured_rows
 from testbed.rack import names, oci, rootfs, store
 from testbed.rack.shell import out, run
 from testbed.rack.steps import Say, Step, artefact
@@ -23,7 +23,7 @@ RECIPE = "3"  # raise to rebuild
 HERE = Path(__file__).resolve().parent
 ORACLE = names.REPO / "scripts" / "oracle"
 JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
-ROWS = Path(evidence.__file__).parent / "data" / "measured_rows.jsonl"
+ROWS = measured_rows.SHIPPED
 GB = 1e9
 
 
@@ -77,7 +77,7 @@ def _facts() -> str:
 
 def _listed() -> list[Path]:
     """Catalogs of the engines that have no parser to ask."""
-    folder = Path(engines.__file__).parent / "catalogs"
+    folder = releases.FOLDER
     return sorted({folder / f"{w.engine}-{w.release}.json" for w in wanted() if w.engine not in JUDGED})
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from sparkloom import profile
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
 from testbed.hub import repository, weights
 from testbed.hub.catalog import Catalog
 from testbed.hub.faults import Faults

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from sparkloom import profile
-from sparkloom.profile import Model
+from sparkloom.inputs import profile
+from sparkloom.inputs.profile import Model
 from testbed.hub import repository, weights
 
 SHAPE = weights.Shape(shards=4, shard_bytes=2 * weights.MIB)

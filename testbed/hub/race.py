@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkloom import cluster, fabric
-from sparkloom.store import pack
+from sparkloom.inputs import cluster
+from sparkloom.launch import fabric
+from sparkloom.render import pack
 from testbed.rack import names
 
 INVENTORY = names.REPO / "inventories" / "kind"

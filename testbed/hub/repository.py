@@ -8,7 +8,7 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from sparkloom.profile import Model
+from sparkloom.inputs.profile import Model
 from testbed.hub import weights
 
 LARGE = (".safetensors", ".gguf", ".bin")  # what a real repository keeps in LFS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparkloom.profile import Model
+from sparkloom.inputs.profile import Model
 
 CHUNK = 1 << 20
 WIDTH = {"BF16": 2, "U8": 1}

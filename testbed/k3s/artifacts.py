@@ -17,7 +17,7 @@ from testbed.rack import machine, names
 from testbed.rack.shell import RackError, out
 
 HERE = Path(__file__).resolve().parent
-FACTS = names.REPO / "scripts/sparkloom/data"
+FACTS = names.REPO / "scripts/sparkloom/render/k3s"
 REAL, REAL_IMAGES = "SPARKLOOM_K3S_BINARY", "SPARKLOOM_K3S_IMAGES"
 CNI = "v1.9.1"  # what the file is called; the plugins are the node image's own
 THEN = (2026, 1, 1, 0, 0, 0)  # so that the same source gives the same file
@@ -37,7 +37,7 @@ def standin(target: Path, version: str) -> None:
     scratch = target.with_suffix(".zip")
     with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
         members = {path.name: path.read_bytes() for path in sorted((HERE / "standin").glob("*.py"))}
-        facts = json.loads((FACTS / f"k3s-{release()}.json").read_text()) | {"release": version}
+        facts = json.loads((FACTS / f"flags-{release()}.json").read_text()) | {"release": version}
         for name, data in {**members, "flags.json": json.dumps(facts).encode()}.items():
             archive.writestr(zipfile.ZipInfo(name, THEN), data)
     target.write_bytes(b"#!/usr/bin/python3\n" + scratch.read_bytes())

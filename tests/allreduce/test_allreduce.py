@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom import manifests
-from sparkloom.allreduce import jobs, run, sweep, verdict
-from sparkloom.errors import InputError
-from sparkloom.manifests import names
+from sparkloom.base.errors import InputError
+from sparkloom.measure.allreduce import jobs, run, sweep, verdict
+from sparkloom.render import manifests
+from sparkloom.render.manifests import names
 from tests.manifests import case, schemas
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "allreduce"

@@ -191,7 +191,7 @@ HEAVY = {
 
 def test_a_run_loads_nothing_heavy(paced: Paced) -> None:
     code = (
-        "import sys\nfrom sparkloom.program import main\n"
+        "import sys\nfrom sparkloom.cli.program import main\n"
         f"sys.argv[1:] = ['bench', '--url', '{paced.url}', '-n', '1', '--max-tokens', '8', '--warmup', '0', '-q']\n"
         "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
         f"heavy = {HEAVY} & set(sys.modules)\n"

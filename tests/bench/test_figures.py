@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from sparkloom.bench import figures, gauges, schedule, settings
-from sparkloom.bench.ask import Ask, Limits
-from sparkloom.bench.request import Request
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.measure.bench import figures, gauges, schedule, settings
+from sparkloom.measure.bench.ask import Ask, Limits
+from sparkloom.measure.bench.request import Request
 
 
 def request(times: list[float], sizes: list[int] | None = None, tokens: int | None = None, **known: object) -> Request:

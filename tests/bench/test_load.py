@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.bench.request import Reader, Request
+from sparkloom.measure.bench.request import Reader, Request
 from tests.bench.conftest import serving
 from tests.bench.test_reading import HEAD, event, framed
 

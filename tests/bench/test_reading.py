@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkloom.bench import shape
-from sparkloom.bench.ask import Ask, Limits
-from sparkloom.bench.request import Reader, Request
+from sparkloom.measure.bench import shape
+from sparkloom.measure.bench.ask import Ask, Limits
+from sparkloom.measure.bench.request import Reader, Request
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 TEXTS = st.lists(st.sampled_from('ab "\\\n\t{}:,0\x00\x7f\u00e9\u4e2d\U0001f600\ud83d'), max_size=6).map("".join)
@@ -118,7 +118,7 @@ def test_most_of_a_stream_is_read_without_parsing(
     monkeypatch: pytest.MonkeyPatch, chunked: bool, ending: bytes
 ) -> None:
     parsed = []
-    monkeypatch.setattr("sparkloom.bench.chunk._decode", lambda text: parsed.append(text) or json.loads(text))
+    monkeypatch.setattr("sparkloom.measure.bench.chunk._decode", lambda text: parsed.append(text) or json.loads(text))
     parts = [event({"content": f"word{n} \n"}, created=n // 100)[:-2] + ending for n in range(400)]
     arrivals = [HEAD, *framed(parts)] if chunked else [CLOSING, *parts]
     assert len(outcome(arrivals, 16, learns=True)[0]) == 400
@@ -128,7 +128,8 @@ def test_most_of_a_stream_is_read_without_parsing(
 def test_events_that_never_fit_are_not_studied_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     studied = []
     monkeypatch.setattr(
-        "sparkloom.bench.request.learn", lambda *args, **more: studied.append(args) or shape.learn(*args, **more)
+        "sparkloom.measure.bench.request.learn",
+        lambda *args, **more: studied.append(args) or shape.learn(*args, **more),
     )
     arrivals = [HEAD, *framed([event({"content": "w"}, created=n) for n in range(640)])]
     assert len(outcome(arrivals, 16, learns=True)[0]) == 640 and len(studied) <= 14

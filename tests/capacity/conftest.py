@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from sparkloom import capacity, cluster, launch, profile
-from sparkloom.capacity import Subject
-from sparkloom.launch import Launch
-from sparkloom.profile import Measured, Model
+from sparkloom.inputs import cluster, profile
+from sparkloom.inputs.profile import Measured, Model
+from sparkloom.judge import capacity
+from sparkloom.judge.capacity import Subject
+from sparkloom.launch import resolve
+from sparkloom.launch.resolve import Launch
 
 Maker = Callable[..., Subject]
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -21,7 +23,7 @@ GLM = "nvidia--glm-4.7-nvfp4"
 
 
 def resolved(name: str, *overrides: str) -> Launch:
-    return launch.resolve(profile.load(name, overrides=overrides), cluster.load())
+    return resolve.resolve(profile.load(name, overrides=overrides), cluster.load())
 
 
 def facts_only(model: Model) -> Model:

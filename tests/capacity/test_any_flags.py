@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkloom import profile
-from sparkloom.capacity.plan import of_subject
-from sparkloom.capacity.subject import Subject
+from sparkloom.inputs import profile
+from sparkloom.judge.capacity.verdict import of_subject
+from sparkloom.judge.capacity.view import Subject
 from tests.capacity.conftest import make
 
 FLAGS = (

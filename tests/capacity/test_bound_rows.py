@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from sparkloom import evidence, profile
-from sparkloom.capacity import Speed, Subject, impossible
-from sparkloom.evidence import Row
-from sparkloom.profile import FlagValue, Model, Parallel
+from sparkloom.inputs import profile
+from sparkloom.inputs.profile import FlagValue, Model, Parallel
+from sparkloom.judge import measured_rows
+from sparkloom.judge.capacity import Speed, Subject, impossible
+from sparkloom.judge.measured_rows import Row
 
 LEVELS = (1, 4, 8, 16)
 
@@ -33,7 +34,7 @@ def subject(row: Row) -> Subject | None:
 
 
 def points(*outcomes: str) -> Iterator[tuple[Row, Speed, int, float]]:
-    for row in evidence.shipped():
+    for row in measured_rows.shipped():
         asked = subject(row) if row["outcome"] in outcomes else None
         if asked is None:
             continue
@@ -54,7 +55,7 @@ def test_no_sane_row_beats_the_bound() -> None:
 
 
 def test_every_model_with_a_figure_is_judged() -> None:
-    with_figures = {row["model"] for row in evidence.shipped() if row["outcome"] == "ok" and row.get("n1")}
+    with_figures = {row["model"] for row in measured_rows.shipped() if row["outcome"] == "ok" and row.get("n1")}
     assert with_figures <= set(models()), with_figures - set(models())
 
 

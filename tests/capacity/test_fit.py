@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sparkloom.capacity import search
-from sparkloom.capacity.memory import fit
-from sparkloom.capacity.subject import Subject
-from sparkloom.profile import Model, Parallel
+from sparkloom.inputs.profile import Model, Parallel
+from sparkloom.judge.capacity import search
+from sparkloom.judge.capacity.memory import fit
+from sparkloom.judge.capacity.view import Subject
 from tests.capacity.conftest import SUPER, ULTRA, Maker
 
 GLM5 = Model.model_validate(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from sparkloom import capacity, cluster, profile
-from sparkloom.capacity.plan import of_subject
-from sparkloom.profile import Evidence, Numbers
+from sparkloom.inputs import cluster, profile
+from sparkloom.inputs.profile import Evidence, Numbers
+from sparkloom.judge import capacity
+from sparkloom.judge.capacity.verdict import of_subject
 from tests.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.capacity import state
-from sparkloom.capacity.demand import read
-from sparkloom.capacity.figure import GIB
-from sparkloom.capacity.memory import fit
+from sparkloom.judge.capacity import state
+from sparkloom.judge.capacity.figure import GIB
+from sparkloom.judge.capacity.memory import fit
+from sparkloom.judge.capacity.requirements import read
 from tests.capacity.conftest import GLM, SUPER, SUPER_MTP, ULTRA, Maker
 
 

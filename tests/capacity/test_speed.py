@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkloom.capacity import Speed, impossible, traffic
-from sparkloom.capacity.subject import Subject
+from sparkloom.judge.capacity import Speed, impossible, traffic
+from sparkloom.judge.capacity.view import Subject
 from tests.capacity.conftest import GLM, QWEN, SUPER, SUPER_MTP, ULTRA, Maker, make
 
 # Sum of per-request tok/s at n = 1, 4, 8, as the posts report it.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.capacity import weights
-from sparkloom.capacity.memory import fit
-from sparkloom.profile import Parallel
+from sparkloom.inputs.profile import Parallel
+from sparkloom.judge.capacity import weights
+from sparkloom.judge.capacity.memory import fit
 from tests.capacity.conftest import GLM, QWEN, SUPER, ULTRA, Maker
 
 # Logged per rank at TP=4, in GiB (the server prints GiB and calls them GB).
@@ -41,7 +41,7 @@ def test_expert_parallelism_changes_no_rank_total(subject: Maker) -> None:
 
 
 def test_a_measured_rank_is_used_and_the_computed_one_shown_beside_it() -> None:
-    from sparkloom import capacity
+    from sparkloom.judge import capacity
     from tests.capacity.conftest import resolved
 
     memory = fit(capacity.subject_of(resolved(ULTRA))).memory
@@ -52,7 +52,7 @@ def test_a_measured_rank_is_used_and_the_computed_one_shown_beside_it() -> None:
 
 def test_every_shipped_model_weighs_what_its_checkpoint_does() -> None:
     """Sum over ranks against the download's size: 15 %, since towers and MTP layers are not all counted."""
-    from sparkloom import profile
+    from sparkloom.inputs import profile
 
     for name in profile.names():
         model = profile.load(name).profile.model

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from sparkloom import cluster, fabric, perftest
-from sparkloom.checks import bandwidth, failures
-from sparkloom.checks import bandwidth_verdict as verdict
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import cluster
+from sparkloom.launch import fabric
+from sparkloom.site import perftest
+from sparkloom.site.checks import bandwidth, failures
+from sparkloom.site.checks import bandwidth_verdict as verdict
 
 SITE = cluster.load()
 PLAN = fabric.plan(SITE)

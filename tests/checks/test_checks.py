@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from sparkloom import adapter, checks, cluster, fabric
-from sparkloom.checks import kubernetes, networks, rails
-from sparkloom.manifests.attachments import NETWORKS
+from sparkloom.inputs import cluster
+from sparkloom.launch import fabric
+from sparkloom.render.manifests.attachments import NETWORKS
+from sparkloom.site import ansible, checks
+from sparkloom.site.checks import kubernetes, networks, rails
 
 CLUSTER = cluster.load()
 PLAN = fabric.plan(CLUSTER)
@@ -98,7 +100,7 @@ def test_pings_go_over_what_stays_on_the_host_at_full_size() -> None:
 def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> None:
     for node in NODES[1:]:
         probes[node]["links"][VF]["mtu"] = 1500
-    result = adapter.verdict(rails.judge(CLUSTER, PLAN, probes), "fine")
+    result = ansible.verdict(rails.judge(CLUSTER, PLAN, probes), "fine")
     assert result["failed"]
     assert "3 checks failed on 3 node(s)" in result["msg"]
     assert result["msg"].count("spark2,spark3,spark4  rail a VF 0") == 1
@@ -106,8 +108,8 @@ def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> Non
 
 def test_warnings_alone_do_not_fail() -> None:
     rows = [checks.Row("a", "clock", "x", "y", "z", "warning")]
-    assert adapter.verdict(rows, "fine")["failed"] is False
-    assert adapter.verdict([], "fine") == {"failed": False, "msg": "fine", "rows": []}
+    assert ansible.verdict(rows, "fine")["failed"] is False
+    assert ansible.verdict([], "fine") == {"failed": False, "msg": "fine", "rows": []}
 
 
 def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, Any]) -> None:

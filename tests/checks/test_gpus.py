@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sparkloom import cluster
-from sparkloom.checks import failures, gpus
-from sparkloom.manifests import gpu
+from sparkloom.inputs import cluster
+from sparkloom.render.manifests import gpu
+from sparkloom.site.checks import failures, gpus
 
 CLUSTER = cluster.load()
 NODES = [node.kubernetes_node for node in CLUSTER.nodes]

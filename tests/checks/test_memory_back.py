@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.checks import memories
+from sparkloom.site.checks import memories
 
 
 def memory(available: float, resident: float = 3.0) -> dict[str, Any]:

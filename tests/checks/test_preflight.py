@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from sparkloom import api, cluster, preflight
-from sparkloom.checks import Row, clocks, expected, failures, host, kernels, ports
-from sparkloom.checks.expected import Expected
-from sparkloom.checks.report import report
+from sparkloom import case
+from sparkloom.inputs import cluster
+from sparkloom.site import preflight
+from sparkloom.site.checks import Row, clocks, expected, failures, host, kernels, ports
+from sparkloom.site.checks.expected import Expected
+from sparkloom.site.checks.report import report
 
 CLUSTER = cluster.load()
 NODES = [node.name for node in CLUSTER.nodes]
@@ -207,7 +209,7 @@ def test_two_disks_are_counted_apart(probes: dict[str, Machine]) -> None:
 
 
 def test_the_plan_says_how_much_the_weights_are() -> None:
-    found = expected.weights(api.case(ULTRA, CLUSTER).launch, CLUSTER)
+    found = expected.weights(case.judge(ULTRA, CLUSTER).launch, CLUSTER)
     assert set(found) == set(NODES) and all(300 < gib < 340 for gib in found.values())
 
 

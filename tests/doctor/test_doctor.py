@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom import doctor
-from sparkloom.checks import Row, serving, weights
-from sparkloom.doctor import drift, events, verdict
-from sparkloom.watch import State
+from sparkloom.site import doctor
+from sparkloom.site.checks import Row, serving, weights
+from sparkloom.site.doctor import drift, events, verdict
+from sparkloom.site.watch import State
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from sparkloom.engines.catalog import Catalog, Flag
+from sparkloom.inputs.catalogs.catalog import Catalog, Flag
 
 _START = {"sglang": ["python3", "-m", "sglang.launch_server", "--model-path", "m"], "vllm": ["vllm", "serve", "m"]}
 # Flags with checks of their own after parsing, which the catalog does not hold.

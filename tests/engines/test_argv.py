@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from sparkloom.engines.catalog import Catalog
-from sparkloom.engines.releases import releases
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.catalogs.releases import releases
 from tests.engines.cases import Case, cases
 
 ENGINES = ("sglang", "vllm", "trtllm", "llamacpp")

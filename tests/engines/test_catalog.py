@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scripts.oracle import catalog as writer
-from sparkloom.engines import flagtypes
-from sparkloom.engines.catalog import Catalog, FlagError
-from sparkloom.engines.releases import FOLDER, UnknownEngine, nearest, releases
+from sparkloom.inputs.catalogs import flagtypes
+from sparkloom.inputs.catalogs.catalog import Catalog, FlagError
+from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
 
 FILES = sorted(FOLDER.glob("*.json"))
 

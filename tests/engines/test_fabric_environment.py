@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom import profile
-from sparkloom.cluster import load
-from sparkloom.launch import Launch, Rank, resolve
+from sparkloom.inputs import profile
+from sparkloom.inputs.cluster import load
+from sparkloom.launch.resolve import Launch, Rank, resolve
 
 SHIPPED = load()
 LAUNCHES = {name: resolve(profile.load(name), SHIPPED) for name in profile.names()}

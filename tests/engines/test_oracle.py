@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from scripts.oracle import fetch
-from sparkloom.engines.catalog import Catalog
-from sparkloom.engines.releases import FOLDER, releases
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.catalogs.releases import FOLDER, releases
 from tests.engines.cases import Case, cases
 from tests.engines.mutations import command_lines
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.errors import InputError
-from sparkloom.gateway import certificates
+from sparkloom.base.errors import InputError
+from sparkloom.render import certificates
 
 NAMES = ["spark.example", "127.0.0.1"]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from sparkloom import smoke
-from sparkloom.gateway import certificates, endpoint
+from sparkloom.onnode import smoke
+from sparkloom.render import certificates
+from sparkloom.site.gateway import endpoint
 
 KEY = "sk-the-right-key-0123456789"
 

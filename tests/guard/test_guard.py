@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.errors import InputError
-from sparkloom.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream, samples, selftest
+from sparkloom.base.errors import InputError
+from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream, samples, selftest
 from tests.guard import make_cases
 
 CASES = selftest.cases()

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from scripts.image import recipe
-from sparkloom import patches, profile
-from sparkloom.errors import InputError
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.launch import patches
 
 EP4 = "nvidia--qwen3.5-397b-a17b-nvfp4--ep4"
 OMNI = "nvidia--nemotron-3-nano-omni-30b-a3b-reasoning-nvfp4"

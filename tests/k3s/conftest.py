@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom.cluster import Cluster, from_vars
-from sparkloom.k3s.options import Options, options
+from sparkloom.inputs.cluster import Cluster, from_vars
+from sparkloom.render.k3s.options import Options, options
 
 REPO = Path(__file__).resolve().parents[2]
 RAILS = [{"name": "a", "pf": "enp1s0f0np0", "pci": "0000:01:00.0", "subnet": "192.168.100.0/24"}]

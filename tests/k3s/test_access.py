@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import adapter
-from sparkloom.errors import InputError
-from sparkloom.k3s import access
+from sparkloom.base.errors import InputError
+from sparkloom.site import ansible
+from sparkloom.site.k3s import access
 from tests.k3s.conftest import site
 
 GIVEN = yaml.safe_dump(
@@ -47,6 +47,6 @@ def test_somebody_elses_file_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_usual_place_carries_the_clusters_name() -> None:
-    assert adapter.kubeconfig(site()).endswith("/.kube/sparkloom-gb10")
-    assert adapter.kubeconfig(site(provider="existing")).endswith("/.kube/config")
-    assert adapter.kubeconfig(site(kubeconfig=".build/x")).endswith("/.build/x")
+    assert ansible.kubeconfig(site()).endswith("/.kube/sparkloom-gb10")
+    assert ansible.kubeconfig(site(provider="existing")).endswith("/.kube/config")
+    assert ansible.kubeconfig(site(kubeconfig=".build/x")).endswith("/.build/x")

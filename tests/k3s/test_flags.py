@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from oracle import k3s as reader
-from sparkloom.k3s import flags
+from sparkloom.render.k3s import flags
 
 REPO = Path(__file__).resolve().parents[2]
 SOURCE = """package cmds

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from sparkloom.k3s import judge, paths, plan
+from sparkloom.render.k3s import machines, paths
+from sparkloom.site.k3s import judge
 from tests.k3s.conftest import chosen, site
 
 OPTIONS = chosen()
-PLAN = plan.plan(site(["spark1", "spark2", "spark3"]), OPTIONS)
+PLAN = machines.plan(site(["spark1", "spark2", "spark3"]), OPTIONS)
 AGENT = PLAN["hosts"]["spark4"]
 
 
@@ -23,7 +24,7 @@ def refused(state: dict[str, Any], host: str = "spark4", **options: Any) -> list
 def running(state: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     state["units"][wanted["service"]] |= {"exists": True, "ours": True, "active": True, "enabled": True}
     state["stamp"] = {**wanted["expected"], paths.BINARY: OPTIONS.sha256["arm64"], paths.TOKEN: "t"}
-    items = plan.artifacts(OPTIONS, "aarch64")
+    items = machines.artifacts(OPTIONS, "aarch64")
     state["programs"] = {item["name"]: {"sha256": item["sha256"], "intact": True} for item in items}
     return state
 
@@ -126,7 +127,7 @@ def test_a_drop_in_by_hand_is_said_and_does_not_stop(state: dict[str, Any]) -> N
 
 
 def test_the_folder_that_stands_for_the_network_must_be_whole(tmp_path: Path) -> None:
-    items = plan.artifacts(chosen(k3s_artifacts=str(tmp_path)), "aarch64")
+    items = machines.artifacts(chosen(k3s_artifacts=str(tmp_path)), "aarch64")
     rows = list(judge.held(str(tmp_path), items))
     assert len(rows) == 3 and all("no such file" in row.found for row in rows)
     (tmp_path / "k3s-arm64").write_text("not it")

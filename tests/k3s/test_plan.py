@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom import api
-from sparkloom.errors import InputError
-from sparkloom.k3s import config, flags, paths, plan
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.render.k3s import config, flags, machines, paths
 from tests.k3s.conftest import chosen, site
 
 THREE = ["spark1", "spark2", "spark3"]
@@ -24,21 +24,21 @@ def told(planned: dict[str, Any], host: str) -> dict[str, Any]:
 @pytest.mark.parametrize("servers", [None, ["spark2"], THREE, ["box1"], ["box1", "spark1", "box2"]])
 def test_every_key_is_a_flag_of_the_pinned_release(servers: list[str] | None) -> None:
     options = chosen(k3s_api_host="k3s.home")
-    planned = plan.plan(site(servers, pod_cidr="10.50.0.0/16", service_cidr="10.51.0.0/16"), options)
+    planned = machines.plan(site(servers, pod_cidr="10.50.0.0/16", service_cidr="10.51.0.0/16"), options)
     for host, wanted in planned["hosts"].items():
         known = flags.known(options.version, wanted["role"])
         assert set(told(planned, host)) <= set(known), host
 
 
 def test_the_first_spark_serves_where_no_group_says_otherwise() -> None:
-    planned = plan.plan(site(), chosen())
+    planned = machines.plan(site(), chosen())
     roles = {host: wanted["role"] for host, wanted in planned["hosts"].items()}
     assert roles == {"spark1": "server", "spark2": "agent", "spark3": "agent", "spark4": "agent"}
     assert planned["first"] == "spark1" and planned["api"] == "https://10.1.0.1:6443"
 
 
 def test_three_servers_make_one_cluster() -> None:
-    planned = plan.plan(site(THREE), chosen())
+    planned = machines.plan(site(THREE), chosen())
     every = {host: told(planned, host) for host in planned["hosts"]}
     assert [host for host in every if every[host].get("cluster-init")] == ["spark1"]
     assert {every[host].get("server") for host in every if host != "spark1"} == {"https://10.1.0.1:6443"}
@@ -51,7 +51,7 @@ def test_three_servers_make_one_cluster() -> None:
 def test_a_server_beside_the_sparks_has_its_own_interface_and_no_rails() -> None:
     cluster = site(["box1"])
     box = cluster.servers[0].model_copy(update={"management_interface": "eno1"})
-    planned = plan.plan(cluster.model_copy(update={"servers": [box]}), chosen())
+    planned = machines.plan(cluster.model_copy(update={"servers": [box]}), chosen())
     assert told(planned, "box1")["flannel-iface"] == "eno1" and "node-label" not in told(planned, "box1")
     assert told(planned, "spark1")["flannel-iface"] == "enP7s7"
     assert told(planned, "spark1")["node-label"] == ["sparkloom/fabric-index=1", "sparkloom/rails=a"]
@@ -59,20 +59,20 @@ def test_a_server_beside_the_sparks_has_its_own_interface_and_no_rails() -> None
 
 
 def test_no_secret_stands_in_what_is_planned_and_what_is_private_is_closed() -> None:
-    planned = plan.plan(site(THREE), chosen())
+    planned = machines.plan(site(THREE), chosen())
     assert "K10" not in json.dumps(planned)
     for wanted in planned["hosts"].values():
         modes = {file["path"]: file["mode"] for file in wanted["files"]}
         assert {mode for path, mode in modes.items() if path.startswith(paths.ETC)} == {"0600"}
     tokens = {"server": "S", "agent": "A", "agent_passphrase": "P"}
-    each = {host: plan.secrets(wanted, tokens) for host, wanted in planned["hosts"].items()}
+    each = {host: machines.secrets(wanted, tokens) for host, wanted in planned["hosts"].items()}
     assert each["spark1"] == {}
     assert each["spark2"] == {paths.TOKEN: "S", paths.AGENT_TOKEN: "P"}
     assert each["spark4"] == {paths.TOKEN: "A"}, "an agent's token does not let in a server"
 
 
 def test_the_unit_writes_down_what_it_starts_with() -> None:
-    planned = plan.plan(site(), chosen())
+    planned = machines.plan(site(), chosen())
     for host in ("spark1", "spark2"):
         wanted = planned["hosts"][host]
         text = next(f["content"] for f in wanted["files"] if f["path"] == paths.unit(wanted["role"]))
@@ -106,31 +106,31 @@ def test_pods_are_restricted_by_default_and_a_registry_of_the_site_is_kept() -> 
 )
 def test_what_k3s_would_not_take_is_refused_before_any_machine(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as refusal:
-        plan.plan(site(), chosen(**change))
+        machines.plan(site(), chosen(**change))
     assert said in str(refusal.value)
 
 
 def test_an_inventory_that_cannot_be_a_cluster_is_refused() -> None:
     with pytest.raises(InputError, match="1 or 3"):
-        plan.members(site(["spark1", "spark2"]))
+        machines.members(site(["spark1", "spark2"]))
     lost = site()
     nodes = [node.model_copy(update={"management_address": None}) for node in lost.nodes]
     with pytest.raises(InputError, match="spark4: management_address is missing"):
-        plan.members(lost.model_copy(update={"nodes": nodes}))
+        machines.members(lost.model_copy(update={"nodes": nodes}))
     twice = [node.model_copy(update={"management_address": "10.1.0.9"}) for node in lost.nodes]
     with pytest.raises(InputError, match="stands there twice"):
-        plan.members(lost.model_copy(update={"nodes": twice}))
+        machines.members(lost.model_copy(update={"nodes": twice}))
 
 
 def test_the_shipped_inventory_names_its_server() -> None:
-    shipped = api.cluster()
+    shipped = case.cluster()
     assert [server.name for server in shipped.servers] == ["spark1"]
     assert shipped.servers[0].management_address == "192.168.1.11"
 
 
 def test_release_files_are_those_of_the_machines_kind() -> None:
-    online = plan.artifacts(chosen(), "aarch64")
+    online = machines.artifacts(chosen(), "aarch64")
     assert [item["name"] for item in online] == ["k3s-arm64", "cni-plugins-linux-arm64-v1.9.1.tgz"]
     assert online[0]["url"].endswith("/v1.35.8%2Bk3s1/k3s-arm64")
-    held = plan.artifacts(chosen(k3s_artifacts="/media/stick"), "x86_64")
+    held = machines.artifacts(chosen(k3s_artifacts="/media/stick"), "x86_64")
     assert [item["name"] for item in held][::2] == ["k3s", "k3s-airgap-images-amd64.tar.zst"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from sparkloom.k3s import plan, steps
+from sparkloom.render.k3s import machines
+from sparkloom.site.k3s import steps
 from tests.k3s.conftest import REPO, chosen, site
 
 SITE = site(["spark1"], nodes=2)
@@ -26,7 +27,7 @@ def step(given: dict[str, Any], dry: bool = False, **args: Any) -> steps.Step:
     defaults = yaml.safe_load((REPO / "roles/k3s/defaults/main.yml").read_text())
     common = {
         "options": versions | defaults,
-        "plan": plan.plan(SITE, chosen()),
+        "plan": machines.plan(SITE, chosen()),
         "state": "__state",
         "secrets": "__secrets",
     }

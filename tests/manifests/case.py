@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sparkloom import manifests, profile
-from sparkloom.cluster import Cluster, load
-from sparkloom.launch import Launch, resolve
-from sparkloom.manifests.names import CONFIG_HASH
+from sparkloom.inputs import profile
+from sparkloom.inputs.cluster import Cluster, load
+from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.render import manifests
+from sparkloom.render.manifests.names import CONFIG_HASH
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SOLO = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from sparkloom import engines, fabric, manifests, profile
-from sparkloom.errors import InputError
-from sparkloom.launch import Launch
-from sparkloom.manifests import attachments, names, pod
-from sparkloom.rank import plan
-from sparkloom.values import EnvVar, Origin
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.launch import engines, fabric
+from sparkloom.launch.resolve import Launch
+from sparkloom.launch.values import EnvVar, Origin
+from sparkloom.onnode.rank import order
+from sparkloom.render import manifests
+from sparkloom.render.manifests import attachments, names, pod
 from tests.manifests import case
 
 EVERY = profile.names()
@@ -169,7 +171,7 @@ def plan_of(objects: list[case.Object]) -> dict[str, Any]:
 
 def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
     launch, objects = case.launch(), case.build()
-    told = plan.of(plan_of(objects))
+    told = order.of(plan_of(objects))
     for rank, member, template in zip(launch.ranks, told.members, case.pods(objects), strict=True):
         asked = json.loads(template["metadata"]["annotations"][attachments.NETWORKS])
         assert [(e["interface"], e["ips"]) for e in asked] == [
@@ -178,11 +180,11 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
-    assert plan.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
+    assert order.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
-    budgets = plan.of(plan_of(case.build())).budgets
+    budgets = order.of(plan_of(case.build())).budgets
     assert budgets.drain + budgets.stop < pod.GRACE_SECONDS
 
 

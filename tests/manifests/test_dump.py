@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkloom.manifests import to_yaml
+from sparkloom.render.manifests import to_yaml
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS

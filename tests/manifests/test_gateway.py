@@ -8,8 +8,10 @@ import json
 import pytest
 import yaml
 
-from sparkloom import engines, keys, manifests, profile
-from sparkloom.manifests import gateway
+from sparkloom.inputs import profile
+from sparkloom.launch import engines
+from sparkloom.render import keys, manifests
+from sparkloom.render.manifests import gateway
 from tests import golden_files
 from tests.manifests import case, schemas
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom import manifests
-from sparkloom.manifests import program
+from sparkloom.render import manifests
+from sparkloom.render.manifests import program
 from tests import golden_files
 from tests.manifests import case
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from sparkloom import cluster
-from sparkloom.manifests import gpu
+from sparkloom.inputs import cluster
+from sparkloom.render.manifests import gpu
 from tests.manifests import schemas
 
 CLUSTER = cluster.load()

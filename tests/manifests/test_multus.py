@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from sparkloom.manifests import multus
-from sparkloom.manifests.names import CONFIG_HASH
+from sparkloom.render.manifests import multus
+from sparkloom.render.manifests.names import CONFIG_HASH
 from tests.manifests import case
 
 IMAGE = "multus:v1"

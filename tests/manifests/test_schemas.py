@@ -9,8 +9,9 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
-from sparkloom import manifests, profile
-from sparkloom.manifests import multus
+from sparkloom.inputs import profile
+from sparkloom.render import manifests
+from sparkloom.render.manifests import multus
 from tests.manifests import case, schemas
 
 

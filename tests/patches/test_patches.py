@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from scripts.oracle import fetch
-from sparkloom import patches, profile, rules
-from sparkloom.errors import InputError
-from sparkloom.rank import patching
-from sparkloom.rank.patching import Refused, digest
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.judge import rules
+from sparkloom.launch import patches
+from sparkloom.onnode.rank import patching
+from sparkloom.onnode.rank.patching import Refused, digest
 
 # Where a package's top level folders lie in its wheel, when not at the top.
 INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}

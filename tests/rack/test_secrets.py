@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import keys
+from sparkloom.render import keys
 from testbed import leaks
 from testbed.bare import machines as bare
 from testbed.hub import background as hub

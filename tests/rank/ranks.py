@@ -57,7 +57,7 @@ class Ranks:
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.prefix: dict[int, list[str]] = {}
         self.python = sys.executable
-        self.program = ["-m", "sparkloom.rank"]
+        self.program = ["-m", "sparkloom.onnode.rank"]
         self.environment = {**os.environ, "PYTHONPATH": str(REPO / "scripts"), "SPARKLOOM_CONFIG": "c0ffee"}
 
     def start(self, *ranks: int, config: str = "c0ffee", **changes: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.manifests import program
+from sparkloom.render.manifests import program
 from tests.rank.ranks import Ranks, oldest_python
 
 

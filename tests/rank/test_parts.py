@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from sparkloom import rules
-from sparkloom.manifests import program
-from sparkloom.rank import causes, plan, weights
-from sparkloom.rank.budget import Budget
-from sparkloom.rank.transport import Transport
-from sparkloom.store.node.layout import Entry, Snapshot, Store
+from sparkloom.judge import rules
+from sparkloom.onnode.rank import causes, order, weights
+from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.transport import Transport
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
+from sparkloom.render.manifests import program
 from tests.rank.ranks import REPO, python
 
 MODEL, COMMIT = "org/model", "a" * 40
 NCCL = REPO / "tests/data/nccl"
 
 
-def of(**changes: Any) -> plan.Plan:
+def of(**changes: Any) -> order.Plan:
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": []}
-    return plan.of({**data, **changes})
+    return order.of({**data, **changes})
 
 
 @pytest.fixture

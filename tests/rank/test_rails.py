@@ -105,7 +105,7 @@ def faults(fabric: Fabric, rank: int = 0) -> list[str]:
     """What the rank in that namespace would say now."""
     plan: dict[str, Any] = {**fabric.ranks.plan, "sys": str(fabric.folder / f"sys{rank}")}
     code = (
-        "import json,sys; from sparkloom.rank import plan, rails; "
+        "import json,sys; from sparkloom.onnode.rank import order, rails; "
         f"print(json.dumps(rails.faults(plan.of(json.loads(sys.argv[1])), {rank})))"
     )
     done = subprocess.run(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import rules, rules_page
-from sparkloom.rules.base import Context, Rule, Scope, within
+from sparkloom.cli import rules_page
+from sparkloom.judge import rules
+from sparkloom.judge.rules.base import Context, Rule, Scope, within
 
 REPO = Path(__file__).resolve().parents[2]
 SAMPLES: dict[str, str] = yaml.safe_load((REPO / "tests" / "data" / "rule_logs.yml").read_text())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom import cluster, launch, profile, rules
+from sparkloom.inputs import cluster, profile
+from sparkloom.judge import rules
+from sparkloom.launch import resolve
 
 SPARKS = cluster.load()
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -49,5 +51,5 @@ def test_no_shipped_profile_springs_a_trap(name: str) -> None:
 
 def _findings(name: str, *changes: str) -> dict[str, rules.Finding]:
     return {
-        finding.rule: finding for finding in rules.check(launch.resolve(profile.load(name, overrides=changes), SPARKS))
+        finding.rule: finding for finding in rules.check(resolve.resolve(profile.load(name, overrides=changes), SPARKS))
     }

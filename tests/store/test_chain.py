@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from huggingface_hub import snapshot_download
 
-from sparkloom import profile
-from sparkloom.store import plan
-from sparkloom.store.node import agent, check, peer, serve
-from sparkloom.store.node.job import Job
-from sparkloom.store.node.layout import Store
+from sparkloom.inputs import profile
+from sparkloom.launch import downloads
+from sparkloom.onnode.weights import agent, check, peer, serve
+from sparkloom.onnode.weights.job import Job
+from sparkloom.onnode.weights.layout import Store
 from testbed.hub import repository, weights
 from testbed.hub.faults import Faults
 from testbed.hub.repository import Repository
@@ -92,7 +92,7 @@ def jobs(tmp_path: Path, source: dict[str, Any], count: int = 4, revision: str |
             "job": "job",
             "run": "run",
             "store": str(tmp_path / NAMES[place]),
-            "models": [{**plan.wanted(LOADED)[0], "revision": revision}],
+            "models": [{**downloads.wanted(LOADED)[0], "revision": revision}],
             "source": {**before, "run": "run"} if place else source,
             "listen": ["127.0.0.1"],
             "port": ports[place],
@@ -284,7 +284,7 @@ def test_a_node_that_is_away_is_named(tmp_path: Path) -> None:
 
 
 def test_a_manifest_cannot_write_outside_its_snapshot(tmp_path: Path) -> None:
-    from sparkloom.store.node.layout import Snapshot, StoreError
+    from sparkloom.onnode.weights.layout import Snapshot, StoreError
 
     evil = {"path": "../../../etc/passwd", "size": 1, "blob": "a" * 40, "sha256": "a" * 64}
     with pytest.raises(StoreError, match="no path in a snapshot"):
@@ -307,8 +307,8 @@ def test_a_port_that_is_held_a_moment_longer_is_waited_for(tmp_path: Path, hub: 
 
 
 def test_a_removed_model_leaves_nothing_and_others_stay(tmp_path: Path, hub: Serve) -> None:
-    from sparkloom.store.node import contents
-    from sparkloom.store.node.layout import StoreError
+    from sparkloom.onnode.weights import contents
+    from sparkloom.onnode.weights.layout import StoreError
 
     run(jobs(tmp_path, hub_source(hub()), 1))
     store = Store(tmp_path / "spark1")

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
-from sparkloom import cluster, profile
-from sparkloom.store import follow, pack, plan
-from sparkloom.store.node.layout import StoreError
-from sparkloom.store.remote import Remote
+from sparkloom.inputs import cluster, profile
+from sparkloom.launch import downloads
+from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.render import pack
+from sparkloom.site.store import follow
+from sparkloom.site.store.remote import Remote
 
 CLUSTER = cluster.load()
 NODES = [node.name for node in CLUSTER.nodes]
 ULTRA = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
-SETTINGS = plan.Settings(port=20900, connections=8, run="run")
+SETTINGS = downloads.Settings(port=20900, connections=8, run="run")
 
 
 def answer(ok: bool, commit: str | None = "a" * 40) -> list[dict[str, Any]]:
@@ -27,8 +29,10 @@ def answer(ok: bool, commit: str | None = "a" * 40) -> list[dict[str, Any]]:
     return [{"id": ULTRA.profile.model.id, "commit": commit, "ok": ok, "problems": problems, "bytes": 352e9}]
 
 
-def chain(states: dict[str, list[dict[str, Any]]], settings: plan.Settings = SETTINGS) -> dict[str, dict[str, Any]]:
-    return plan.chain(CLUSTER, plan.wanted(ULTRA), NODES, states, settings)
+def chain(
+    states: dict[str, list[dict[str, Any]]], settings: downloads.Settings = SETTINGS
+) -> dict[str, dict[str, Any]]:
+    return downloads.chain(CLUSTER, downloads.wanted(ULTRA), NODES, states, settings)
 
 
 def test_the_hub_is_asked_by_one_node_and_the_others_follow_each_other() -> None:
@@ -44,7 +48,7 @@ def test_weights_travel_over_both_rails_by_the_functions_that_stay_on_the_host()
     source = specs[NODES[1]]["source"]
     assert source["addresses"] == specs[NODES[0]]["listen"]
     assert len(source["addresses"]) == len(CLUSTER.fabric.rails)
-    from sparkloom import fabric
+    from sparkloom.launch import fabric
 
     ends = fabric.plan(CLUSTER).of(NODES[0], CLUSTER.fabric.check_vf)
     assert source["addresses"] == [end.address for end in ends]
@@ -56,7 +60,7 @@ def test_a_node_that_has_all_hands_it_on_and_no_hub_is_asked() -> None:
     assert list(specs) == [NODES[2], NODES[0], NODES[1], NODES[3]]
     assert specs[NODES[2]]["source"] == {"kind": "own"}
     assert specs[NODES[3]]["models"][0]["revision"] == "a" * 40
-    assert not plan.asks_hub(specs)
+    assert not downloads.asks_hub(specs)
 
 
 def test_nodes_that_have_the_same_are_left_alone_and_another_commit_is_not_the_same() -> None:
@@ -67,24 +71,25 @@ def test_nodes_that_have_the_same_are_left_alone_and_another_commit_is_not_the_s
 
 def test_an_update_and_an_import_change_the_first_source_only() -> None:
     states = {node: answer(True) for node in NODES}
-    update = chain(states, plan.Settings(port=1, connections=1, run="r", update=True))
+    update = chain(states, downloads.Settings(port=1, connections=1, run="r", update=True))
     assert [spec["source"]["kind"] for spec in update.values()] == ["hub", "peer", "peer", "peer"]
     folder = chain(
-        {node: answer(False, None) for node in NODES}, plan.Settings(port=1, connections=1, run="r", folder="/mnt/usb")
+        {node: answer(False, None) for node in NODES},
+        downloads.Settings(port=1, connections=1, run="r", folder="/mnt/usb"),
     )
     assert folder[NODES[0]]["source"] == {"kind": "folder", "path": "/mnt/usb"}
 
 
 def test_the_same_work_has_the_same_name_in_every_run() -> None:
     states = {node: answer(False, None) for node in NODES}
-    again = chain(states, plan.Settings(port=20900, connections=8, run="another"))
+    again = chain(states, downloads.Settings(port=20900, connections=8, run="another"))
     assert {spec["job"] for spec in again.values()} == {spec["job"] for spec in chain(states).values()}
 
 
 def test_a_gguf_profile_takes_its_parts_and_nothing_else() -> None:
     import fnmatch
 
-    want = plan.wanted(profile.load("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"))[0]
+    want = downloads.wanted(profile.load("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"))[0]
     here = "UD-IQ2_M/NVIDIA-Nemotron-3-Ultra-550B-A55B-UD-IQ2_M-00004-of-00005.gguf"
     other = "UD-Q4_K_M/NVIDIA-Nemotron-3-Ultra-550B-A55B-UD-Q4_K_M-00001-of-00009.gguf"
     assert any(fnmatch.fnmatch(here, pattern) for pattern in want["include"])
@@ -93,12 +98,12 @@ def test_a_gguf_profile_takes_its_parts_and_nothing_else() -> None:
 
 def test_what_is_wrong_is_told_with_node_and_file_and_what_is_right_in_one_line() -> None:
     states = {node: answer(node != NODES[1]) for node in NODES}
-    told = plan.told(NODES, states, chain(states))
+    told = downloads.told(NODES, states, chain(states))
     assert f"{NODES[1]}: model-1.safetensors: missing" in told
     assert f"what it has -> {NODES[0]} -> {NODES[1]}" in told
     fine = {node: answer(True) for node in NODES}
-    assert "\n" not in plan.told(NODES, fine, {})
-    assert "352.0 GB" in plan.told(NODES, fine, {})
+    assert "\n" not in downloads.told(NODES, fine, {})
+    assert "352.0 GB" in downloads.told(NODES, fine, {})
 
 
 def test_the_program_runs_from_its_archive_and_refuses_in_words(tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_the_program_runs_from_its_archive_and_refuses_in_words(tmp_path: Path) 
         )
         return json.loads(ran.stdout)
 
-    wanted = {"store": str(tmp_path / "hub"), "models": plan.wanted(ULTRA)}
+    wanted = {"store": str(tmp_path / "hub"), "models": downloads.wanted(ULTRA)}
     assert "no verified snapshot" in ask("check", wanted)["answer"][0]["problems"][0]
     assert ask("list", wanted) == {"answer": []}
 
@@ -168,15 +173,15 @@ def test_progress_says_bytes_rate_and_time_left_and_ends_with_a_verdict() -> Non
 
 
 def test_what_the_site_serves_is_not_removed() -> None:
-    from sparkloom.errors import InputError
+    from sparkloom.base.errors import InputError
 
-    models = plan.wanted(ULTRA)
-    plan.removable(models, ["org/other"])
+    models = downloads.wanted(ULTRA)
+    downloads.removable(models, ["org/other"])
     with pytest.raises(InputError, match=r"cluster\.yml"):
-        plan.removable(models, ["org/other", ULTRA.profile.model.id])
+        downloads.removable(models, ["org/other", ULTRA.profile.model.id])
 
 
 def test_a_listing_names_node_size_and_snapshot() -> None:
     row = {"id": "org/name", "commit": "a" * 40, "bytes": 75e9, "current": False}
-    told = plan.contents({"spark1": [row], "spark2": []}).splitlines()
+    told = downloads.contents({"spark1": [row], "spark2": []}).splitlines()
     assert told == ["spark1     75.0 GB  org/name at aaaaaaaaaaaa  not used by name", "spark2  nothing verified"]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from scripts.oracle import fetch
-from sparkloom import nccl_log
+from sparkloom.onnode.nccl import log as nccl_log
 from tests.testbed.standin import ULTRA, environment
 
 RELEASE = "0.5.12"

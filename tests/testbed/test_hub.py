@@ -20,7 +20,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from sparkloom import profile
+from sparkloom.inputs import profile
 from testbed.hub import repository, weights
 from testbed.hub.faults import Faults
 from testbed.hub.repository import Repository

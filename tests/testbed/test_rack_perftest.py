@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom import perftest
+from sparkloom.site import perftest
 
 REPO = Path(__file__).resolve().parents[2]
 ORIGINAL = REPO / "testbed/kind/node/usr/local/sbin/ib_write_bw"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom import cluster
+from sparkloom.inputs import cluster
 from testbed.rack.shell import RackError
 from testbed.vm import image, lifecycle, names, qemu, trees
 

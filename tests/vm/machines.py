@@ -13,7 +13,8 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
-from sparkloom import cluster, fabric
+from sparkloom.inputs import cluster
+from sparkloom.launch import fabric
 from testbed.vm import login, names
 from testbed.vm.names import Machine
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.fabric import Endpoint
+from sparkloom.launch.fabric import Endpoint
 from testbed.vm import lifecycle, login
 from testbed.vm.names import Machine
 from tests.vm.machines import BEFORE, Rack, as_planned, ipv4_gids

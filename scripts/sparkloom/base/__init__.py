@@ -1,0 +1,1 @@
+"""What every room stands on: problems, findings, positions in files."""

@@ -1,0 +1,225 @@
+"""YAML with positions: reads a file into plain data and remembers the line and column of every key.
+
+PyYAML's composer (libyaml when it is there) keeps marks on each node and is ten times faster than a
+round-trip loader, which matters because `lint` reads every profile on every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from unicodedata import category
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from sparkloom.base.errors import InputError, Problem, did_you_mean
+
+Loc = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+MAX_DEPTH = 40
+MAX_NODES = 20_000  # aliases can multiply a small file into a huge one; no profile comes near this
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(slots=True)
+class Document:
+    """Plain data of one YAML file and where each part of it stands (1-based line and column)."""
+
+    file: str
+    data: Any
+    marks: dict[Loc, tuple[int, int]] = field(default_factory=dict)
+    # where a value came from when files were merged: location -> file
+    files: dict[Loc, str] = field(default_factory=dict)
+    nodes: int = 0
+
+    def position(self, loc: Loc) -> tuple[str, int, int]:
+        """File, line and column of `loc`, or of its nearest known parent."""
+        for length in range(len(loc), -1, -1):
+            mark = self.marks.get(loc[:length])
+            if mark:
+                return self.files.get(loc[:length], self.file), *mark
+        return self.file, 1, 1
+
+    def problem(self, loc: Loc, message: str, rule: str = "input") -> Problem:
+        return Problem(*self.position(loc), message, rule)
+
+    def where(self, loc: Loc) -> str:
+        file, line, _ = self.position(loc)
+        return f"{file}:{line}"
+
+
+def load(path: Path, *, shown: str | None = None) -> Document:
+    """Reads one YAML mapping; InputError names file, line and column of what is wrong."""
+    file = shown or str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError.single(file, "no such file", rule="missing-file") from None
+    except IsADirectoryError:
+        raise InputError.single(file, "is a folder; expected a YAML file", rule="missing-file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.single(file, f"cannot be read as UTF-8 text: {error}", rule="unreadable") from None
+    return parse(text, file)
+
+
+def parse(text: str, file: str) -> Document:
+    """As `load`, from text."""
+    document = Document(file, None)
+    _refuse_abyss(text, file)
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        document.data = _build(node, (), document) if node is not None else None
+    except InputError:
+        raise
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        what = " ".join(str(part) for part in (error.context, error.problem) if part)
+        raise InputError.single(file, f"not valid YAML: {what}", line=line, column=column, rule="bad-yaml") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError.single(file, f"not valid YAML: {error}".splitlines()[0], rule="bad-yaml") from None
+    if not isinstance(document.data, dict):
+        found = "nothing" if document.data is None else type(document.data).__name__
+        raise InputError.single(file, f"expected a mapping at the top, found {found}", rule="wrong-type")
+    return document
+
+
+def _refuse_abyss(text: str, file: str) -> None:
+    """The YAML library's C parser nests on the C stack: a few thousand levels end the process without a word.
+
+    Brackets, dashes in one line and indentation each bound the depth from above; no profile comes near the limit.
+    """
+    open_brackets = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        open_brackets += line.count("[") + line.count("{") - line.count("]") - line.count("}")
+        indent = len(line) - len(line.lstrip(" -?:"))
+        if max(open_brackets, indent, line.count("["), line.count("{")) > 10 * MAX_DEPTH:
+            raise InputError.single(file, "nested too deep or too large for a profile", line=number, rule="bad-yaml")
+
+
+def _build(node: Any, loc: Loc, document: Document, depth: int = 0) -> Any:
+    mark = (node.start_mark.line + 1, node.start_mark.column + 1)
+    document.marks.setdefault(loc, mark)
+    document.nodes += 1
+    if depth > MAX_DEPTH or document.nodes > MAX_NODES:
+        raise InputError([document.problem(loc, "nested too deep or too large for a profile", "bad-yaml")])
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, loc, document, depth)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(item, (*loc, index), document, depth + 1) for index, item in enumerate(node.value)]
+    return _scalar(node, loc, document)
+
+
+def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise InputError.single(
+                document.file, "a key must be a plain word", line=line, column=column, rule="bad-key"
+            )
+        key = str(key_node.value)
+        if strange := _strange(key):
+            raise InputError.single(
+                document.file, f"a key holds {strange}; write plain text", line=line, column=column, rule="bad-key"
+            )
+        if key in result:
+            raise InputError.single(
+                document.file, f"key '{key}' stands twice; keep one", line=line, column=column, rule="duplicate-key"
+            )
+        document.marks[(*loc, key)] = (line, column)
+        result[key] = _build(value_node, (*loc, key), document, depth + 1)
+    return result
+
+
+class _Scalars(yaml.constructor.SafeConstructor):
+    """PyYAML's own scalar rules, without its mapping and sequence machinery."""
+
+
+_SCALARS = _Scalars()
+
+
+def _scalar(node: yaml.ScalarNode, loc: Loc, document: Document) -> Any:
+    if node.tag == "tag:yaml.org,2002:timestamp":  # dates stay text: evidence dates are compared as ISO strings
+        return str(node.value)
+    constructor = _Scalars.yaml_constructors.get(node.tag)
+    if constructor is None:
+        raise InputError([document.problem(loc, f"tag '{node.tag}' is not allowed; write plain data", "bad-yaml")])
+    if strange := _strange(node.value):
+        raise InputError([document.problem(loc, f"the text holds {strange}; write plain text", "bad-yaml")])
+    try:
+        return constructor(_SCALARS, node)
+    except (ValueError, KeyError, yaml.YAMLError) as error:
+        raise InputError(
+            [document.problem(loc, f"{_short(node.value)} is no valid value: {error}", "bad-yaml")]
+        ) from None
+
+
+def _strange(text: str) -> str:
+    """Names the first character that no command line, variable or terminal can carry."""
+    if text.isprintable():
+        return ""
+    found = next((c for c in text if category(c) in ("Cc", "Cs") and c not in "\n\t"), None)
+    return f"the character U+{ord(found):04X}" if found else ""
+
+
+def validate(model: type[Model], document: Document, loc: Loc = ()) -> Model:
+    """Validates `document.data` (below `loc`) and turns each pydantic error into one positioned problem."""
+    data: Any = document.data
+    for part in loc:
+        data = data[part]
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InputError(_translate(model, document, loc, dict(item)) for item in error.errors()) from None
+
+
+def _translate(model: type[BaseModel], document: Document, base: Loc, error: dict[str, Any]) -> Problem:
+    inner: Loc = tuple(part for part in error["loc"] if part != "[key]")
+    loc: Loc = (*base, *inner)
+    shown = ".".join(str(part) for part in loc) or "the file"
+    kind = str(error["type"])
+    if kind == "extra_forbidden":
+        return document.problem(
+            loc, f"unknown key '{shown}'{did_you_mean(str(loc[-1]), _keys(model, inner[:-1]))}", "unknown-key"
+        )
+    if kind == "missing":
+        return document.problem(loc[:-1], f"key '{shown}' is missing", "missing-key")
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if kind in {"value_error", "assertion_error"}:
+        named: Loc = (*base, *message.split(" ", 1)[0].split("."))  # validators begin with the key they blame
+        if len(named) > len(loc) and named in document.marks:
+            return document.problem(named, message, "inconsistent")
+        return document.problem(loc, f"{shown}: {message}" if inner else message, "inconsistent")
+    return document.problem(loc, f"{shown}: {message} (found {_short(error.get('input'))})", "wrong-type")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
+    """Names allowed at `loc` inside `model`, for the did-you-mean hint."""
+    current: Any = model
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        fields: Mapping[str, Any] = getattr(current, "model_fields", {})
+        if part not in fields:
+            continue
+        current = _model_in(fields[part].annotation) or current
+    return [info.alias or name for name, info in getattr(current, "model_fields", {}).items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,53 @@
+"""Errors that a person can act on: every one names a file, a place, what was found and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sparkloom.judge.rules import Finding
+
+
+class Problem(NamedTuple):
+    """One thing wrong with an input file. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...)."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    rule: str = "input"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message} [{self.rule}]"
+
+
+class InputError(Exception):
+    """Unusable input: the command line prints the problems and exits with 2."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def single(cls, file: str, message: str, *, line: int = 1, column: int = 1, rule: str = "input") -> InputError:
+        return cls([Problem(file, line, column, message, rule)])
+
+
+class Refused(Exception):
+    """A render or deploy that error findings stop; `force` overrides by name."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        super().__init__(f"{len(findings)} error finding(s): " + ", ".join(sorted({f.rule for f in findings})))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean 'x'?)`, or the known words when there are few, or nothing."""
+    import difflib
+
+    words = sorted({str(candidate) for candidate in known})
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known here: {', '.join(words)}" if 0 < len(words) <= 24 else ""

@@ -1,0 +1,137 @@
+"""What the command line and the Ansible adapters call: a profile's name and an inventory in, plain data out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError, Refused
+from sparkloom.inputs import cluster as clusters
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.judge.rules import Finding
+from sparkloom.launch import fabric as fabrics
+from sparkloom.launch.resolve import Launch, Rank, resolve
+
+__all__ = ["Case", "Inventory", "Refused", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "render"]
+
+Inventory = str | Path | Mapping[str, Any] | Cluster | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One profile on one cluster, resolved and judged."""
+
+    cluster: Cluster
+    launch: Launch
+    findings: list[Finding]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+
+def cluster(inventory: Inventory = None) -> Cluster:
+    """Cluster from an inventory folder, from variables that Ansible resolved, or the shipped example."""
+    if isinstance(inventory, Cluster):
+        return inventory
+    return clusters.from_vars(inventory) if isinstance(inventory, Mapping) else clusters.load(inventory)
+
+
+def judge(
+    profile: str, inventory: Inventory = None, *, overrides: Iterable[str] = (), release: str | None = None
+) -> Case:
+    """Loads, resolves and judges one profile."""
+    from sparkloom.judge import flags, profile_status, rules
+
+    loaded = profiles.load(profile, overrides=overrides)
+    flags.require_known(loaded)
+    target = cluster(inventory)
+    launch = resolve(loaded, target, release=release)
+    findings = [*flags.check(launch), *rules.check(launch), *profile_status.check(loaded)]
+    return Case(target, launch, rules.ranked(findings))
+
+
+def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:
+    """What `sparkloom plan --json` prints: does it fit, how fast at best, what is launched, what speaks against it."""
+    from sparkloom.judge import capacity
+
+    judged = judge(profile, inventory, **options)
+    return {
+        "profile": judged.launch.profile.name,
+        "cluster": judged.cluster.name,
+        **capacity.plan(judged.launch, judged.cluster).as_dict(),
+        "launch": launch_dict(judged.launch),
+        "findings": [finding.as_dict() for finding in judged.findings],
+    }
+
+
+def render(
+    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
+) -> list[dict[str, Any]]:
+    """The manifests that are applied; error findings refuse them unless forced."""
+    return render_case(profile, inventory, force=force, policy=policy, **options)[0]
+
+
+def render_case(
+    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
+) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """The manifests and the error findings that `force` overrode."""
+    from sparkloom.render import manifests
+
+    judged = judge(profile, inventory, **options)
+    if judged.errors and not force:
+        raise Refused(judged.errors)
+    return manifests.build(judged.launch, judged.cluster, policy), judged.errors
+
+
+def fabric(inventory: Inventory = None) -> dict[str, Any]:
+    """The fabric plan: per node and rail everything that the host and the pods need."""
+    return fabrics.as_dict(fabrics.plan(cluster(inventory)))
+
+
+def launch_dict(launch: Launch) -> dict[str, Any]:
+    """A launch as plain data, with the origin of every value."""
+    return {
+        "engine": launch.engine,
+        "release": launch.release,
+        "image": launch.image,
+        "port": launch.port,
+        "settings": [
+            {"name": s.name, "value": s.value, "origin": s.origin.kind, "where": s.origin.where, "why": s.origin.why}
+            for s in launch.settings
+        ],
+        "ranks": [
+            {
+                "rank": rank.index,
+                "node": rank.place.node.name,
+                "addresses": {e.rail: e.cidr for e in rank.place.endpoints},
+                "argv": list(rank.argv),
+                "env": [
+                    {
+                        "name": v.name,
+                        "value": v.value,
+                        "origin": v.origin.kind,
+                        "where": v.origin.where,
+                        "why": v.origin.why,
+                    }
+                    for v in rank.env
+                ],
+            }
+            for rank in launch.ranks
+        ],
+    }
+
+
+def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
+    """One rank of a profile's launch by number."""
+    launch = judge(profile, inventory, **options).launch
+    if not 0 <= index < len(launch.ranks):
+        raise InputError.single(
+            "--rank",
+            f"{index}: profile '{launch.profile.name}' has ranks 0 to {len(launch.ranks) - 1}",
+            rule="no-such-rank",
+        )
+    return launch.ranks[index]

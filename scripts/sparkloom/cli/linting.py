@@ -1,0 +1,56 @@
+"""`sparkloom lint`: every profile judged, unusable ones named, nothing hidden by the first failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sparkloom import case
+from sparkloom.base.errors import InputError, Problem
+from sparkloom.inputs import profile as profiles
+
+
+@dataclass(slots=True)
+class Result:
+    profiles: list[str]
+    findings: list[dict[str, Any]] = field(default_factory=list)  # of the profiles that could be judged
+    unusable: list[tuple[str, Problem]] = field(default_factory=list)  # profile and what is wrong with its file
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """Everything, for `--json`: what is unusable first, in the shape of a finding."""
+        return [*(_as_finding(name, problem) for name, problem in self.unusable), *self.findings]
+
+    @property
+    def exit_code(self) -> int:
+        if self.unusable:
+            return 2
+        return 1 if any(finding["severity"] == "error" for finding in self.findings) else 0
+
+
+def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str], release: str | None) -> Result:
+    """Findings of the named profiles, or of all shipped ones."""
+    cluster = case.cluster(inventory)
+    result = Result(list(names) or profiles.names())
+    for name in result.profiles:
+        try:
+            judged = case.judge(name, cluster, overrides=overrides, release=release)
+        except InputError as error:
+            result.unusable += [(name, problem) for problem in error.problems]
+        else:
+            result.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
+    return result
+
+
+def _as_finding(name: str, problem: Problem) -> dict[str, Any]:
+    where = f"{problem.file}:{problem.line}:{problem.column}"
+    return {
+        "profile": name,
+        "rule": problem.rule,
+        "severity": "error",
+        "where": where,
+        "message": problem.message,
+        "fix": "correct the file; nothing else of it was judged",
+        "evidence": [],
+    }

@@ -1,0 +1,80 @@
+"""The plan on a terminal: fits or not, memory, limits, speed, what is launched; with --explain, why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from sparkloom.cli.show import COLOURS, console, findings_list, number, table
+
+
+def plan(data: dict[str, Any], explain: bool) -> None:
+    terminal = console()
+    _headline(terminal, data)
+    _memory(terminal, data, explain)
+    _speed(terminal, data, explain)
+    _launch(terminal, data["launch"], explain)
+    findings_list(terminal, data["findings"])
+
+
+def _headline(terminal: Console, data: dict[str, Any]) -> None:
+    launch = data["launch"]
+    fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
+        data["fits"], ("fit unknown", COLOURS["warning"])
+    )
+    where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
+    terminal.print(Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
+    for line in filter(None, (data.get("reason"), *data.get("notes", ()))):
+        terminal.print(Text(f"  {line}", style="dim"))
+    if data.get("change"):
+        terminal.print(Text(f"  smallest change that fits: {data['change']}"))
+
+
+def _memory(terminal: Console, data: dict[str, Any], explain: bool) -> None:
+    rows = table("memory and limits", "value>", *(("how", "from") if explain else ()))
+    explained = data.get("explain", {})
+    for section in ("memory", "limits"):
+        for name, value in data[section].items():
+            details = explained.get(f"{section}.{name}", {}) if explain else {}
+            extra = (str(details.get("formula", "")), str(details.get("origin", ""))) if explain else ()
+            rows.add_row(name.replace("_", " "), number(value, 2), *extra)
+    terminal.print(rows)
+
+
+def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
+    speed = data["speed"]
+    rows = table("tok/s at n requests", "1>", "4>", "8>")
+    bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
+    measured = speed.get("measured") or {}
+    for name, values in (("memory bound", bounds), ("predicted", speed.get("predicted") or {}), ("measured", measured)):
+        rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
+    terminal.print(rows)
+    for n in speed.get("impossible", ()):
+        terminal.print(Text(f"  measured at n = {n} is beyond the memory bound: impossible", style=COLOURS["error"]))
+    for name in ("bound", "predicted") if explain else ():
+        details = data.get("explain", {}).get(f"speed.{name}.1", {})
+        terminal.print(
+            Text(f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]", style="dim")
+        )
+
+
+def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
+    terminal.print(Text(f"image {launch['image']}", style="dim"))
+    if not explain:
+        for rank in launch["ranks"]:
+            addresses = ", ".join(f"{rail} {address}" for rail, address in rank["addresses"].items()) or "no rails"
+            terminal.print(Text(f"rank {rank['rank']} on {rank['node']}: {addresses}", style="dim"))
+        terminal.print(Text("`--explain` shows the origin of every flag, variable and number", style="dim"))
+        return
+    rows = table("flag / variable", "value", "from", "why")
+    for setting in launch["settings"]:
+        rows.add_row("--" + setting["name"].replace("_", "-"), str(setting["value"]), _origin(setting), setting["why"])
+    for variable in launch["ranks"][0]["env"]:
+        rows.add_row(variable["name"], variable["value"], _origin(variable), variable["why"])
+    terminal.print(rows)
+
+
+def _origin(value: dict[str, Any]) -> str:
+    return str(value["where"] or value["origin"])

@@ -1,0 +1,1 @@
+"""What files may say: profiles, inventories, platforms, the flags of engine releases."""

@@ -1,0 +1,192 @@
+"""Address arithmetic of the rails, and everything in an inventory that would make two things the same.
+
+Each VF index has a block of addresses of its own, as wide as the cluster may grow: 16 nodes, then 64.
+A node's place in a block is its fabric_index, so that adding a node moves nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, ip_address
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparkloom.inputs.cluster import Cluster, Fabric
+
+Loc = tuple[str | int, ...]
+K3S_NETWORKS = {"pod_cidr": "10.42.0.0/16", "service_cidr": "10.43.0.0/16"}  # what K3s takes when told nothing
+LONGEST_INTERFACE = 15  # IFNAMSIZ less the closing zero
+_PREDICTED = re.compile(r"en(?:P(\d+))?p(\d+)s(\d+)(?:f(\d+))?(?:np\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that cannot be, and the key of the inventory to change."""
+
+    loc: Loc
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(str(part) for part in self.loc)}: {self.message}"
+
+
+def block(largest_index: int) -> int:
+    """Addresses that each VF index takes."""
+    return 16 if largest_index <= 16 else 64
+
+
+def vfs_in_use(fabric: Fabric) -> tuple[int, ...]:
+    return tuple(sorted({fabric.serving_vf} | ({fabric.check_vf} if fabric.check_vf is not None else set())))
+
+
+def address(fabric: Fabric, network: IPv4Network, index: int, vf: int, width: int) -> int:
+    return int(network.network_address) + fabric.first_host + index - 1 + width * vf
+
+
+def predicted(pf: str) -> tuple[int, int, int, int] | None:
+    """PCI domain, bus, slot and function out of systemd's name of an interface, where it has that form."""
+    match = _PREDICTED.fullmatch(pf)
+    if not match:
+        return None
+    domain, bus, slot, function = (int(part or 0) for part in match.groups())
+    return domain, bus, slot, function
+
+
+def faults(cluster: Cluster) -> list[Fault]:
+    """All that is wrong; nothing is planned until this is empty."""
+    found = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster)]
+    return found or [*_networks(cluster), *_room(cluster)]
+
+
+def _nodes(cluster: Cluster) -> Iterator[Fault]:
+    for key in ("name", "kubernetes_node", "management_address", "fabric_index"):
+        advice = "fabric_index fixes a node's addresses" if key == "fabric_index" else "each node needs its own"
+        given = [(number, node) for number, node in enumerate(cluster.nodes) if getattr(node, key) is not None]
+        seen: dict[Any, str] = {}
+        for number, node in given:
+            value = getattr(node, key)
+            if value in seen:
+                yield Fault(("nodes", number, key), f"{node.name} and {seen[value]} both have {value}; {advice}")
+            seen.setdefault(value, node.name)
+
+
+def _functions(fabric: Fabric) -> Iterator[Fault]:
+    last = fabric.vfs_per_rail - 1
+    for key in ("serving_vf", "check_vf"):
+        vf = getattr(fabric, key)
+        if vf is not None and vf > last:
+            there = "only VF 0" if last == 0 else f"VFs 0 to {last}"
+            yield Fault(
+                ("fabric", key),
+                f"{vf} is out of range: vfs_per_rail = {fabric.vfs_per_rail} makes {there}; raise that or lower {key}",
+            )
+    if fabric.check_vf == fabric.serving_vf:
+        message = f"VF {fabric.check_vf} goes into the serving pods, the host cannot keep it; name another or none"
+        yield Fault(("fabric", "check_vf"), message)
+
+
+def _rails(cluster: Cluster) -> Iterator[Fault]:
+    rails = cluster.fabric.rails
+    for key in ("name", "pf", "pci"):
+        seen: dict[str, str] = {}
+        for number, rail in enumerate(rails):
+            value = getattr(rail, key)
+            if value in seen:
+                yield Fault(
+                    ("fabric", "rails", number, key),
+                    f"{value} is rail '{seen[value]}' too; a rail is one half of a port, each with its own {key}",
+                )
+            seen.setdefault(value, rail.name)
+    for number, rail in enumerate(rails):
+        yield from _interface(cluster, number, rail.pf, rail.pci)
+    domains = {rail.pci[:4] for rail in rails}
+    if cluster.expect_gb10 and len(rails) == 2 and len(domains) == 1 and rails[0].pci != rails[1].pci:
+        yield Fault(
+            ("fabric", "rails", 1, "pci"),
+            f"{rails[1].pci} is in PCI domain {rails[1].pci[:4]} like rail '{rails[0].name}': both share one x4 link, "
+            f"so a second rail adds nothing; take the port's other half (0002:{rails[0].pci[5:]}) or declare one rail",
+        )
+
+
+def _interface(cluster: Cluster, number: int, pf: str, pci: str) -> Iterator[Fault]:
+    loc = ("fabric", "rails", number)
+    if pf == cluster.management_interface:
+        yield Fault((*loc, "pf"), f"{pf} is the management interface too; name the CX-7 port's interface")
+    longest = f"{re.sub(r'np[0-9]+$', '', pf)}v{cluster.fabric.vfs_per_rail - 1}"
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", pf) or max(len(pf), len(longest)) > LONGEST_INTERFACE:
+        yield Fault(
+            (*loc, "pf"),
+            f"'{pf}' is no interface name that VFs can be named after (letters and digits, {LONGEST_INTERFACE} at most "
+            f"with the VF's suffix); `ip -br link` on a node lists them",
+        )
+    named, real = predicted(pf), tuple(int(part, 16) for part in re.split("[:.]", pci))
+    if named and named != real:
+        yield Fault(
+            (*loc, "pci"),
+            f"{pci} is not where {pf} sits: that name means {named[0]:04x}:{named[1]:02x}:{named[2]:02x}.{named[3]}; "
+            f"`ethtool -i {pf}` on a node prints its bus-info",
+        )
+
+
+def _networks(cluster: Cluster) -> Iterator[Fault]:
+    """Overlaps: rails with each other, with the cluster's own networks, with management addresses."""
+    rails = [(rail, IPv4Network(rail.subnet)) for rail in cluster.fabric.rails]
+    for number, (rail, network) in enumerate(rails):
+        loc: Loc = ("fabric", "rails", number, "subnet")
+        for other, others_network in rails[:number]:
+            if network.overlaps(others_network):
+                message = (
+                    f"{network} overlaps {others_network} of rail '{other.name}'; each rail needs a subnet of its own"
+                )
+                yield Fault(loc, message)
+        if network.is_multicast or network.is_loopback or network.is_link_local or network.is_unspecified:
+            yield Fault(loc, f"{network} is reserved (multicast, loopback or link-local); take a private one")
+        for key, theirs in kubernetes_networks(cluster).items():
+            if network.overlaps(theirs):
+                message = (
+                    f"{network} overlaps the cluster's {key} {theirs}; choose another subnet for rail '{rail.name}'"
+                )
+                yield Fault(loc, message)
+        for place, node in enumerate(cluster.nodes):
+            if _inside(node.management_address, network):
+                yield Fault(
+                    ("nodes", place, "management_address"),
+                    f"{node.management_address} lies in {network} of rail '{rail.name}', so traffic would take the "
+                    f"wrong port; change fabric.rails.{number}.subnet",
+                )
+
+
+def _inside(text: str | None, network: IPv4Network) -> bool:
+    try:
+        found = ip_address(text or "")
+    except ValueError:  # a host name
+        return False
+    return isinstance(found, IPv4Address) and found in network
+
+
+def kubernetes_networks(cluster: Cluster) -> dict[str, IPv4Network]:
+    """Pod and Service networks, where they are given or K3s' own defaults."""
+    defaults: dict[str, str] = K3S_NETWORKS if cluster.kubernetes.provider == "k3s" else {}
+    given = {key: getattr(cluster.kubernetes, key) or defaults.get(key) for key in K3S_NETWORKS}
+    return {key: IPv4Network(text) for key, text in given.items() if text}
+
+
+def _room(cluster: Cluster) -> Iterator[Fault]:
+    fabric = cluster.fabric
+    width = block(max(node.fabric_index for node in cluster.nodes))
+    highest = max(cluster.nodes, key=lambda node: node.fabric_index)
+    vf = max(vfs_in_use(fabric))
+    for number, rail in enumerate(fabric.rails):
+        network = IPv4Network(rail.subnet)
+        last = address(fabric, network, highest.fabric_index, vf, width)
+        if last >= int(network.broadcast_address):
+            needed = last - int(network.network_address) + 2
+            prefix = 32 - (needed - 1).bit_length()
+            yield Fault(
+                ("fabric", "rails", number, "subnet"),
+                f"{network} has no room for VF {vf} of {highest.name} (fabric_index {highest.fabric_index}, first_host "
+                f"{fabric.first_host}): host number {last - int(network.network_address)} of "
+                f"{network.num_addresses - 2}; take a /{prefix} or lower first_host",
+            )

@@ -1,0 +1,223 @@
+"""Judges a command line by a catalog, with the rules of the engines' parsers but without their luck.
+
+All problems at once, where the engine stops at the first; and a flag that is only a prefix of one is named, because
+what is unambiguous in one release is not in the next.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sparkloom.inputs.catalogs import hints
+from sparkloom.inputs.catalogs.catalog import Catalog, Flag, FlagError, FlagProblem
+from sparkloom.inputs.catalogs.dialect import normalise
+
+_NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
+
+
+@dataclass(slots=True)
+class Use:
+    """One flag as it stands on the command line."""
+
+    flag: Flag
+    spelled: str
+    values: list[str]
+    attached: bool = False  # written as --flag=value
+
+
+def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
+    words, problems = normalise(catalog, without_entry(catalog, argv))
+    uses: list[Use] = []
+    for item in _scan(catalog, words):
+        if isinstance(item, FlagProblem):
+            problems.append(item)
+        else:
+            uses.append(item)
+            problems.extend(_judge(item, catalog))
+    problems.extend(_missing(catalog, uses))
+    problems.extend(hints.unregistered(catalog, {use.flag.name: use.values for use in uses}))
+    return problems
+
+
+def coerce(catalog: Catalog, name: str, value: object) -> object:
+    flag = catalog.flag(name)
+    if flag is None:
+        raise FlagError(
+            FlagProblem(name, hints.unknown(catalog, "--" + name.removeprefix("--").replace("_", "-")), "unknown")
+        )
+    if not flag.takes_value:
+        if value is None or isinstance(value, bool):
+            return value
+        raise FlagError(
+            FlagProblem(
+                flag.name, f"{flag.name} takes no value, found {value!r}; write true, or leave it out", "extra-value"
+            )
+        )
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        raise FlagError(
+            FlagProblem(flag.name, f"{flag.name} needs a value, found {str(value).lower()}", "missing-value")
+        )
+    if isinstance(value, list):
+        if not flag.many:
+            raise FlagError(
+                FlagProblem(flag.name, f"{flag.name} takes one value, found a list of {len(value)}", "extra-value")
+            )
+        return [_typed(flag, _text(item), catalog.engine) for item in value]
+    return _typed(flag, _text(value), catalog.engine)
+
+
+def without_entry(catalog: Catalog, argv: Sequence[str]) -> list[str]:
+    """The words behind the program: `python3 -m sglang.launch_server`, `vllm serve`, `llama-server`."""
+    count = len(catalog.entry)
+    head = [argv[0].rsplit("/", 1)[-1], *argv[1:count]] if argv else []
+    return list(argv[count:] if head == list(catalog.entry) else argv)
+
+
+def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | FlagProblem]:
+    """The command line cut into flags with their values; what is no flag's fills the positionals or is too much."""
+    seats = sum(2**16 if name.endswith(("*", "+")) else 1 for name in catalog.positionals)
+    last, at, literal = "", 0, False
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--" and not literal:
+            literal = True
+            continue
+        if literal or not _is_option(catalog, word):
+            seats -= 1
+            if seats < 0:
+                yield FlagProblem(
+                    word,
+                    f"'{word}' belongs to no flag" + (f"; does {last} take fewer values?" if last else ""),
+                    "extra-value",
+                )
+            continue
+        found, notes = _resolve(catalog, word)
+        yield from notes
+        until = at
+        while until < len(words) and words[until] != "--" and not _is_option(catalog, words[until]):
+            until += 1
+        if found is None:
+            at, last = until, word
+            continue
+        last = found.spelled
+        taken = 0 if found.attached else min(until - at, _most(found.flag))
+        found.values.extend(words[at : at + taken])
+        at += taken
+        yield found
+    needed = sum(not name.endswith(("?", "*")) for name in catalog.positionals)
+    if seats > len(catalog.positionals) - needed:
+        yield FlagProblem(
+            catalog.positionals[0], f"{catalog.positionals[0]} is required, as a word of its own", "required"
+        )
+
+
+def _is_option(catalog: Catalog, word: str) -> bool:
+    if not word.startswith("-") or word == "-":
+        return False
+    if word in catalog.spellings or word.split("=", 1)[0] in catalog.spellings:
+        return True
+    if word.startswith("--") and _prefixed(catalog, word.split("=", 1)[0]):
+        return True
+    return not _NEGATIVE.match(word) and " " not in word
+
+
+def _resolve(catalog: Catalog, word: str) -> tuple[Use | None, list[FlagProblem]]:
+    name, equals, value = word.partition("=")
+    if word in catalog.spellings:
+        name, equals, value = word, "", ""
+    attached = [value] if equals else []
+    if name in catalog.spellings:
+        return Use(_known(catalog, name), name, attached, bool(equals)), []
+    matches = _prefixed(catalog, name) if name.startswith("--") else []
+    if len(matches) > 1:
+        return None, [FlagProblem(name, f"{name} could be {', '.join(matches)}; write the full name", "ambiguous")]
+    if not matches:
+        return None, [FlagProblem(name, hints.unknown(catalog, name), "unknown")]
+    note = FlagProblem(
+        name, f"{name} works only as an abbreviation of {matches[0]}; write the full name", "abbreviated"
+    )
+    return Use(_known(catalog, matches[0]), name, attached, bool(equals)), [note]
+
+
+def _known(catalog: Catalog, name: str) -> Flag:
+    flag = catalog.flag(name)
+    assert flag is not None  # the name comes from this catalog's own spellings
+    return flag
+
+
+def _prefixed(catalog: Catalog, name: str) -> list[str]:
+    if not catalog.prefixes or len(name) < 3:
+        return []
+    return sorted(spelling for spelling in catalog.spellings if spelling.startswith(name))
+
+
+def _most(flag: Flag) -> int:
+    if not flag.takes_value:
+        return 0
+    if isinstance(flag.nargs, int):
+        return flag.nargs
+    return 2**16 if flag.nargs in ("+", "*") else 1
+
+
+def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
+    flag, name = use.flag, use.spelled
+    if flag.action == "exit":
+        yield FlagProblem(name, f"{name} prints its text and exits; it does not serve", "exit")
+    if flag.action == "refused":
+        instead = f"; write {flag.replacement}" if flag.replacement else ""
+        yield FlagProblem(
+            name, f"{name} is no longer supported by {catalog.engine} {catalog.version}{instead}", "removed"
+        )
+    elif flag.deprecated:
+        instead = f"; write {flag.replacement}" if flag.replacement else ""
+        yield FlagProblem(name, f"{name} is deprecated in {catalog.engine} {catalog.version}{instead}", "deprecated")
+    if not flag.takes_value:
+        if use.attached:
+            yield FlagProblem(name, f"{name} takes no value, found '{use.values[0]}'", "extra-value")
+        return
+    least = flag.nargs if isinstance(flag.nargs, int) else 0 if flag.nargs in ("?", "*") else 1
+    if len(use.values) < least:
+        yield FlagProblem(name, f"{name} needs a value", "missing-value")
+    for value in use.values:
+        try:
+            flag.convert(value, catalog.engine)
+        except ValueError as expected:
+            yield FlagProblem(
+                name,
+                f"{name}: expected {expected}, found '{value}'",
+                "choice" if _is_choice(flag, value, catalog) else "type",
+            )
+
+
+def _is_choice(flag: Flag, value: str, catalog: Catalog) -> bool:
+    """Whether a refused value is of the right type and only not among the choices."""
+    return (bool(flag.choices) and flag.type in ("str", "folded")) or (bool(flag.choices) and value.isdigit())
+
+
+def _missing(catalog: Catalog, uses: list[Use]) -> Iterator[FlagProblem]:
+    state = {use.flag.name: use.spelled not in use.flag.off for use in uses}  # the last one on the line wins
+    given = {name for name, on in state.items() if on}
+    for flag in catalog.required:
+        if flag.name not in given:
+            yield FlagProblem(flag.name, f"{flag.name} is required", "required")
+    for left, right in catalog.registries.get("needs", ()):
+        if left in given and right not in given:
+            yield FlagProblem(left, f"{left} requires {right}", "required")
+
+
+def _typed(flag: Flag, text: str, engine: str) -> object:
+    try:
+        return flag.convert(text, engine)
+    except ValueError as expected:
+        kind = "choice" if flag.choices else "type"
+        raise FlagError(FlagProblem(flag.name, f"{flag.name}: expected {expected}, found '{text}'", kind)) from None
+
+
+def _text(value: object) -> str:
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -1,0 +1,223 @@
+"""What one engine release accepts: flags, variables, registries. Facts from its own parser (scripts/oracle).
+
+`Catalog.load` is cheap: one small JSON file, read once per process, and a flag becomes an object when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from sparkloom.inputs.catalogs import flagtypes
+from sparkloom.inputs.catalogs.releases import FOLDER, Resolved, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class FlagProblem:
+    """One thing about a command line. `rejected`: the engine's own parser would refuse to start."""
+
+    flag: str
+    message: str
+    kind: str
+
+    @property
+    def rejected(self) -> bool:
+        return self.kind not in ACCEPTED_KINDS
+
+
+# What the parser lets through and a person should still hear about.
+ACCEPTED_KINDS = frozenset({"abbreviated", "deprecated", "unregistered", "missing-model"})
+
+
+class FlagError(ValueError):
+    def __init__(self, problem: FlagProblem) -> None:
+        self.problem = problem
+        super().__init__(problem.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """`action`: store, append (take a value); true, false, const, toggle, ignored, refused, exit (take none)."""
+
+    name: str
+    also: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    dest: str = ""
+    action: str = "store"
+    type: str = "str"
+    optional: bool = False
+    nargs: str | int | None = None
+    choices: tuple[object, ...] = ()
+    fields: tuple[str, ...] = ()
+    required: bool = False
+    default: object = None
+    deprecated: bool = False
+    replacement: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.also, *self.off)
+
+    @property
+    def takes_value(self) -> bool:
+        return self.action in ("store", "append")
+
+    @property
+    def many(self) -> bool:
+        return self.nargs in ("+", "*") or isinstance(self.nargs, int)
+
+    @classmethod
+    def read(cls, name: str, facts: Mapping[str, Any]) -> Flag:
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()
+        }
+        retired = values.pop("deprecated", False)
+        values.setdefault("dest", name.lstrip("-").replace("-", "_"))
+        return cls(name, deprecated=bool(retired), replacement=retired if isinstance(retired, str) else None, **values)
+
+    def convert(self, text: str, engine: str) -> object:
+        """The typed value of one word. ValueError says what was expected."""
+        if self.optional and text in ("", "None"):
+            return None
+        value = flagtypes.convert(self.type, text, engine)
+        if self.fields:
+            flagtypes.check_keys(value, self.fields)
+        if self.choices and value not in self.choices:
+            raise ValueError(f"one of {', '.join(str(item) for item in self.choices)}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    type: str | None = None  # None: read somewhere in the release, declared nowhere
+    default: object = None
+    replacement: str | None = None
+    deprecated: bool = False
+    removed: bool = False  # the release reads it only to say that it is gone
+
+
+@dataclass(frozen=True, eq=False)  # one object per release and process: compared by identity
+class Catalog:
+    engine: str
+    version: str
+    asked: Resolved
+    source: str
+    entry: tuple[str, ...]
+    positionals: tuple[str, ...]
+    prefixes: bool  # whether the engine takes an unambiguous prefix of a flag for the flag (argparse does)
+    registries: Mapping[str, Any]
+    _flags: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    _env: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    _others: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def load(cls, engine: str, version: str) -> Catalog:
+        """The catalog of this release, or of the nearest that has one; `asked.note` then says which."""
+        return _load(engine, version)
+
+    def flag(self, name: str) -> Flag | None:
+        """By any spelling: `--tp-size`, `tp_size`, `tensor-parallel-size`; a switch also by its turned-off name."""
+        bare = name.removeprefix("--")
+        tried = (name, f"--{bare}", f"--{bare.replace('_', '-')}")
+        main = next((self.spellings[word] for word in tried if word in self.spellings), None)
+        return _flag(self, main) if main else None
+
+    def flags(self) -> Iterator[Flag]:
+        return (_flag(self, name) for name in self._flags)
+
+    @property
+    def spellings(self) -> Mapping[str, str]:
+        """Every spelling, and the name under which the catalog keeps the flag."""
+        return _spellings(self)
+
+    @property
+    def required(self) -> tuple[Flag, ...]:
+        return _required(self)
+
+    def command(self, argv: Sequence[str]) -> Catalog:
+        """This catalog, or the one of another program of the same release (llama.cpp's rpc-server)."""
+        program = argv[0].rsplit("/", 1)[-1] if argv else ""
+        return _other(self, program) if program in self._others else self
+
+    def check_argv(self, argv: Sequence[str]) -> list[FlagProblem]:
+        """Everything that is wrong with a command line, with or without the words that start the engine."""
+        from sparkloom.inputs.catalogs.argv import check
+
+        return check(self.command(argv), argv)
+
+    def coerce(self, name: str, value: object) -> object:
+        """The typed value of a flag written in a profile. FlagError says what to write instead."""
+        from sparkloom.inputs.catalogs.argv import coerce
+
+        return coerce(self, name, value)
+
+    def variable(self, name: str) -> Variable | None:
+        facts = self._env.get(name)
+        if facts is None:
+            return None
+        retired = facts.get("deprecated", False)
+        replacement = retired if isinstance(retired, str) else None
+        gone = bool(facts.get("removed", False))
+        return Variable(name, facts.get("type"), facts.get("default"), replacement, bool(retired), gone)
+
+    def variables(self) -> tuple[str, ...]:
+        return tuple(self._env)
+
+    def check_env(self, env: Mapping[str, str]) -> list[FlagProblem]:
+        """Variables of the engine that this release does not read, or whose value it would not understand."""
+        from sparkloom.inputs.catalogs.environment import check
+
+        return check(self, env)
+
+
+@lru_cache
+def _load(engine: str, version: str) -> Catalog:
+    resolved = nearest(engine, version)
+    data = _read(engine, resolved.version)
+    return Catalog(
+        engine=engine,
+        version=resolved.version,
+        asked=resolved,
+        source=data["source"],
+        entry=tuple(data["entry"]),
+        positionals=tuple(data["positionals"]),
+        prefixes=data.get("prefixes", True),
+        registries=data["registries"],
+        _flags=data["flags"],
+        _env=data["env"],
+        _others=data.get("others", {}),
+    )
+
+
+@lru_cache
+def _read(engine: str, version: str) -> Any:
+    return json.loads((FOLDER / f"{engine}-{version}.json").read_text(encoding="utf-8"))
+
+
+@lru_cache
+def _other(catalog: Catalog, program: str) -> Catalog:
+    facts = catalog._others[program]
+    return replace(catalog, entry=(program,), positionals=(), registries={}, _flags=facts["flags"], _env={}, _others={})
+
+
+@lru_cache(maxsize=4096)
+def _flag(catalog: Catalog, name: str) -> Flag:
+    return Flag.read(name, catalog._flags[name])
+
+
+@lru_cache
+def _required(catalog: Catalog) -> tuple[Flag, ...]:
+    return tuple(_flag(catalog, name) for name, facts in catalog._flags.items() if facts.get("required"))
+
+
+@lru_cache
+def _spellings(catalog: Catalog) -> Mapping[str, str]:
+    return {
+        spelling: name
+        for name, facts in catalog._flags.items()
+        for spelling in (name, *facts.get("also", ()), *facts.get("off", ()))
+    }

@@ -1,0 +1,82 @@
+"""Which releases have a catalog, and which of them speaks for a release that has none of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from packaging.version import Version
+
+FOLDER = Path(__file__).resolve().parent / "data"
+
+# What leads a tag such as 0.5.13-dev-nemotronh-mtp-sm121 or v0.5.12.post1-sm121; the rest names somebody's build.
+_LEADING = re.compile(
+    r"v?(\d+(?:\.\d+)+)(?:[-._]?(a|b|rc)(\d+))?(?:[-._]?post(\d+))?(?:[-._]?(dev)(\d*))?(?![a-z0-9.])", re.IGNORECASE
+)
+_BUILD = re.compile(r"b(\d+)$")  # llama.cpp counts its builds
+
+
+class UnknownEngine(LookupError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The catalog that answers for `asked`; `note` says so where it is another release's."""
+
+    asked: str
+    version: str
+    exact: bool
+    note: str = ""
+
+
+@lru_cache
+def releases(engine: str) -> tuple[str, ...]:
+    """Releases with a catalog, oldest first."""
+    found = [path.stem.removeprefix(f"{engine}-") for path in FOLDER.glob(f"{engine}-*.json")]
+    if not found:
+        known = sorted({path.stem.split("-", 1)[0] for path in FOLDER.glob("*.json")})
+        raise UnknownEngine(f"engine '{engine}' has no catalog; known engines: {', '.join(known)}")
+    return tuple(sorted(found, key=_order))
+
+
+@lru_cache
+def nearest(engine: str, version: str) -> Resolved:
+    """The release itself; else, for a dev or rc build, the release it leads to; else the newest one before it."""
+    known = releases(engine)
+    if version in known:
+        return Resolved(version, version, True)
+    wanted = number(version)
+    if wanted is None:
+        note = f"'{version}' is no release number; judged by the newest catalog, {engine} {known[-1]}"
+        return Resolved(version, known[-1], False, note)
+    same = next((name for name in known if _order(name) == wanted), None)
+    if same is not None:
+        return Resolved(version, same, True)
+    leads_to = str(wanted.base_version)
+    if wanted.is_prerelease and leads_to in known:
+        return Resolved(version, leads_to, False, f"{version} is a build and no release; judged by {engine} {leads_to}")
+    before = [name for name in known if _order(name) < wanted]
+    chosen = before[-1] if before else known[0]
+    return Resolved(version, chosen, False, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
+
+
+def number(text: str) -> Version | None:
+    """The release number that leads a tag, or None where there is none."""
+    if build := _BUILD.match(text):
+        return Version(build.group(1))
+    match = _LEADING.match(text)
+    if match is None:
+        return None
+    number, stage, stage_number, post, dev, dev_number = match.groups()
+    spelled = number + (f"{stage}{stage_number}" if stage else "") + (f".post{post}" if post else "")
+    return Version(spelled + (f".dev{dev_number or 0}" if dev else ""))
+
+
+def _order(name: str) -> Version:
+    parsed = number(name)
+    if parsed is None:
+        raise ValueError(f"{FOLDER}: the catalog of '{name}' has no release number in its name")
+    return parsed

@@ -1,0 +1,434 @@
+"""What a profile is: facts about a model, decisions for its launch, evidence for both.
+
+`load()` reads `model_profiles/<name>.yml` (or a path), merges the one parent that `extends:` names, and
+refuses anything that is not exactly understood, with file, line and column.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from sparkloom.base import document
+from sparkloom.base.document import Document, Loc
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.base.repository import REPO
+
+PROFILES = REPO / "model_profiles"
+OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
+Precision = Literal["nvfp4", "fp8", "bf16", "fp32", "int4", "q2"]
+LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Maybe = Annotated[int, Field(ge=0, le=LARGEST)]
+Size = Annotated[float, Field(gt=0, le=1e6)]
+Speed = Annotated[float, Field(ge=0, le=1e6)]
+Scalar = bool | int | float | str
+FlagValue = Scalar | list[Scalar] | dict[str, Any] | None
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+
+
+class Layers(Strict):
+    """How many layers of each kind; a layer is counted once under what it computes."""
+
+    attention: Maybe = Field(default=0, description="softmax attention layers (full attention)")
+    sliding: Maybe = Field(default=0, description="softmax attention over a sliding window")
+    linear: Maybe = Field(default=0, description="linear attention (gated delta net) layers")
+    mamba: Maybe = Field(default=0, description="Mamba-2 layers")
+    moe: Maybe = Field(default=0, description="feed-forward layers with routed experts")
+    dense: Maybe = Field(default=0, description="plain feed-forward layers")
+
+
+class Attention(Strict):
+    q_heads: Count
+    kv_heads: Count
+    head_dim: Count
+    window: Count | None = Field(default=None, description="tokens that a sliding layer sees")
+    sliding_kv_heads: Count | None = None
+    sliding_head_dim: Count | None = None
+    kv_rank: Count | None = Field(default=None, description="latent attention: width of the compressed KV per token")
+    q_rank: Count | None = Field(default=None, description="latent attention: width of the compressed query")
+    output_gate: bool = Field(default=False, description="the query projection also makes a gate: twice as wide")
+
+
+class Experts(Strict):
+    routed: Count
+    active: Count = Field(description="routed experts per token")
+    inter: Count = Field(description="width of one routed expert")
+    shared_inter: Maybe = Field(default=0, description="width of the shared expert(s) together; 0 = none")
+    latent: Count | None = Field(default=None, description="LatentMoE: experts work in this width instead of hidden")
+    gated: bool = Field(default=True, description="gate and up projection (SwiGLU); false = one up projection")
+
+
+class Mamba(Strict):
+    heads: Count
+    head_dim: Count
+    groups: Count
+    state: Count
+    conv: Count = 4
+
+
+class Linear(Strict):
+    k_heads: Count
+    v_heads: Count
+    head_dim: Count
+    conv: Count = 4
+
+
+class Precisions(Strict):
+    """Stored precision per group of tensors."""
+
+    experts: Precision | None = None
+    shared: Precision | None = None
+    dense: Precision | None = None
+    attention: Precision = "bf16"
+    mamba: Precision | None = None
+    linear: Precision | None = None
+    embedding: Precision = "bf16"
+
+
+class Checkpoint(Strict):
+    packing: Literal["modelopt", "compressed-tensors", "fp8", "bf16", "gguf"] = Field(
+        description="who packed the weights"
+    )
+    mixed: bool = Field(default=False, description="several precisions, listed per layer (ModelOpt MIXED_PRECISION)")
+    size_gb: Size | None = Field(default=None, description="bytes to download, 10^9")
+    gated: bool = Field(default=False, description="the hub asks for a token and an accepted licence")
+
+
+class Mtp(Strict):
+    layers: Count = Field(description="multi-token-prediction layers inside the checkpoint")
+    precision: Precision = Field(default="bf16", description="stored precision of those layers; rarely quantized")
+    accept_length: dict[str, Annotated[float, Field(ge=1, le=64)]] = Field(
+        default_factory=dict, description="measured tokens per verification step, by 'steps/draft tokens'"
+    )
+
+
+class Draft(Strict):
+    """A second checkpoint that speculation loads beside the model; fetched and verified like it."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
+    revision: str | None = None
+
+
+class Measured(Strict):
+    weights_gib_per_rank: dict[str, Size] = Field(default_factory=dict, description="by 'tp4-ep4'")
+    load_seconds: Size | None = None
+
+
+class Model(Strict):
+    id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
+    revision: str | None = Field(default=None, description="commit on the hub; empty = resolved and pinned at deploy")
+    file: str | None = Field(
+        default=None, description="one file of the repository, where an engine wants a file (GGUF)"
+    )
+    architecture: str = Field(description="config.json architectures[0]")
+    parameters_b: Size
+    active_b: Size
+    context: Count = Field(description="native context length in tokens")
+    multimodal: bool = False
+    hidden: Count
+    vocab: Count
+    layers: Layers
+    attention: Attention
+    experts: Experts | None = None
+    mamba: Mamba | None = None
+    linear: Linear | None = None
+    dense_inter: Count | None = None
+    tied_embeddings: bool = False
+    precision: Precisions
+    checkpoint: Checkpoint
+    mtp: Mtp | None = None
+    draft: Draft | None = Field(default=None, description="draft model that speculation loads from the hub as well")
+    measured: Measured = Field(default_factory=Measured)
+    source: str = Field(description="where these facts come from and how sure they are")
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Model:
+        pairs = (("moe", self.experts, "experts"), ("mamba", self.mamba, "mamba"), ("linear", self.linear, "linear"))
+        for kind, part, name in pairs:
+            if (getattr(self.layers, kind) > 0) != (part is not None):
+                raise ValueError(
+                    f"layers.{kind} = {getattr(self.layers, kind)} but model.{name} is {'given' if part else 'missing'}"
+                )
+        if self.experts and self.experts.active > self.experts.routed:
+            raise ValueError(
+                f"experts.active = {self.experts.active} is more than experts.routed = {self.experts.routed}"
+            )
+        return self
+
+
+class Engine(Strict):
+    name: Literal["sglang", "vllm", "trtllm", "llamacpp"]
+    release: str = Field(description="the official release whose dialect the image speaks")
+    image: str
+    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
+        default=None, description="empty = resolved and pinned at deploy"
+    )
+    carries: list[str] = Field(
+        default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'"
+    )
+    patches: list[str] = Field(
+        default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
+    )
+
+
+class Parallel(Strict):
+    nodes: Annotated[int, Field(ge=1, le=8)]
+    tp: Count
+    pp: Count = 1
+    ep: Count = 1
+
+    @model_validator(mode="after")
+    def _fills_the_nodes(self) -> Parallel:
+        if self.tp * self.pp != self.nodes:
+            raise ValueError(
+                f"tp {self.tp} x pp {self.pp} = {self.tp * self.pp} ranks for {self.nodes} node(s); "
+                "a Spark has one GPU, so tp x pp must equal nodes"
+            )
+        if self.tp % self.ep:
+            raise ValueError(f"ep {self.ep} does not divide tp {self.tp}; write one of {_divisors(self.tp)}")
+        return self
+
+
+class LaunchSection(BaseModel):
+    """`parallel:` and the engine's own flags, spelled with underscores."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, FlagValue]
+    parallel: Parallel
+
+    @model_validator(mode="after")
+    def _numbers_are_numbers(self) -> LaunchSection:
+        for name, value in self.flags.items():
+            for number in _numbers(value):
+                if not math.isfinite(number) or abs(number) > LARGEST:
+                    raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
+        return self
+
+    @property
+    def flags(self) -> Mapping[str, FlagValue]:
+        return self.__pydantic_extra__ or {}
+
+
+def _numbers(value: FlagValue) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
+    elif isinstance(value, int | float):
+        yield value
+
+
+class Requests(Strict):
+    sampling: dict[str, Scalar] = Field(default_factory=dict)
+    toggles: dict[str, dict[str, dict[str, Any]]] = Field(
+        default_factory=dict, description="per-request switches: {thinking: {on: {...body...}, off: {...}}}"
+    )
+
+
+class Numbers(Strict):
+    n1: Speed | None = None
+    n4: Speed | None = None
+    n8: Speed | None = None
+    n16: Speed | None = None
+    ttft_n8: Speed | None = None
+    accept_length: Speed | None = None
+
+
+class Evidence(Strict):
+    claim: str
+    status: Literal["measured", "vendor", "inferred", "unvalidated"]
+    source: str
+    date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}(-\d{2})?$")] | None = None
+    release: str | None = Field(
+        default=None, description="engine release or build that was measured, when not the profile's"
+    )
+    image: str | None = None
+    config: dict[str, FlagValue] | None = Field(
+        default=None, description="launch keys as they were measured (env.NAME for environment); only what is known"
+    )
+    numbers: Numbers | None = None
+
+
+class Profile(Strict):
+    extends: str | None = Field(
+        default=None,
+        description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged "
+        "below these",
+    )
+    summary: str
+    model: Model
+    engine: Engine
+    launch: LaunchSection
+    env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(default_factory=dict)
+    requests: Requests = Field(default_factory=Requests)
+    evidence: list[Evidence] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _heads_and_experts_split(self) -> Profile:
+        parallel, model = self.launch.parallel, self.model
+        if model.attention.q_heads % parallel.tp:
+            raise ValueError(
+                f"launch.parallel.tp = {parallel.tp} does not divide the model's {model.attention.q_heads} query heads"
+            )
+        if model.experts and model.experts.routed % parallel.ep:
+            raise ValueError(
+                f"launch.parallel.ep = {parallel.ep} does not divide the model's {model.experts.routed} experts"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class LoadedProfile:
+    """A validated profile with its name and the positions of every value."""
+
+    name: str
+    profile: Profile
+    document: Document
+
+    def where(self, *loc: str | int) -> str:
+        return self.document.where(loc)
+
+
+def names(folder: Path = PROFILES) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yml"))
+
+
+def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Path = PROFILES) -> LoadedProfile:
+    """Profile by name or path; `overrides` are `launch.key=value` texts from `--set`."""
+    path = find(name_or_path, folder)
+    merged = _merge_parent(document.load(path, shown=_shown(path)), path.parent)
+    for override in overrides:
+        apply_override(merged, override)
+    return LoadedProfile(path.stem, document.validate(Profile, merged), merged)
+
+
+def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
+    text = str(name_or_path)
+    if not text.strip():
+        raise InputError.single(
+            "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
+        )
+    if "/" in text or text.endswith((".yml", ".yaml")):
+        return Path(text)
+    shipped = names(folder)
+    if text in shipped:
+        return folder / f"{text}.yml"
+    own = os.environ.get(OWN)
+    if own and text in names(Path(own)):
+        return Path(own) / f"{text}.yml"
+    raise InputError.single(
+        text, f"no such profile in {_shown(folder)}{did_you_mean(text, shipped)}", rule="missing-file"
+    )
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _merge_parent(child: Document, folder: Path) -> Document:
+    parent_name = child.data.get("extends")
+    if parent_name is None:
+        return child
+    if not isinstance(parent_name, str) or not parent_name:
+        raise InputError(
+            [child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")]
+        )
+    home = next((place for place in (folder, PROFILES) if parent_name in names(place)), None)
+    if home is None:
+        hint = did_you_mean(parent_name, [*names(folder), *names()])
+        message = f"extends: no profile '{parent_name}' beside this one or in {_shown(PROFILES)}{hint}"
+        raise InputError([child.problem(("extends",), message, "missing-file")])
+    parent_path = home / f"{parent_name}.yml"
+    parent = document.load(parent_path, shown=_shown(parent_path))
+    if parent.data.get("extends") is not None:
+        message = (
+            f"extends: '{parent_name}' itself extends '{parent.data['extends']}'; one level only: name that one here"
+        )
+        raise InputError([child.problem(("extends",), message, "inheritance")])
+    return _merged(parent, child)
+
+
+def _merged(parent: Document, child: Document) -> Document:
+    """Child over parent: mappings merge, everything else replaces, null removes.
+
+    Evidence is about one configuration, so it is never inherited; another engine's flags, environment
+    and request toggles mean nothing here, so a changed `engine.name` starts those three afresh.
+    """
+    base = copy.deepcopy(parent.data)
+    base.pop("evidence", None)
+    child_engine, parent_engine = child.data.get("engine"), base.get("engine")
+    if isinstance(child_engine, dict) and isinstance(parent_engine, dict):
+        spoken = parent_engine.get("name")
+        for section in ("engine", "launch", "env", "requests") if child_engine.get("name", spoken) != spoken else ():
+            base.pop(section, None)
+    merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
+    for loc, mark in child.marks.items():
+        merged.marks[loc] = mark
+        merged.files[loc] = child.file
+    merged.data = _overlay(base, child.data)
+    return merged
+
+
+def _overlay(base: Any, over: Any) -> Any:
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    result = dict(base)
+    for key, value in over.items():
+        if value is None and key in result:
+            del result[key]
+        else:
+            result[key] = _overlay(result.get(key), value)
+    return result
+
+
+def apply_override(target: Document, text: str) -> None:
+    """One `--set launch.key=value`; the value is read as YAML, so `true`, `8` and `'8'` differ."""
+    key, equals, raw = text.partition("=")
+    shown = f"--set {text}"
+    if not equals or not key.strip():
+        raise InputError.single(shown, "expected key=value, as in launch.mem_fraction_static=0.88", rule="bad-override")
+    loc: Loc = tuple(key.strip().split("."))
+    if loc[0] not in {"launch", "env", "engine"} or len(loc) < 2:
+        raise InputError.single(
+            shown,
+            "only launch.*, env.* and engine.* can be set here; edit the profile for the rest",
+            rule="bad-override",
+        )
+    parsed = document.parse(f"value: {raw}", shown).data["value"] if raw.strip() else None
+    node = target.data
+    for depth, part in enumerate(loc[:-1], 1):
+        if part not in node:  # what is created here is blamed here
+            target.marks[loc[:depth]], target.files[loc[:depth]] = (1, 1), shown
+        node = node.setdefault(part, {})
+        if not isinstance(node, dict):
+            raise InputError.single(shown, f"'{part}' is no mapping in {target.file}", rule="bad-override")
+    if parsed is None:
+        node.pop(loc[-1], None)
+    else:
+        node[loc[-1]] = parsed
+    target.marks[loc] = (1, 1)
+    target.files[loc] = shown
+
+
+def json_schema() -> dict[str, Any]:
+    """schema.json for editors."""
+    from sparkloom.launch import schema
+
+    return schema.build()
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(candidate) for candidate in range(1, number + 1) if number % candidate == 0)

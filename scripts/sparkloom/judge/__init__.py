@@ -1,0 +1,1 @@
+"""Does it start, does it fit, how fast: traps, capacity, measured runs."""

@@ -1,0 +1,48 @@
+"""The few numbers that no configuration file gives. Each was measured on GB10; each says where.
+
+The speed model has two of them, one pair for all models: the share of the memory's bandwidth that decoding
+reaches, and the time of one all-reduce between Sparks.
+"""
+
+from __future__ import annotations
+
+from sparkloom.inputs.platform import GB10
+from sparkloom.judge.capacity.figure import Figure
+
+_POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
+
+BANDWIDTH_SHARE = Figure(
+    0.83, "share of 273 GB/s that decoding reaches", f"fitted once to 15 points of four models; {_POSTS}"
+)
+ALL_REDUCE_S = Figure(
+    165e-6, "seconds per all-reduce over RoCE: link, launch, host", f"fitted once to 15 points of four models; {_POSTS}"
+)
+ALL_REDUCE_SOCKET_S = Figure(
+    560e-6, "seconds per all-reduce over TCP sockets (0.3 to 1.2 ms seen, the middle of 11 points)", _POSTS
+)
+
+# What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
+# the engine's own processes.
+TAKEN_BEFORE_LOAD_GIB = Figure(
+    round(GB10.usable_gib - GB10.free_before_load_gib, 2),
+    "121.6 GiB - 100.7 GiB free before load (100.7 to 104.2 seen, the least is planned with)",
+    _POSTS,
+)
+# One Spark without the four-node stack around it: system, desktop services, container runtime.
+BARE_HOST_GIB = Figure(8.0, "system and services of a single Spark; not measured, generous", "assumed")
+LOAD_OVERHEAD_GIB = Figure(
+    4.5, "beside quantized tensors while loading: scale layouts, workspaces, allocator (2.2 to 5.7 seen)", _POSTS
+)
+LOAD_OVERHEAD_PLAIN_GIB = Figure(1.2, "beside BF16 tensors while loading: allocator", "one log, Gemma-4-31B")
+GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemotron-3-Ultra on four Sparks")
+GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
+# Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
+HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
+
+# Half of the 3,072 tokens that the posts' requests generate: the context a request has on average.
+LIVE_TOKENS = Figure(1536, "tokens of context per running request on average", "half of 3,072 generated tokens")
+ACCEPTANCE = Figure(
+    0.72,
+    "chance that one more draft token is accepted, where a model's accept length was not measured",
+    "accept lengths 1.81, 2.67 and 2.95 at 1, 3 and 5 draft steps of Nemotron-3-Super",
+)

@@ -1,0 +1,140 @@
+"""SGLang's memory: `mem_fraction_static` of what was free before the load pays for weights, state slots and KV pool.
+
+So the flag is no fraction of the machine, and raising it is what cures "Not enough memory"; the rest, 1 - fraction,
+must hold graphs, activations and a draft model. Read from SGLang 0.5.12 and 0.5.13, checked against logged pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkloom.judge.capacity import constants, state, weights
+from sparkloom.judge.capacity.figure import GIB
+from sparkloom.judge.capacity.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
+from sparkloom.judge.capacity.requirements import Demand
+from sparkloom.judge.capacity.view import Subject
+
+STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1
+ENGINE_CEILING = (2048, 4096)  # requests, where nothing else limits them
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    slots: int
+    running: int | None  # what the slots allow
+    state_gib: float
+    speculative_gib: float
+
+    @property
+    def gib(self) -> float:
+        return self.state_gib + self.speculative_gib
+
+
+def fit(subject: Subject, demand: Demand) -> Fit:
+    ledger = Ledger()
+    free = available(subject, ledger, constants.TAKEN_BEFORE_LOAD_GIB)
+    loaded = weigh(subject, ledger)
+    ledger.put(
+        "page_cache_gib", max(0.0, free - loaded), "left for the page cache at the end of the load: free - weights"
+    )
+    budget = demand.fraction * free - loaded
+    where = demand.fraction_flag if demand.fraction_given else f"{demand.fraction_flag} (the engine's default)"
+    ledger.put(
+        "static_gib", budget, f"{where} {demand.fraction:g} x {free:.1f} free before load - {loaded:.2f} weights"
+    )
+    per_slot, per_token = slot(subject, demand, ledger), cell(subject, demand, ledger)
+    pools = _pools(demand, budget, per_slot, ledger)
+    kv = ledger.put("kv_pool_gib", max(0.0, budget - pools.gib), "static budget - state slots - speculative states")
+    tokens = int(kv * GIB / per_token) if per_token else 0
+    ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
+    _floor(subject, demand, loaded + pools.gib, free, ledger)
+    headroom = _headroom(subject, demand, free, tokens, ledger)
+    _ceiling(demand, tokens, pools, ledger)
+    full_requests(ledger, tokens, demand)
+    return _verdict(demand, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
+
+
+def _pools(demand: Demand, budget: float, per_slot: float, ledger: Ledger) -> Pools:
+    """State slots: given, or as many as running requests (no prefix cache), or from the ratio of state to KV."""
+    if not per_slot:
+        return Pools(0, None, 0.0, 0.0)
+    drafts = demand.speculation.drafts if demand.speculation else 0
+    each = demand.slots_per_request
+    if demand.slots is not None:
+        slots, how = demand.slots, "max_mamba_cache_size"
+    elif not demand.radix and demand.running is not None:
+        slots, how = demand.running, "max_running_requests: one slot each without a prefix cache"
+    else:
+        share = max(0.0, budget) * STATE_TO_KV / (1 + STATE_TO_KV)
+        slots = int(share / (per_slot * (1 + drafts / each)))
+        how = f"static budget x {STATE_TO_KV}/{1 + STATE_TO_KV} / slot" + (
+            f" x (1 + {drafts}/{each})" if drafts else ""
+        )
+    running = slots // each
+    live = min(running, demand.running or running)
+    state_gib = ledger.put("state_pool_gib", (slots + 1) * per_slot, "(slots + 1 for padding) x bytes per slot")
+    ledger.put("state_slots", slots, how)
+    ledger.put("state_slots_per_request", each, "1 without prefix cache, 3 with it, 5 with extra_buffer (speculation)")
+    extra = live * per_slot * drafts
+    if drafts:
+        ledger.put("speculative_pool_gib", extra, f"{live} running x {drafts} draft positions x bytes per slot")
+    return Pools(slots, running, state_gib, extra)
+
+
+def _floor(subject: Subject, demand: Demand, needed: float, free: float, ledger: Ledger) -> None:
+    """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
+    if demand.slots is None and subject.model.layers.mamba + subject.model.layers.linear and demand.radix:
+        needed = float(ledger.memory["weights_gib_per_rank"].value or 0)
+    lowest = needed / free
+    ledger.limit(
+        f"{demand.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
+    )
+
+
+def _headroom(subject: Subject, demand: Demand, free: float, tokens: int, ledger: Ledger) -> float:
+    floor = constants.HOST_FLOOR_GIB
+    ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
+    reserve = ledger.put("reserve_gib", (1 - demand.fraction) * free, "(1 - fraction) x free before load")
+    spent = graphs(demand, ledger)
+    if demand.speculation and subject.model.mtp:
+        model, parallel = subject.model, subject.parallel
+        layers = model.mtp.layers if model.mtp else 0
+        cache = tokens * layers * state.kv_bytes_per_layer(model, parallel.tp, demand.kv_element) / GIB
+        draft = weights.draft_gib(model, parallel) + cache
+        spent += ledger.put("draft_gib", draft, "MTP layers in their own precision + their KV cache for every token")
+    elif demand.speculation:
+        ledger.notes.append("the draft model's size is no fact of this profile: its memory is not counted")
+    return ledger.put("headroom_gib", reserve - spent, "reserve - graphs - draft: activations, JIT, host")
+
+
+def _ceiling(demand: Demand, tokens: int, pools: Pools, ledger: Ledger) -> None:
+    low, high = ENGINE_CEILING
+    engine = min(max(int(tokens / demand.context * 512), low), high)
+    asked = min(demand.running, engine) if demand.running else min(engine, tokens // 2)
+    if pools.running is None:
+        ledger.limit("max_running_requests", asked, "max_running_requests, else the engine's own ceiling")
+        return
+    formula = f"{pools.slots} state slots // {demand.slots_per_request} per request"
+    ledger.limit("state_requests", pools.running, formula)
+    if demand.running:
+        formula = f"the smaller of that ({pools.running}) and max_running_requests {demand.running}"
+    ledger.limit("max_running_requests", min(asked, pools.running), formula)
+
+
+def _verdict(
+    demand: Demand, free: float, loaded: float, kv: float, tokens: int, pools: Pools, headroom: float, ledger: Ledger
+) -> Fit:
+    floor = float(constants.HOST_FLOOR_GIB.value or 0)
+    if loaded > free:
+        reason = f"weights need {loaded:.1f} GiB per rank, {free:.1f} GiB are free"
+        return ledger.close(False, reason, loaded - free)
+    if tokens <= 0:
+        what = f"{loaded:.1f} GiB weights + {pools.gib:.2f} GiB state pools"
+        reason = f"no KV pool: {demand.fraction_flag} {demand.fraction:g} x {free:.1f} GiB is less than {what}"
+        return ledger.close(False, reason, -kv)
+    if pools.running == 0:
+        return ledger.close(False, f"{pools.slots} state slots serve no request ({demand.slots_per_request} each)")
+    if headroom < floor:
+        reason = f"only {headroom:.1f} GiB stay free for activations and the host, {floor:g} are needed"
+        return ledger.close(False, reason, floor - headroom)
+    return ledger.close(True, f"{tokens:,} KV tokens, {headroom:.1f} GiB stay free")

@@ -1,0 +1,133 @@
+"""Judges a launch by the catalog of its release: is every flag one of this engine, and every value one it takes?
+
+Two answers. A key that no release of the engine ever had is a slip of the pen: unusable input, with its place.
+One that this release lacks, or a value that it refuses, is a finding: the profile is sound, its dialect is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.inputs.catalogs.catalog import Catalog, FlagError, FlagProblem
+from sparkloom.inputs.catalogs.releases import UnknownEngine, releases
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.judge.rules import Finding
+from sparkloom.judge.rules.base import Severity
+from sparkloom.launch.resolve import Launch
+from sparkloom.launch.values import Setting
+
+FIXES = {
+    "unknown": "write the name that this release knows, or name another release in engine.release",
+    "deprecated": "write the replacement before the next release drops the old one",
+    "unregistered": "write a name that this release registers, or give the plugin that brings it",
+    "required": "add the missing flag",
+}
+SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
+
+
+def require_known(loaded: LoadedProfile) -> None:
+    """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
+    engine = loaded.profile.engine
+    catalog = _catalog(engine.name, engine.release)
+    if catalog is None:
+        return
+    problems = [
+        problem for key in loaded.profile.launch.flags if (problem := _unknown(loaded, catalog, key)) is not None
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def check(launch: Launch) -> list[Finding]:
+    """What the launch's release would refuse, warn about or look up in vain; one finding for each flag."""
+    catalog = _catalog(launch.engine, launch.release)
+    if catalog is None:
+        return []
+    found: dict[str, Finding] = {}
+    for problem in _problems(launch, catalog):
+        found.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
+    return [*_judged_by_another(launch, catalog), *found.values()]
+
+
+def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
+    """A release without a catalog is judged by its neighbour's: said aloud, since flags come and go."""
+    if catalog.asked.note:
+        where = launch.profile.where("engine", "release")
+        fix = "name a release that has a catalog, or add one: docs/engine-releases.md"
+        yield Finding("release-without-catalog", "warning", where, catalog.asked.note, fix, [catalog.source])
+
+
+def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
+    """By typed value first, because words no longer show that a switch was given a number; then by command line."""
+    typed = [problem for setting in launch.settings if (problem := _typed(setting, catalog)) is not None]
+    yield from typed
+    # All ranks between the first and the last differ in their number only.
+    for rank in {0, len(launch.ranks) - 1}:
+        for problem in catalog.check_argv(launch.ranks[rank].argv):
+            # A word too many is the echo of a value that was refused already.
+            if problem.flag.startswith("-") or not typed:
+                yield problem
+    yield from catalog.check_env({variable.name: variable.value for variable in launch.ranks[0].env})
+
+
+def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
+    if setting.origin.kind not in ("profile", "set") or catalog.flag(setting.name) is None:
+        return None
+    try:
+        catalog.coerce(setting.name, setting.value)
+    except FlagError as error:
+        return error.problem
+    return None
+
+
+def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
+    name = _key(problem.flag)
+    origins = {setting.name: setting.origin.where for setting in launch.settings}
+    variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
+    where = origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", name)
+    # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
+    ignored = problem.flag in variables and problem.kind == "unknown"
+    severity: Severity = "warning" if ignored else SEVERITIES.get(problem.kind, "error")
+    sources = [catalog.source, *([catalog.asked.note] if catalog.asked.note else [])]
+    fix = FIXES.get(problem.kind, "write a value that this release takes")
+    return Finding(f"flag-{problem.kind}", severity, where, problem.message, fix, sources)
+
+
+def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | None:
+    if catalog.flag(key) is not None and "-" not in key:
+        return None
+    known = _every_name(catalog.engine)
+    if key in known:
+        return None
+    if key.replace("-", "_").strip("_") in known:
+        hint = f"; write '{key.replace('-', '_').strip('_')}'"
+    else:
+        hint = did_you_mean(key, known)
+    message = f"unknown key 'launch.{key}': no release of {catalog.engine} has such a flag{hint}"
+    return loaded.document.problem(("launch", key), message, "unknown-flag")
+
+
+@lru_cache
+def _every_name(engine: str) -> frozenset[str]:
+    """Every flag that any release with a catalog knows, as profiles spell it."""
+    return frozenset(
+        _key(spelling)
+        for release in releases(engine)
+        for spelling in Catalog.load(engine, release).spellings
+        if spelling.startswith("--")
+    )
+
+
+@lru_cache
+def _catalog(engine: str, release: str) -> Catalog | None:
+    """None where no release of an engine has a catalog: then nothing can be judged, and nothing is claimed."""
+    try:
+        return Catalog.load(engine, release)
+    except UnknownEngine:
+        return None
+
+
+def _key(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")

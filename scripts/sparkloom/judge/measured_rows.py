@@ -1,0 +1,289 @@
+"""The measured rows: what was tried on four Sparks, how it ended, and how well the rules foresee it.
+
+A row is one run: settings, outcome, speed. `context` makes of it what a rule may look at, and nothing else:
+outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `precedents`
+finds the runs nearest to a launch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import families, profile
+from sparkloom.inputs.profile import FlagValue
+from sparkloom.judge import rules
+from sparkloom.judge.rules.base import Context, Rule
+
+if TYPE_CHECKING:
+    from sparkloom.launch.resolve import Launch
+
+Row = Mapping[str, Any]
+Prediction = Literal["ok", "fail", "unknown"]
+SHIPPED = Path(__file__).parent / "data" / "measured_rows.jsonl"
+PACKINGS = ("modelopt", "compressed-tensors", "fp8", "bf16", "gguf")
+COPIED = (
+    "quantization",
+    "kv_cache_dtype",
+    "context_length",
+    "mem_fraction_static",
+    "moe_runner_backend",
+    "attention_backend",
+    "fp4_gemm_backend",
+    "disable_cuda_graph",
+    "disable_piecewise_cuda_graph",
+    "cuda_graph_max_bs",
+    "max_mamba_cache_size",
+    "mamba_scheduler_strategy",
+)
+# Settings that the rows keep aside; everything else there is about the log, not about the launch.
+ASIDE = (
+    "max_running_requests",
+    "chunked_prefill_size",
+    "fp8_gemm_backend",
+    "disable_overlap_schedule",
+    "disable_flashinfer_cutlass_moe_fp4_allgather",
+)
+SPECULATIVE = {
+    "algorithm": "speculative_algorithm",
+    "num_steps": "speculative_num_steps",
+    "num_draft_tokens": "speculative_num_draft_tokens",
+    "eagle_topk": "speculative_eagle_topk",
+    "draft_model": "speculative_draft_model_path",
+}
+# Words of the rows' `patches` field -> the fix, as profiles name it in `engine.carries` and `engine.patches`.
+FIXES = {
+    "input_scale slicing": "patch:nvfp4-ep",
+    "#27998": "sglang#27998",
+    "is_layer_skipped": "sglang#23467",
+    "set_embed_and_head": "patch:minimax-embed-and-head",
+    "allow_in_graph": "patch:fp4-quantize-allow-in-graph",
+}
+
+
+@cache
+def shipped() -> tuple[Row, ...]:
+    """The rows inside the package."""
+    return tuple(load(SHIPPED))
+
+
+def load(path: Path) -> list[Row]:
+    """Rows of a JSON-lines file; InputError names the line that is none."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.single(str(path), f"cannot be read: {error}", rule="unreadable") from None
+    rows: list[Row] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, a bottomless list
+            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
+            said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            raise InputError.single(
+                str(path), f"not valid JSON: {said}", line=number, column=column, rule="bad-json"
+            ) from None
+        if not isinstance(row, dict) or not isinstance(row.get("model"), str):
+            raise InputError.single(
+                str(path), "expected an object with at least a model per line", line=number, rule="wrong-type"
+            )
+        rows.append(row)
+    return rows
+
+
+@cache
+def _profiled() -> dict[str, tuple[str, str, families.Facts]]:
+    """Architecture, packing and facts by model id, from the shipped profiles; a broken profile is lint's to name."""
+    known: dict[str, tuple[str, str, families.Facts]] = {}
+    for name in profile.names():
+        try:
+            model = profile.load(name).profile.model
+        except InputError:
+            continue
+        known[model.id] = (model.architecture, model.checkpoint.packing, families.facts_of(model))
+    return known
+
+
+@lru_cache(maxsize=512)
+def _model(model_id: str, profiles: bool) -> tuple[str, str, families.Facts]:
+    known = _profiled().get(model_id) if profiles else None
+    if known:
+        return known
+    family = families.family(model_id)
+    return family.architecture, "", family.facts
+
+
+def context(row: Row, *, profiles: bool = True) -> Context:
+    """What rules may look at in a row: the settings, and what is known of the model. Never how the run ended.
+
+    Without `profiles` the model is known by its name alone, as one that ships without a profile is.
+    """
+    model_id = str(row["model"])
+    architecture, packing, facts = _model(model_id, profiles)
+    packing = _packing(row) or packing
+    if facts.size_gb is None and not facts.weights_gib:
+        facts = replace(facts, size_gb=families.least_size_gb(model_id, packing))
+    patches = str(row.get("patches") or "")
+    without = {fix for word, fix in FIXES.items() if re.search(rf"(before|none)\b.*{re.escape(word)}", patches)}
+    if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
+        without.add("sglang#23467")
+    return Context(
+        engine=str(row.get("engine") or "sglang"),
+        release=str(row.get("engine_version") or ""),
+        image=str(row.get("image") or ""),
+        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
+        lacks=frozenset(without),
+        model_id=model_id,
+        architecture=architecture,
+        packing=packing,
+        facts=facts,
+        nodes=_count(row.get("nnodes")),
+        tp=_count(row.get("tp")),
+        pp=_count(row.get("pp")),
+        ep=_count(row.get("ep")),
+        flags=_flags(row),
+        partial=True,
+    )
+
+
+def _count(value: object) -> int:
+    value = _plain(value)
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _plain(value: Any) -> Any:
+    """A value as a launch would hold it: a log's table writes numbers and switches as words now and then."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip()
+    if word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if re.fullmatch(r"-?\d{1,12}", word):
+        return int(word)
+    return float(word) if re.fullmatch(r"-?\d{1,12}\.\d{1,12}", word) else word
+
+
+def _packing(row: Row) -> str:
+    """How the weights are packed: the flag says it, else the name does."""
+    said = str(row.get("quantization") or "")
+    for packing in PACKINGS:
+        if said.startswith(packing):
+            return packing
+    name = str(row["model"]).lower()
+    if name.startswith("redhatai/"):  # packs with llm-compressor, whatever the precision
+        return "compressed-tensors" if re.search(r"nvfp4|fp8|w\d+a\d+", name) else ""
+    if name.endswith("-fp8"):
+        return "fp8"
+    return "modelopt" if name.startswith("nvidia/") and re.search(r"-(nv)?fp4", name) else ""
+
+
+def _flags(row: Row) -> dict[str, FlagValue]:
+    aside = row.get("extra")
+    extra: Row = aside if isinstance(aside, dict) else {}
+    flags: dict[str, FlagValue] = {name: row.get(name) for name in COPIED}
+    flags |= {name: extra.get(name) for name in ASIDE}
+    if extra.get("json_model_override"):
+        flags["json_model_override_args"] = str(extra["json_model_override"])
+    speculative = row.get("speculative")
+    if isinstance(speculative, dict):
+        flags |= {flag: speculative.get(name) for name, flag in SPECULATIVE.items()}
+    return {name: _plain(value) for name, value in flags.items() if value is not None}
+
+
+def predict(ctx: Context, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:
+    """Fails when an error rule that speaks about starting and serving fires.
+
+    `unknown` when nothing fires and the settings that most failures hang on (attention backend, and MoE runner
+    or graph mode) are not given: silence about an unstated launch is no forecast.
+    """
+    fired = [rule.id for rule in rules.fired(ctx, among) if rule.severity == "error" and rule.predicts_failure]
+    if fired:
+        return "fail", fired
+    stated = ctx.attention and ("disable_cuda_graph" in ctx.flags or ctx.moe_runner)
+    return ("ok" if stated else "unknown"), []
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of predictions against outcomes; a failure is the positive case."""
+
+    rows: int = 0
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+    tn: int = 0
+    unknown: int = 0
+    unknown_failures: int = 0
+
+    def add(self, predicted: Prediction, failed: bool) -> None:
+        self.rows += 1
+        if predicted == "unknown":
+            self.unknown += 1
+            self.unknown_failures += failed
+        elif predicted == "fail":
+            self.tp += failed
+            self.fp += not failed
+        else:
+            self.fn += failed
+            self.tn += not failed
+
+    @property
+    def precision(self) -> float | None:
+        return round(self.tp / (self.tp + self.fp), 4) if self.tp + self.fp else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of all failures that were foreseen; a failure answered with `unknown` is not foreseen."""
+        failures = self.tp + self.fn + self.unknown_failures
+        return round(self.tp / failures, 4) if failures else None
+
+
+def failed(row: Row) -> bool | None:
+    """Whether a run failed; None for rows that were never run, or that do not say.
+
+    Outcome `unknown` on a row that ran is a failure: each such row records a crash whose stage was not logged.
+    """
+    if row.get("ran") is False or row.get("outcome") is None:
+        return None
+    return bool(row["outcome"] != "ok")
+
+
+def judge(rows: Iterable[Row], among: Sequence[Rule] | None = None) -> tuple[Tally, list[dict[str, Any]]]:
+    """Predicts every row; only rows that ran and say how it ended are counted."""
+    tally, per_row = Tally(), []
+    for number, row in enumerate(rows, 1):
+        predicted, fired = predict(context(row), among)
+        per_row.append({"id": row.get("id", number), "predicted": predicted, "rules": fired})
+        outcome = failed(row)
+        if outcome is not None:
+            tally.add(predicted, outcome)
+    return tally, per_row
+
+
+def score(path: str | Path) -> dict[str, Any]:
+    """How well the rules foresee a file of rows, as the command line prints it."""
+    tally, per_row = judge(load(Path(path)))
+    counts = {name: getattr(tally, name) for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall")}
+    return {**counts, "per_row": per_row}
+
+
+def find(launch: Launch, limit: int = 5) -> list[dict[str, Any]]:
+    """The runs closest to a launch, nearest first, each with its distance and the settings that differ."""
+    from sparkloom.judge import nearest_runs
+
+    return [near.as_dict() for near in nearest_runs.find(launch, limit)]
+
+
+def best(model: str, limit: int = 5) -> list[dict[str, Any]]:
+    """The fastest sane runs of a model."""
+    from sparkloom.judge import nearest_runs
+
+    return [nearest_runs.as_dict(row) for row in nearest_runs.best(model, limit)]

@@ -1,0 +1,112 @@
+"""What was measured near a launch, and what was measured best for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.judge import measured_rows, rules
+from sparkloom.judge.measured_rows import Row
+from sparkloom.judge.rules.base import Context
+
+if TYPE_CHECKING:
+    from sparkloom.launch.resolve import Launch
+
+# What a difference in a setting costs; the sum is the distance.
+WEIGHTS = {
+    "model": 8.0,
+    "architecture": 4.0,
+    "packing": 3.0,
+    "release": 2.0,
+    "ep": 2.0,
+    "tp": 2.0,
+    "pp": 2.0,
+    "nodes": 2.0,
+    "moe_runner_backend": 2.0,
+    "speculative_algorithm": 2.0,
+    "attention_backend": 1.5,
+    "disable_cuda_graph": 1.5,
+    "fp4_gemm_backend": 1.0,
+    "kv_cache_dtype": 1.0,
+    "image": 1.0,
+    "speculative_num_steps": 0.5,
+    "speculative_num_draft_tokens": 0.5,
+    "disable_piecewise_cuda_graph": 0.5,
+    "mem_fraction_static": 0.5,
+    "context_length": 0.5,
+    "cuda_graph_max_bs": 0.25,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """One measured row and how it differs from what was asked: (setting, asked, measured)."""
+
+    row: Row
+    distance: float
+    differences: tuple[tuple[str, Any, Any], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        keys = ("setting", "asked", "measured")
+        named = [dict(zip(keys, difference, strict=True)) for difference in self.differences]
+        return {**as_dict(self.row), "distance": self.distance, "differences": named}
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """A row as it stands, with the test log that it was read from."""
+    return {**row, "source": str(row.get("id", "")).split("#")[0]}
+
+
+def find(launch: Launch, limit: int = 5) -> list[Near]:
+    """The runs closest to a launch, nearest first; each difference is named."""
+    return nearest(rules.context(launch), limit)
+
+
+def nearest(ctx: Context, limit: int = 5) -> list[Near]:
+    asked = _settings(ctx)
+    found = [_near(row, asked) for row in measured_rows.shipped() if measured_rows.failed(row) is not None]
+    return sorted(found, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
+
+
+def _near(row: Row, asked: Mapping[str, Any]) -> Near:
+    measured = _all_measured()[str(row["id"])]
+    differences = tuple(
+        (name, asked.get(name), measured.get(name)) for name in WEIGHTS if asked.get(name) != measured.get(name)
+    )
+    return Near(row, round(sum(WEIGHTS[name] for name, _, _ in differences), 3), differences)
+
+
+@cache
+def _all_measured() -> dict[str, dict[str, Any]]:
+    return {str(row["id"]): _settings(measured_rows.context(row)) for row in measured_rows.shipped()}
+
+
+def _settings(ctx: Context) -> dict[str, Any]:
+    fixed = {
+        "model": ctx.model_id, "architecture": ctx.architecture, "packing": ctx.packing, "release": ctx.release,
+        "image": ctx.image.split("@")[0], "nodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
+    }  # fmt: skip
+    flags = {name: ctx.flags.get(name) for name in WEIGHTS if name not in fixed}
+    for switch in ("disable_cuda_graph", "disable_piecewise_cuda_graph"):
+        flags[switch] = bool(flags[switch])
+    return {**fixed, **flags}
+
+
+def best(model: str, limit: int = 5) -> list[Row]:
+    """The sane runs of a model, best first: by n = 8, then 4, then 1. Names match in any case, whole or in part."""
+    wanted = model.lower()
+    known = [name for name in models() if wanted in name.lower()]
+    if not known or not wanted:
+        hint = did_you_mean(model, models())
+        raise InputError.single("MODEL", f"no measured row names a model like '{model}'{hint}", rule="unknown-model")
+    rows = [row for row in measured_rows.shipped() if row["model"] in known and measured_rows.failed(row) is False]
+    rows = [row for row in rows if any(row.get(n) is not None for n in ("n1", "n4", "n8"))]
+    return sorted(rows, key=lambda row: tuple(-(row.get(n) or 0.0) for n in ("n8", "n4", "n1")))[:limit]
+
+
+@cache
+def models() -> tuple[str, ...]:
+    return tuple(sorted({str(row["model"]) for row in measured_rows.shipped()}))

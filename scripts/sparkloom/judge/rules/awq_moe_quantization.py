@@ -1,0 +1,24 @@
+"""AWQ experts through the plain AWQ path are unpacked to FP16."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class AwqMoeQuantization(Rule):
+    id = "awq-moe-quantization"
+    severity = "error"
+    scope = Scope(engine="sglang")
+    why = "awq falls back to FP16 experts and runs out of memory; awq_marlin repacks all of them at once and does too"
+    fix = "quantization: moe_wna16"
+    evidence = (Source("pitfall list of vroomfondel/dgxarley", "2026"),)
+    failing = Context(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "awq"})
+    passing = Context(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "moe_wna16"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        experts = ctx.facts.experts or re.search(r"-A\d+(\.\d+)?B", ctx.model_id)
+        if experts and ctx.flag("quantization") in ("awq", "awq_marlin"):
+            yield Hit(f"quantization is {ctx.flag('quantization')} on a model with experts", "quantization")

@@ -1,0 +1,30 @@
+"""FlashInfer's CUTLASS MoE takes ModelOpt weights and BF16, not compressed-tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code, rows
+
+
+class CompressedTensorsMoeRunner(Rule):
+    id = "compressed-tensors-moe-runner"
+    severity = "error"
+    scope = Scope(engine="sglang", packing="compressed-tensors")
+    why = (
+        "the engine asserts the quantization for this runner at its arguments, and compressed-tensors is "
+        "not on that list"
+    )
+    fix = "moe_runner_backend: triton"
+    evidence = (
+        rows("Qwen3.6-35B by RedHat, 0.5.12: 12 of 12 refused, triton and cutlass run"),
+        code("the list stands in 0.5.10 to 0.5.23"),
+    )
+    log_pattern = r"Invalid quantization '[\w-]+'|FlashInfer Cutlass MOE supports only"
+    failing = Context(packing="compressed-tensors", flags={"moe_runner_backend": "flashinfer_cutlass"})
+    passing = Context(packing="compressed-tensors", flags={"moe_runner_backend": "triton"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.moe_runner == "flashinfer_cutlass":
+            yield Hit("moe_runner_backend is flashinfer_cutlass with compressed-tensors weights", "moe_runner_backend")

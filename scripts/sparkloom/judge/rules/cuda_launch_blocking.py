@@ -1,0 +1,23 @@
+"""CUDA_LAUNCH_BLOCKING serialises every kernel, whatever its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class CudaLaunchBlocking(Rule):
+    id = "cuda-launch-blocking"
+    severity = "error"
+    predicts_failure = False  # slow, not broken
+    scope = Scope(engine="*")
+    why = "it is left over from debugging; even '0' was seen to serialise"
+    fix = "remove CUDA_LAUNCH_BLOCKING from env"
+    evidence = (Source("NCCL notes of vroomfondel/dgxarley", "2026"),)
+    failing = Context(env={"CUDA_LAUNCH_BLOCKING": "0"})
+    passing = Context()
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if "CUDA_LAUNCH_BLOCKING" in ctx.env:
+            yield Hit(f"CUDA_LAUNCH_BLOCKING is '{ctx.env['CUDA_LAUNCH_BLOCKING']}'", "env.CUDA_LAUNCH_BLOCKING")

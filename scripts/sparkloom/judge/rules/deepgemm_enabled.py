@@ -1,0 +1,32 @@
+"""DeepGEMM is on by default and has no kernels for GB10."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import ULTRA_POST, code
+
+
+class DeepgemmEnabled(Rule):
+    id = "deepgemm-enabled"
+    severity = "warning"
+    scope = Scope(engine="sglang", packing="fp8|modelopt")
+    why = (
+        "any device of SM90 and newer gets it; on SM121 it compiles without end or stops with 'Unknown "
+        "recipe', and its compilers exhaust the host's memory"
+    )
+    fix = 'env: {SGLANG_ENABLE_JIT_DEEPGEMM: "0"}'
+    evidence = (ULTRA_POST, code("default True in 0.5.10 to 0.5.23"))
+    log_pattern = r"Unknown recipe|deep_gemm.*(Error|assert)"
+    failing = Context(packing="fp8")
+    passing = Context(packing="fp8", env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        value = ctx.env.get("SGLANG_ENABLE_JIT_DEEPGEMM", "1").lower()
+        uses = ctx.packing == "fp8" or ctx.facts.mixed
+        if uses and not ctx.partial and value not in ("0", "false", "no", "n"):
+            yield Hit(
+                f"SGLANG_ENABLE_JIT_DEEPGEMM is {value if 'SGLANG_ENABLE_JIT_DEEPGEMM' in ctx.env else 'not set'}",
+                "env.SGLANG_ENABLE_JIT_DEEPGEMM",
+            )

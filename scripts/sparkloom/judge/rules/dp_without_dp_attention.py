@@ -1,0 +1,24 @@
+"""Plain data parallelism does not span nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code
+
+
+class DpWithoutDpAttention(Rule):
+    id = "dp-without-dp-attention"
+    severity = "error"
+    scope = Scope(engine="sglang", nodes=">1")
+    why = "dp_size > 1 over several nodes is asserted off unless attention is data-parallel"
+    fix = "dp_size: 1 (one service per model), or enable_dp_attention: true"
+    evidence = (code("0.5.10 to 0.5.23"),)
+    log_pattern = r"multi-node data parallel is not supported unless dp attention"
+    failing = Context(nodes=4, tp=4, flags={"dp_size": 2})
+    passing = Context(nodes=4, tp=4, flags={"dp_size": 2, "enable_dp_attention": True})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if (ctx.number("dp_size") or 1) > 1 and not ctx.on("enable_dp_attention"):
+            yield Hit(f"dp_size is {ctx.flag('dp_size')} on {ctx.nodes} nodes without enable_dp_attention", "dp_size")

@@ -1,0 +1,29 @@
+"""Sparse-attention models (DeepSeek V3.2 and V4, GLM-5) default to kernels that GB10 cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class DsaKernelsSm121(Rule):
+    id = "dsa-kernels-sm121"
+    severity = "warning"
+    scope = Scope(engine="sglang", architecture="DeepseekV32|DeepseekV4|GlmMoeDsa")
+    why = (
+        "DeepGEMM, TensorRT-LLM and FlashMLA paths of sparse attention are built for SM90 and SM100; only"
+        " tilelang and torch paths start on SM121"
+    )
+    fix = (
+        "nsa_prefill_backend and nsa_decode_backend (dsa_* from 0.5.13): tilelang, with env "
+        "SGLANG_ENABLE_JIT_DEEPGEMM=0"
+    )
+    evidence = (Source("sparse-attention notes of vroomfondel/dgxarley", "2026"),)
+    failing = Context(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "flashmla_sparse"})
+    passing = Context(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "tilelang"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        chosen = ctx.flag("dsa_decode_backend") or ctx.flag("nsa_decode_backend")
+        if not ctx.partial and chosen not in ("tilelang", "torch"):
+            yield Hit(f"the sparse decode backend is {chosen or 'left to the engine'}", "nsa_decode_backend")

@@ -1,0 +1,27 @@
+"""SGLang reads true, 1, yes, y, false, 0, no and n; any other word keeps the default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code
+
+
+class EnvBooleanWords(Rule):
+    id = "env-boolean-words"
+    severity = "error"
+    scope = Scope(engine="sglang")
+    why = "the engine only warns: 'off' leaves a switch on whose default is on"
+    fix = '"1" or "0"'
+    evidence = (code("0.5.10 to 0.5.23"),)
+    log_pattern = r"Invalid value for SGLANG_\w+"
+    failing = Context(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
+    passing = Context(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "false"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        for name, value in ctx.env.items():
+            switch = re.match(r"SGLANG_(ENABLE|DISABLE|USE|ALLOW|SKIP)_", name)
+            if switch and value.lower() not in ("true", "1", "yes", "y", "false", "0", "no", "n"):
+                yield Hit(f"{name} is '{value}'", f"env.{name}")

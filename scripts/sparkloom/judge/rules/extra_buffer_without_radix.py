@@ -1,0 +1,24 @@
+"""extra_buffer buffers state for the prefix cache; without that cache the engine refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code
+
+
+class ExtraBufferWithoutRadix(Rule):
+    id = "extra-buffer-without-radix"
+    severity = "error"
+    scope = Scope(engine="sglang", releases=">=0.5.10rc0,<0.5.14")
+    why = "a ValueError at the arguments: with the prefix cache off, no_buffer already overlaps"
+    fix = "drop disable_radix_cache, or mamba_scheduler_strategy: no_buffer"
+    evidence = (code("0.5.10 to 0.5.13"),)
+    log_pattern = r"extra_buffer is not compatible with --disable-radix-cache"
+    failing = Context(flags={"mamba_scheduler_strategy": "extra_buffer", "disable_radix_cache": True})
+    passing = Context(flags={"mamba_scheduler_strategy": "extra_buffer"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.flag("mamba_scheduler_strategy") == "extra_buffer" and ctx.on("disable_radix_cache"):
+            yield Hit("mamba_scheduler_strategy extra_buffer with disable_radix_cache", "mamba_scheduler_strategy")

@@ -1,0 +1,23 @@
+"""Before 0.5.10 `auto` chose the cuDNN FP4 GEMM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import rows
+
+
+class Fp4GemmAutoCudnn(Rule):
+    id = "fp4-gemm-auto-cudnn"
+    severity = "warning"
+    scope = Scope(engine="sglang", releases="<0.5.10rc0", packing="modelopt")
+    why = "auto resolved to cuDNN there, and illegal instructions followed after minutes of serving on three nodes"
+    fix = "fp4_gemm_backend: flashinfer_cutlass"
+    evidence = (rows("MiniMax-M2.5 on three nodes, 0.5.9 snapshot; on two nodes auto was seen to serve"),)
+    failing = Context(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "auto"})
+    passing = Context(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "flashinfer_cutlass"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.flag("fp4_gemm_backend") == "auto":
+            yield Hit("fp4_gemm_backend is auto", "fp4_gemm_backend")

@@ -1,0 +1,43 @@
+"""Hybrid models (linear or Mamba layers) cannot speculate with a prefix cache unless the state is double-buffered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import TUNING_POST, code, rows
+
+
+class HybridSpeculationRadix(Rule):
+    id = "hybrid-speculation-radix"
+    severity = "error"
+    scope = Scope(engine="sglang", releases=">=0.5.10,<0.5.14", architecture="Qwen3_5|Qwen3Next")
+    why = (
+        "auto means no_buffer up to 0.5.13, and the engine refuses that with speculation and prefix "
+        "cache; from 0.5.14 auto picks extra_buffer"
+    )
+    fix = "mamba_scheduler_strategy: extra_buffer, with env SGLANG_ENABLE_SPEC_V2=1 on 0.5.10"
+    evidence = (
+        TUNING_POST,
+        rows("Qwen3.6-35B FP8 on 0.5.10: no_buffer refused twice, extra_buffer runs"),
+        code("the ValueError stands in 0.5.10 to 0.5.13.post1"),
+    )
+    log_pattern = r"not compatible with radix cache when using --mamba-scheduler-strategy no_buffer"
+    failing = Context(
+        release="0.5.10",
+        architecture="Qwen3_5MoeForConditionalGeneration",
+        flags={"speculative_algorithm": "NEXTN", "mamba_scheduler_strategy": "no_buffer"},
+    )
+    passing = Context(
+        release="0.5.10",
+        architecture="Qwen3_5MoeForConditionalGeneration",
+        flags={"speculative_algorithm": "NEXTN", "mamba_scheduler_strategy": "extra_buffer"},
+    )
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        strategy = ctx.flag("mamba_scheduler_strategy", None if ctx.partial else "auto")
+        if ctx.speculates and strategy in ("auto", "no_buffer") and not ctx.on("disable_radix_cache"):
+            yield Hit(
+                f"speculation with mamba_scheduler_strategy {strategy} and the prefix cache on",
+                "mamba_scheduler_strategy",
+            )

@@ -1,0 +1,28 @@
+"""The GID index differs by node and drifts; an empty one means link-local."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.sources import TUNING_POST
+
+
+class NcclGidIndex(Rule):
+    id = "nccl-gid-index"
+    severity = "error"
+    scope = Scope(engine="*")
+    why = (
+        "NCCL finds the RoCEv2 IPv4 entry of each device itself when the variable is unset. An empty text"
+        " is read as 0, which is link-local: queue pairs fail with 'Network is unreachable'. A pinned "
+        "number was right on one kit, wrong on its neighbour, and changed within half an hour"
+    )
+    fix = "leave NCCL_IB_GID_INDEX out; give every VF an IPv4 address on the host and in the pod"
+    evidence = (TUNING_POST, Source("nccl issues 1573 and 1587, several field reports", "2026"))
+    log_pattern = r"ibv_modify_qp failed"
+    failing = Context(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": ""})
+    passing = Context(nodes=4, tp=4)
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if "NCCL_IB_GID_INDEX" in ctx.env and ctx.env["NCCL_IB_GID_INDEX"] in ("", "-1", "0"):
+            yield Hit(f"NCCL_IB_GID_INDEX is '{ctx.env['NCCL_IB_GID_INDEX']}'", "env.NCCL_IB_GID_INDEX")

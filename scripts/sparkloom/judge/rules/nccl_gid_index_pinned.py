@@ -1,0 +1,26 @@
+"""A pinned GID index is a bet on two tables that change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class NcclGidIndexPinned(Rule):
+    id = "nccl-gid-index-pinned"
+    severity = "warning"
+    scope = Scope(engine="*")
+    why = (
+        "index 3 is folklore: in pods the table starts at 4, 6 or 8, nodes differ, and entries move when "
+        "an address is renewed"
+    )
+    fix = "leave NCCL_IB_GID_INDEX out"
+    evidence = (Source("nccl issues 1573 and 1587, several field reports", "2026"),)
+    failing = Context(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": "3"})
+    passing = Context(nodes=4, tp=4)
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        value = ctx.env.get("NCCL_IB_GID_INDEX", "")
+        if value not in ("", "-1", "0"):
+            yield Hit(f"NCCL_IB_GID_INDEX is '{value}'", "env.NCCL_IB_GID_INDEX")

@@ -1,0 +1,26 @@
+"""NCCL 2.30 tries NVLink multicast and hangs in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class NcclNvls(Rule):
+    id = "nccl-nvls"
+    severity = "warning"
+    scope = Scope(engine="*", nodes=">1")
+    why = (
+        "with 256 and more experts the load hangs without a word in NCCL 2.30.4; there is no NVLink "
+        "between Sparks to gain from"
+    )
+    fix = 'env NCCL_NVLS_ENABLE: "0" (the default here)'
+    evidence = (Source("nccl issue 2167", "2026"),)
+    log_pattern = r"NVLS.*(hang|multicast.*(fail|not supported))"
+    failing = Context(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "1"})
+    passing = Context(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "0"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.env.get("NCCL_NVLS_ENABLE", "0") != "0":
+            yield Hit(f"NCCL_NVLS_ENABLE is '{ctx.env['NCCL_NVLS_ENABLE']}'", "env.NCCL_NVLS_ENABLE")

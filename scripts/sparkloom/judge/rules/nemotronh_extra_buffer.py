@@ -1,0 +1,30 @@
+"""extra_buffer is refused for NemotronH before 0.5.13."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code
+
+
+class NemotronhExtraBuffer(Rule):
+    id = "nemotronh-extra-buffer"
+    severity = "error"
+    scope = Scope(
+        engine="sglang", releases=">=0.5.10rc0,<0.5.13", architecture="NemotronH", unless_carries=("sglang#27998",)
+    )
+    why = "the engine asserts it off for the architecture"
+    fix = "mamba_scheduler_strategy: no_buffer, or leave it out"
+    evidence = (code("refused up to 0.5.12.post1, accepted from 0.5.13"),)
+    log_pattern = r"mamba extra_buffer is not supported for \w+ model"
+    failing = Context(
+        release="0.5.12", architecture="NemotronHForCausalLM", flags={"mamba_scheduler_strategy": "extra_buffer"}
+    )
+    passing = Context(
+        release="0.5.13", architecture="NemotronHForCausalLM", flags={"mamba_scheduler_strategy": "extra_buffer"}
+    )
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.flag("mamba_scheduler_strategy") == "extra_buffer":
+            yield Hit(f"mamba_scheduler_strategy is extra_buffer on {ctx.architecture}", "mamba_scheduler_strategy")

@@ -1,0 +1,30 @@
+"""NemotronH starts with a Mamba layer, and SGLang's triton attention looks for attention in the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class NemotronHTritonAttention(Rule):
+    id = "nemotronh-triton-attention"
+    severity = "error"
+    scope = Scope(engine="sglang", releases="<0.5.19", architecture="NemotronH")
+    why = (
+        "the engine asserts triton attention off for this architecture: its first layer might not be an attention layer"
+    )
+    fix = "attention_backend: flashinfer"
+    evidence = (
+        Source("forum posts on Nemotron Ultra and Super, four Sparks", "2026-06"),
+        Source(
+            "the assertion stands in the released argument code of 0.5.10 to 0.5.18 and is gone in 0.5.19", "2026-11"
+        ),
+    )
+    log_pattern = r"NemotronH\w* does not support triton attention backend"
+    failing = Context(architecture="NemotronHForCausalLM", flags={"attention_backend": "triton"})
+    passing = Context(architecture="NemotronHForCausalLM", flags={"attention_backend": "flashinfer"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.flag("attention_backend") == "triton":
+            yield Hit(f"attention_backend is triton on {ctx.architecture}", "attention_backend")

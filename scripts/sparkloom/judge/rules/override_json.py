@@ -1,0 +1,31 @@
+"""json_model_override_args is checked late: as text it must be JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code
+
+
+class OverrideJson(Rule):
+    id = "override-json"
+    severity = "error"
+    scope = Scope(engine="sglang")
+    why = "the parser takes any text; the JSONDecodeError comes when the model's config is read"
+    fix = "write it as a mapping in the profile: the launcher turns it into JSON"
+    evidence = (code("0.5.10 to 0.5.23"),)
+    log_pattern = (
+        r"JSONDecodeError(?s:.{0,300})json[-_]model[-_]override|json[-_]model[-_]override(?s:.{0,2000})JSONDecodeError"
+    )
+    failing = Context(flags={"json_model_override_args": "{max_position_embeddings: 1}"})
+    passing = Context(flags={"json_model_override_args": {"max_position_embeddings": 1}})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        value = ctx.flag("json_model_override_args")
+        if isinstance(value, str) and not ctx.partial:
+            try:
+                json.loads(value)
+            except ValueError as error:
+                yield Hit(f"json_model_override_args is no JSON: {error}", "json_model_override_args")

@@ -1,0 +1,29 @@
+"""Speculative decoding knows no pipeline stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import code, rows
+
+
+class PipelineSpeculation(Rule):
+    id = "pipeline-speculation"
+    severity = "error"
+    scope = Scope(engine="sglang", pp=">1")
+    why = "the draft worker wants embedding and head on one rank; the engine stops within a minute"
+    fix = "parallel: {tp: 4, pp: 1}, or no speculative_algorithm"
+    evidence = (
+        rows("GLM-4.7 PP=4 with NEXTN on 0.5.10rc0 and 0.5.10: 2 of 2 crash"),
+        code("pp with speculation is refused"),
+    )
+    failing = Context(pp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
+    passing = Context(tp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if ctx.speculates:
+            yield Hit(
+                f"speculative_algorithm is {ctx.flag('speculative_algorithm')} with pp {ctx.pp}",
+                "speculative_algorithm",
+            )

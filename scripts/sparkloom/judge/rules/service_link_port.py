@@ -1,0 +1,23 @@
+"""A Service named sglang injects SGLANG_PORT=tcp://..., which the engine reads as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class ServiceLinkPort(Rule):
+    id = "service-link-port"
+    severity = "error"
+    scope = Scope(engine="sglang")
+    why = "Kubernetes adds such variables for every Service of the namespace unless enableServiceLinks is false"
+    fix = "leave SGLANG_PORT out; pods here run with enableServiceLinks: false"
+    evidence = (Source("K3s notes of vroomfondel/dgxarley", "2026"),)
+    log_pattern = r"invalid literal for int\(\) with base 10: 'tcp://"
+    failing = Context(env={"SGLANG_PORT": "tcp://10.43.0.7:30000"})
+    passing = Context()
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if not ctx.env.get("SGLANG_PORT", "0").isdigit():
+            yield Hit(f"SGLANG_PORT is '{ctx.env['SGLANG_PORT']}'", "env.SGLANG_PORT")

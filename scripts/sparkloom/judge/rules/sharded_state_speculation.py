@@ -1,0 +1,32 @@
+"""A sharded-state checkpoint has no draft weights under its own names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+
+
+class ShardedStateSpeculation(Rule):
+    id = "sharded-state-speculation"
+    severity = "error"
+    scope = Scope(engine="sglang")
+    why = "the draft inherits the load format and ends with a KeyError for its first tensor"
+    fix = "speculative_draft_load_format: auto"
+    evidence = (Source("bug notes of vroomfondel/dgxarley", "2026"),)
+    failing = Context(flags={"load_format": "sharded_state", "speculative_algorithm": "NEXTN"})
+    passing = Context(
+        flags={
+            "load_format": "sharded_state",
+            "speculative_algorithm": "NEXTN",
+            "speculative_draft_load_format": "auto",
+        }
+    )
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        if (
+            ctx.flag("load_format") == "sharded_state"
+            and ctx.speculates
+            and ctx.flag("speculative_draft_load_format") is None
+        ):
+            yield Hit("load_format sharded_state with speculation", "speculative_draft_load_format")

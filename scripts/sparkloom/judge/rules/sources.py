@@ -1,0 +1,21 @@
+"""Where most rules know their trap from: each source said once."""
+
+from __future__ import annotations
+
+from sparkloom.judge.rules.base import Source
+
+ULTRA_POST = Source("forum post on Nemotron 3 Ultra, four Sparks, SGLang 0.5.12", "2026-06")
+SUPER_POST = Source("forum post on Nemotron 3 Super with MTP, four Sparks, SGLang 0.5.13-dev", "2026-06")
+TUNING_POST = Source("forum post on RoCE, Qwen3.5-397B and GLM-4.7, four Sparks, SGLang 0.5.10", "2026-04")
+PSA_POST = Source("forum thread on NVFP4 in vLLM on Spark", "2026-04")
+GUIDE = Source("NVIDIA's Spark deployment guide for Nemotron 3 Super (vLLM, TensorRT-LLM)", "2026")
+
+
+def rows(what: str) -> Source:
+    """What the shipped measured rows show (`sparkloom evidence find`)."""
+    return Source(f"measured rows: {what}", "2026")
+
+
+def code(what: str) -> Source:
+    """Read in the released engine's own code."""
+    return Source(f"read in the engine's released code: {what}", "2026-11")

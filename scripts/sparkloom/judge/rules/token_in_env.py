@@ -1,0 +1,31 @@
+"""Secrets in a profile end in manifests, logs and shell histories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import GUIDE
+
+
+class TokenInEnv(Rule):
+    id = "token-in-env"
+    severity = "error"
+    predicts_failure = False
+    scope = Scope(engine="*")
+    why = (
+        "a profile is a file in a repository; weights are fetched before the start, and the engine runs "
+        "offline without any token"
+    )
+    fix = "remove it from env; the model store reads the token from its own Secret"
+    evidence = (GUIDE,)
+    failing = Context(env={"HF_TOKEN": "hf_x"})
+    passing = Context(env={"HF_HUB_OFFLINE": "1"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        for name, value in ctx.env.items():
+            if value and re.search(r"(^|_)(TOKEN|API_KEY|PASSWORD|SECRET)$", name):
+                yield Hit(f"{name} holds a secret in plain text", f"env.{name}")
+        if isinstance(ctx.flag("api_key"), str):
+            yield Hit("api_key stands in the profile", "api_key")

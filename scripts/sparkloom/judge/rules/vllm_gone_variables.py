@@ -1,0 +1,27 @@
+"""Two variables of the vendor's vLLM command are gone in newer releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.sources import GUIDE, code
+
+
+class VllmGoneVariables(Rule):
+    id = "vllm-gone-variables"
+    severity = "warning"
+    scope = Scope(engine="vllm", releases=">=0.33.0")
+    why = "unknown variables are ignored without a word, so the backend that they chose is chosen no more"
+    fix = "remove them and choose the kernels by flag (moe_backend) on this release"
+    evidence = (
+        GUIDE,
+        code("VLLM_NVFP4_GEMM_BACKEND and VLLM_USE_FLASHINFER_MOE_FP4: present in 0.17.1 to 0.19.0, absent in 0.33.0"),
+    )
+    failing = Context(engine="vllm", release="0.33.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
+    passing = Context(engine="vllm", release="0.19.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
+
+    def check(self, ctx: Context) -> Iterable[Hit]:
+        for name in ("VLLM_NVFP4_GEMM_BACKEND", "VLLM_USE_FLASHINFER_MOE_FP4"):
+            if name in ctx.env:
+                yield Hit(f"{name} means nothing to release {ctx.release}", f"env.{name}")

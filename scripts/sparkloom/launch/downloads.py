@@ -1,0 +1,171 @@
+"""Which checkpoints a profile needs, and the chain in which the nodes hand them on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.launch import fabric
+
+# What publishers put beside the weights that engines load: the same weights in another form.
+ELSEWHERE = ["original/*", "*.pth", "*.pt", "*.bin", "*.onnx", "*.h5", "*.msgpack", "*.gguf", "metal/*"]
+SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    port: int
+    connections: int
+    run: str  # another one for every run of the playbook
+    endpoint: str = ""
+    folder: str = ""  # import from here instead of the hub
+    update: bool = False
+
+
+def wanted(loaded: LoadedProfile) -> list[dict[str, Any]]:
+    """The model, and the draft model where speculation has one."""
+    model = loaded.profile.model
+    found = [{"id": model.id, "revision": model.revision, **_patterns(model.file)}]
+    if model.draft:
+        found.append({"id": model.draft.id, "revision": model.draft.revision, **_patterns(None)})
+    return found
+
+
+def _patterns(file: str | None) -> dict[str, list[str]]:
+    if file is None:
+        return {"include": ["*"], "exclude": ELSEWHERE}
+    return {"include": [re.sub(r"-\d{5}-of-(\d{5})\.", r"-?????-of-\1.", file), "config.json"], "exclude": []}
+
+
+def nodes(loaded: LoadedProfile, cluster: Cluster) -> list[str]:
+    """The nodes that will read the weights, in rank order."""
+    return [node.name for node in cluster.nodes[: loaded.profile.launch.parallel.nodes]]
+
+
+def addresses(cluster: Cluster, node: str) -> list[str]:
+    """The node's own ends of the rails: the functions that stay on the host while pods hold the others."""
+    function = cluster.fabric.check_vf if cluster.fabric.check_vf is not None else cluster.fabric.serving_vf
+    return [endpoint.address for endpoint in fabric.plan(cluster).of(node, function)]
+
+
+def complete(answers: Sequence[Mapping[str, Any]]) -> bool:
+    return bool(answers) and all(answer["ok"] for answer in answers)
+
+
+def chain(
+    cluster: Cluster,
+    models: list[dict[str, Any]],
+    order: Sequence[str],
+    checks: Mapping[str, Sequence[Mapping[str, Any]]],
+    settings: Settings,
+) -> dict[str, dict[str, Any]]:
+    """What each node is told; empty when all have the same whole snapshots. A node that has all hands on first."""
+    have = [] if settings.update else [node for node in order if complete(checks[node])]
+    same = [node for node in have if commits(checks[node]) == commits(checks[have[0]])]
+    lacking = [node for node in order if node not in same]
+    if not lacking:
+        return {}
+    if same:
+        head, source = same[0], {"kind": "own"}
+        models = [{**m, "revision": commits(checks[head])[m["id"]]} for m in models]
+    else:
+        head, source = lacking.pop(0), _source(settings)
+    line = [head, *lacking]
+    job = hashlib.sha256(json.dumps([models, line, settings.folder]).encode()).hexdigest()[:16]
+    specs: dict[str, dict[str, Any]] = {}
+    for place, node in enumerate(line):
+        specs[node] = {
+            "job": job,
+            "run": settings.run,
+            "store": cluster.model_store,
+            "models": models,
+            "source": source if place == 0 else _peer(cluster, line[place - 1], settings),
+            "listen": addresses(cluster, node),
+            "port": settings.port,
+            "connections": settings.connections,
+            "downstream": node != line[-1],
+        }
+    return specs
+
+
+def _source(settings: Settings) -> dict[str, str]:
+    if settings.folder:
+        return {"kind": "folder", "path": settings.folder}
+    return {"kind": "hub", "endpoint": settings.endpoint}
+
+
+def _peer(cluster: Cluster, node: str, settings: Settings) -> dict[str, Any]:
+    return {
+        "kind": "peer",
+        "name": node,
+        "addresses": addresses(cluster, node),
+        "port": settings.port,
+        "run": settings.run,
+    }
+
+
+def commits(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {answer["id"]: answer["commit"] for answer in answers}
+
+
+def asks_hub(specs: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(spec["source"]["kind"] == "hub" for spec in specs.values())
+
+
+def token() -> str:
+    """The person's own token for the hub: HF_TOKEN, or what `hf auth login` keeps. It goes into the download only."""
+    from huggingface_hub import get_token
+
+    return get_token() or ""
+
+
+def told(
+    order: Sequence[str], checks: Mapping[str, Sequence[Mapping[str, Any]]], specs: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """What a person reads before anything moves."""
+    if not specs:
+        rows = checks[order[0]]
+        what = ", ".join(f"{row['id']} at {row['commit'][:12]} ({amount(row['bytes'])})" for row in rows)
+        return f"{what}: verified on {', '.join(order)}; nothing to move"
+    lines = [f"{node}: {text}" for node in order for row in checks[node] for text in row["problems"]]
+    line = list(specs)
+    source = specs[line[0]]["source"]
+    first = {"hub": "the hub", "folder": source.get("path", ""), "own": "what it has"}[source["kind"]]
+    return "\n".join([*lines, f"what is missing or wrong comes now: {first} -> {' -> '.join(line)}"])
+
+
+def contents(answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Every store's snapshots, one line each."""
+    lines = []
+    for node, rows in answers.items():
+        for row in rows:
+            older = "" if row["current"] else "  not used by name"
+            lines.append(f"{node}  {amount(row['bytes']):>10}  {row['id']} at {row['commit'][:12]}{older}")
+        lines += [] if rows else [f"{node}  nothing verified"]
+    return "\n".join(lines)
+
+
+def removable(models: Sequence[Mapping[str, Any]], asked: Sequence[str]) -> None:
+    """What the profile of this site serves is not taken away under it."""
+    needed = sorted({str(model["id"]) for model in models} & set(asked))
+    if needed:
+        raise InputError.single(
+            "model_store_remove",
+            f"{', '.join(needed)} is what the profile of this site serves; change `profile` in "
+            "group_vars/all/cluster.yml first",
+            rule="model-in-use",
+        )
+
+
+def amount(size: float) -> str:
+    for unit, name in SIZES:
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size:.0f} bytes"

@@ -1,0 +1,166 @@
+"""What every engine adapter has in common: how settings become words, and what the fabric requires."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch import fabric
+from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
+CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
+MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
+RENDEZVOUS_PORT = 20000
+
+
+def model_folder(model_id: str) -> str:
+    """A link that the model store keeps beside the hub cache, for engines that want a path and not an id."""
+    return f"{MODELS}/by-name/{model_id.replace('/', '--')}"
+
+
+class Adapter(Protocol):
+    name: str
+    port: int
+    alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
+    ready_path: str  # answers 200 when a request would be served
+    generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
+    python: bool  # whether its image has the Python that the supervisor of a rank needs
+    schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
+    key_words: tuple[str, ...]  # of rank 0 in its pod: where the API key stands, as a file of a Secret
+    key_variable: str  # or the variable that takes it, where no file does
+    reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]: ...
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]: ...
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]: ...
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]: ...
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]: ...
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]: ...
+
+
+KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
+KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
+
+
+def topology_setting(name: str, value: FlagValue, why: str) -> Setting:
+    return Setting(name, value, Origin("topology", why=why))
+
+
+def engine_setting(name: str, value: FlagValue, why: str) -> Setting:
+    return Setting(name, value, Origin("engine", why=why))
+
+
+def listening(port: int, why: str = "the engine's own default, named so that nothing guesses") -> list[Setting]:
+    """Where rank 0 answers; the same for every engine."""
+    reach = "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
+    return [engine_setting("host", "0.0.0.0", reach), engine_setting("port", port, why)]
+
+
+def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:
+    """Command-line words. A switch that is false is left out; a mapping travels as JSON.
+
+    Full names only: the engines' parsers accept any unambiguous prefix, and what is unambiguous in one
+    release is not in the next.
+    """
+    result: list[str] = []
+    for setting in settings:
+        if setting.value is None or setting.value is False:
+            continue
+        result.append("--" + setting.name.replace("_", dash))
+        if setting.value is True:
+            continue
+        if isinstance(setting.value, dict):
+            result.append(json.dumps(setting.value, separators=(",", ":")))
+        elif isinstance(setting.value, list):
+            result.extend(text(item) for item in setting.value)
+        else:
+            result.append(text(setting.value))
+    return result
+
+
+def text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def offline_environment() -> list[EnvVar]:
+    store = (
+        "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
+    )
+    return [
+        EnvVar("HF_HUB_CACHE", MODELS, Origin("platform", why="the node's model store, mounted read-only")),
+        EnvVar("HF_HUB_OFFLINE", "1", Origin("platform", why=store)),
+    ]
+
+
+def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
+    """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
+    kept = Origin("platform", why="compiled once per image and node: a cold start spends minutes on these kernels")
+    jobs = Origin(
+        "platform", why="each compiler takes gigabytes of the memory that weights need; unlimited, they stop the node"
+    )
+    folders = {
+        "CUDA_CACHE_PATH": "cuda",
+        "FLASHINFER_WORKSPACE_BASE": "",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TORCH_EXTENSIONS_DIR": "torch_extensions",
+        "TRITON_CACHE_DIR": "triton",
+        **dict(own),
+    }
+    found = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
+    return [*found, EnvVar("MAX_JOBS", "2", jobs)]
+
+
+def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
+    """What NCCL must be told on GB10 rails. Nothing here for a rank that is alone."""
+    if not topology.distributed:
+        return []
+    hcas = ",".join(endpoint.hca for endpoint in place.endpoints)
+    first = fabric.pod_interface(0)
+    values = {
+        "NCCL_NET": (
+            "IB",
+            "a missing fabric is an error at once; NCCL else falls back to sockets in silence (2 instead of 22 GB/s)",
+        ),
+        "NCCL_IB_HCA": (
+            f"={hcas}",
+            "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix",
+        ),
+        "NCCL_NVLS_ENABLE": (
+            "0",
+            "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)",
+        ),
+        "NCCL_SOCKET_IFNAME": (
+            f"={first}",
+            "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network",
+        ),
+        "GLOO_SOCKET_IFNAME": (first, "torch.distributed's CPU group takes the first interface it finds otherwise"),
+        "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
+        "NCCL_DEBUG": (
+            "INFO",
+            "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
+        ),
+    }
+    if len(place.endpoints) > 1:
+        why = (
+            "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30 and newer; older ones ignore it)"
+        )
+        values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
+    if topology.lossless:
+        why = (
+            "fabric.lossless: DSCP and ECN bits of the priority that is paused; without them RoCE goes by the lossy one"
+        )
+        values["NCCL_IB_TC"] = (str(fabric.LOSSLESS_DSCP << 2 | 2), why)
+    return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]

@@ -1,0 +1,67 @@
+"""llama.cpp: rank 0 runs llama-server, every other rank lends its memory through rpc-server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch.engines import base
+from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.values import EnvVar, Place, Setting, Topology
+
+RPC_PORT = 50052
+
+
+class LlamaCpp:
+    name = "llamacpp"
+    port = 8080
+    alive_path = "/health"
+    ready_path = "/health"
+    generates = ""
+    python = False
+    schedulers: tuple[str, ...] = ()
+    key_words: tuple[str, ...] = ()
+    key_variable = "LLAMA_API_KEY"
+    reserved = frozenset({"model", "host", "port", "rpc"})
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        model = loaded.profile.model
+        file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"
+        settings = [
+            engine_setting("model", file, "the first shard; llama.cpp finds its siblings"),
+            *base.listening(self.port),
+        ]
+        if topology.distributed:
+            helpers = ",".join(f"{topology.address(place)}:{RPC_PORT}" for place in topology.places[1:])
+            settings.append(topology_setting("rpc", helpers, "the other ranks, on the first rail"))
+        return settings
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        if not place.rank:
+            return ()
+        why = "listens on the rail only: the RPC protocol has no authentication"
+        return (
+            topology_setting("host", topology.address(place), why),
+            topology_setting("port", RPC_PORT, "see rpc of rank 0"),
+        )
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        return tuple(settings)
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        return {setting.name: setting.value for setting in settings}
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        if place.rank:
+            return ("rpc-server", *base.words(self.rank_settings(topology, place)))
+        return ("llama-server", *base.words(settings))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        return []
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        return {}
+
+
+ADAPTER = LlamaCpp()

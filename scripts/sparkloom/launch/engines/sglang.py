@@ -1,0 +1,139 @@
+"""SGLang: one server process group, one process per rank, rendezvous at the head's first rail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch.engines import base
+from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+# One thing, several spellings, oldest first; a spelling is one or more flags, each with its own value or None for
+# "the value that the profile gives". Which one a release speaks is not written here: the first whose flags its
+# catalog knows and does not call deprecated.
+Spelling = tuple[tuple[str, FlagValue], ...]
+DECODE_OFF, PREFILL_OFF = ("cuda_graph_backend_decode", "disabled"), ("cuda_graph_backend_prefill", "disabled")
+SPELLINGS: dict[str, tuple[Spelling, ...]] = {
+    "cuda_graph_max_bs": ((("cuda_graph_max_bs", None),), (("cuda_graph_max_bs_decode", None),)),
+    "disable_piecewise_cuda_graph": ((("disable_piecewise_cuda_graph", None),), (PREFILL_OFF,)),
+    "disable_cuda_graph": ((("disable_cuda_graph", None),), (DECODE_OFF, PREFILL_OFF)),
+    "mamba_scheduler_strategy": ((("mamba_scheduler_strategy", None),), (("mamba_radix_cache_strategy", None),)),
+}
+ALIASES = {
+    "tensor_parallel_size": "tp_size",
+    "pipeline_parallel_size": "pp_size",
+    "expert_parallel_size": "ep_size",
+    "ep": "ep_size",
+}
+
+
+class SGLang:
+    name = "sglang"
+    port = 30000
+    alive_path = "/health"
+    ready_path = "/health_generate"
+    generates = "/health_generate"
+    python = True
+    schedulers: tuple[str, ...] = ("sglang::scheduler",)
+    key_words = base.KEY_CONFIG
+    key_variable = ""
+    reserved = frozenset(
+        {
+            "model_path",
+            "nnodes",
+            "node_rank",
+            "dist_init_addr",
+            "nccl_init_addr",
+            "host",
+            "port",
+            "tp_size",
+            "pp_size",
+            "ep_size",
+            *ALIASES,
+        }
+    )
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        parallel, model = topology.parallel, loaded.profile.model
+        settings = [engine_setting("model_path", model.id, "read from the mounted model store, offline")]
+        if model.revision:
+            settings.append(engine_setting("revision", model.revision, "the revision whose files were verified"))
+        settings += [
+            topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
+            topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
+            topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
+            *base.listening(self.port),
+        ]
+        if topology.distributed:
+            address = f"{topology.address(topology.head)}:{base.RENDEZVOUS_PORT}"
+            settings += [
+                topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting("dist_init_addr", address, "rank 0's address on the first rail"),
+            ]
+        return settings
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        return (topology_setting("node_rank", place.rank, "position in the inventory"),) if topology.distributed else ()
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
+        catalog = Catalog.load(self.name, release)
+        spelled = {new.name: new for setting in settings for new in _spelled(setting, catalog) if new.value is not None}
+        return tuple(spelled.values())
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        """The same settings under their oldest names, which is what rules are written against."""
+        result: dict[str, FlagValue] = {}
+        for setting in settings:
+            name, value = _concept(setting)
+            result[ALIASES.get(name, name)] = value
+        return result
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        variables = [
+            *base.offline_environment(),
+            *base.cache_environment(("SGLANG_DG_CACHE_DIR", "deep_gemm")),
+            *base.nccl_environment(topology, place),
+        ]
+        if topology.distributed:
+            why = (
+                "left alone ZeroMQ binds to the first address it finds (Wi-Fi, pod network): a freeze without a message"
+            )
+            variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
+        return variables
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        return {}
+
+
+def _concept(setting: Setting) -> tuple[str, FlagValue]:
+    """The oldest name of what a flag says: `cuda_graph_backend_decode: disabled` is `disable_cuda_graph: true`."""
+    for concept, spellings in SPELLINGS.items():
+        for flag, fixed in (spelling[0] for spelling in spellings):
+            if setting.name == flag and fixed is None:
+                return concept, setting.value
+            if setting.name == flag and setting.value == fixed:
+                return concept, True
+    return setting.name, setting.value
+
+
+def _spelled(setting: Setting, catalog: Catalog) -> list[Setting]:
+    concept, value = _concept(setting)
+    for spelling in SPELLINGS.get(concept, ()):
+        known = [catalog.flag(flag) for flag, _ in spelling]
+        if all(flag is not None and not flag.deprecated for flag in known):
+            return [
+                replace(setting, name=flag, value=value if fixed is None else fixed if value is True else None)
+                for flag, fixed in spelling
+            ]
+    return [setting]
+
+
+ADAPTER = SGLang()

@@ -1,0 +1,63 @@
+"""TensorRT-LLM: `trtllm-serve` on one Spark; what has no flag travels in its extra options file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import yaml
+
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch.engines import base
+from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.values import EnvVar, Place, Setting, Topology
+
+OPTIONS = "extra_llm_api_options"
+OPTIONS_FILE = "/etc/sparkloom/engine/extra-llm-api-config.yml"
+
+
+class TensorRTLLM:
+    name = "trtllm"
+    port = 8123
+    alive_path = "/health"
+    ready_path = "/health"
+    generates = ""
+    python = True
+    schedulers: tuple[str, ...] = ()
+    key_words: tuple[str, ...] = ()  # it checks none
+    key_variable = ""
+    reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        parallel = topology.parallel
+        return [
+            engine_setting("model", loaded.profile.model.id, "positional; read from the mounted model store, offline"),
+            *base.listening(self.port, "named so that nothing guesses"),
+            topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
+            topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
+        ]
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        return ()
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        return tuple(settings)
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        return {setting.name: setting.value for setting in settings}
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        model = next(str(setting.value) for setting in settings if setting.name == "model")
+        rest = [replace(s, value=OPTIONS_FILE) if s.name == OPTIONS else s for s in settings if s.name != "model"]
+        return ("trtllm-serve", model, *base.words(rest, dash="_"))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        return [*base.offline_environment(), *base.cache_environment()]
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        options = next((s.value for s in settings if s.name == OPTIONS), None)
+        return {OPTIONS_FILE: yaml.safe_dump(options, sort_keys=True)} if options else {}
+
+
+ADAPTER = TensorRTLLM()

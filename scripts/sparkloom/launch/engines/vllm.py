@@ -1,0 +1,80 @@
+"""vLLM: `vllm serve`, one process per rank; ranks beyond the first are headless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch.engines import base
+from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+
+class VLLM:
+    name = "vllm"
+    port = 8000
+    alive_path = "/health"
+    ready_path = "/health"
+    generates = ""
+    python = True
+    schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
+    key_words = base.KEY_CONFIG
+    key_variable = ""
+    reserved = frozenset(
+        {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
+        | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
+    )
+
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        parallel, model = topology.parallel, loaded.profile.model
+        settings = [engine_setting("model", model.id, "positional; read from the mounted model store, offline")]
+        if model.revision:
+            settings.append(engine_setting("revision", model.revision, "the revision whose files were verified"))
+        settings += [
+            topology_setting("tensor_parallel_size", parallel.tp, "launch.parallel.tp"),
+            topology_setting("pipeline_parallel_size", parallel.pp, "launch.parallel.pp"),
+            topology_setting("enable_expert_parallel", parallel.ep > 1, "launch.parallel.ep"),
+            *base.listening(self.port),
+        ]
+        if topology.distributed:
+            settings += [
+                topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
+                topology_setting("master_port", base.RENDEZVOUS_PORT, "the group's rendezvous"),
+            ]
+        return settings
+
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        if not topology.distributed:
+            return ()
+        rank = topology_setting("node_rank", place.rank, "position in the inventory")
+        return (rank, topology_setting("headless", True, "only rank 0 answers requests")) if place.rank else (rank,)
+
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        return tuple(settings)
+
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        return {setting.name: setting.value for setting in settings}
+
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        model = next(str(setting.value) for setting in settings if setting.name == "model")
+        rest = [setting for setting in settings if setting.name != "model"]
+        return ("vllm", "serve", model, *base.words([*rest, *self.rank_settings(topology, place)]))
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        variables = [
+            *base.offline_environment(),
+            *base.cache_environment(("VLLM_CACHE_ROOT", "vllm")),
+            *base.nccl_environment(topology, place),
+        ]
+        if topology.distributed:
+            why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
+            variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))
+        return variables
+
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        return {}
+
+
+ADAPTER = VLLM()

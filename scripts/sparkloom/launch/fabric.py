@@ -1,0 +1,182 @@
+"""The fabric plan: which virtual function, MAC and address each node has on each rail.
+
+A rail is one PCIe half of a ConnectX-7 port. Host and pod use the same address on a virtual function:
+without an address on the host its RoCE GID table holds only a link-local entry and queue pairs fail
+with "Network is unreachable" (forum post on RoCE in K3s, 2026-04).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.inputs import addressing
+from sparkloom.inputs.cluster import Cluster, Node, Rail
+
+# What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
+LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One virtual function of one node on one rail."""
+
+    node: str
+    rail: str
+    pf: str
+    pci: str
+    vf: int
+    interface: str
+    mac: str
+    address: str
+    prefix: int
+    mtu: int
+    hca: str
+    pf_hca: str
+
+    @property
+    def cidr(self) -> str:
+        return f"{self.address}/{self.prefix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """How pods ask for one VF index of one rail; the same on every node, since VFs have the same names there."""
+
+    name: str
+    rail: str
+    vf: int
+    interface: str
+    mtu: int
+    subnet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rails: tuple[str, ...]
+    endpoints: tuple[Endpoint, ...]
+    attachments: tuple[Attachment, ...]
+    nodes: tuple[str, ...]
+
+    def of(self, node: str, vf: int | None = None) -> tuple[Endpoint, ...]:
+        """The node's endpoints, of one VF index or of all, one per rail, in rail order."""
+        if node not in self.nodes:
+            message = f"node '{node}' is not in the fabric plan{did_you_mean(node, self.nodes)}"
+            raise InputError.single("hosts.yml", f"{message}; list it under sparks.hosts", rule="node-outside-plan")
+        return tuple(e for e in self.endpoints if e.node == node and vf in (None, e.vf))
+
+
+def plan(cluster: Cluster) -> Plan:
+    """Every VF index in use, for every node and rail. Refuses what would make two of anything the same."""
+    faults = addressing.faults(cluster)
+    if faults:
+        raise InputError(p for f in faults for p in InputError.single(cluster.name, str(f), rule="fabric").problems)
+    fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
+    width = addressing.block(max(node.fabric_index for node in cluster.nodes))
+    site = sha256(cluster.name.encode()).digest()[:2]
+    networks = [IPv4Network(rail.subnet) for rail in fabric.rails]
+    return Plan(
+        rails=tuple(rail.name for rail in fabric.rails),
+        endpoints=tuple(
+            _endpoint(cluster, node, rail, vf, mac(site, number, vf, node.fabric_index), networks[number], width)
+            for node in cluster.nodes
+            for number, rail in enumerate(fabric.rails)
+            for vf in in_use
+        ),
+        attachments=attachments(cluster),
+        nodes=tuple(node.name for node in cluster.nodes),
+    )
+
+
+def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
+    fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
+    return tuple(
+        Attachment(attachment_name(rail.name, vf), rail.name, vf, vf_interface(rail.pf, vf), fabric.mtu, rail.subnet)
+        for rail in fabric.rails
+        for vf in in_use
+    )
+
+
+def _endpoint(
+    cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: str, network: IPv4Network, width: int
+) -> Endpoint:
+    pf_hca = hca(rail.pf, rail.pci)
+    return Endpoint(
+        node=node.name,
+        rail=rail.name,
+        pf=rail.pf,
+        pci=rail.pci,
+        vf=vf,
+        interface=vf_interface(rail.pf, vf),
+        mac=mac_address,
+        address=str(IPv4Address(addressing.address(cluster.fabric, network, node.fabric_index, vf, width))),
+        prefix=network.prefixlen,
+        mtu=cluster.fabric.mtu,
+        hca=f"{pf_hca}v{vf}",
+        pf_hca=pf_hca,
+    )
+
+
+def mac(site: bytes, rail: int, vf: int, index: int) -> str:
+    """Locally administered. The site's two bytes keep two clusters on one switch apart, the rest one cluster's VFs."""
+    return f"02:5b:{site[0]:02x}:{site[1]:02x}:{rail << 4 | vf:02x}:{index:02x}"
+
+
+def vf_interface(pf: str, vf: int) -> str:
+    """systemd's name of a VF: the PF's without its port suffix, and the index (enp1s0f0np0 -> enp1s0f0v0)."""
+    return f"{re.sub(r'np[0-9]+$', '', pf)}v{vf}"
+
+
+def hca(pf: str, pci: str) -> str:
+    """rdma-core's name of a PF's RDMA device (enp1s0f0np0 -> rocep1s0f0), which follows from its PCI address."""
+    if addressing.predicted(pf):
+        return "roce" + re.sub(r"np[0-9]+$", "", pf).removeprefix("en")
+    domain, bus, slot, function = (int(part, 16) for part in re.split("[:.]", pci))
+    return f"roce{f'P{domain}' if domain else ''}p{bus}s{slot}f{function}"
+
+
+def pod_interface(rail_number: int) -> str:
+    """The rail's name inside a pod, pinned in the network annotation so that every rank sees the same."""
+    return f"net{rail_number + 1}"
+
+
+def attachment_name(rail: str, vf: int) -> str:
+    return f"rail-{rail}-vf{vf}"
+
+
+def netplan(plan: Plan, node: str) -> dict[str, Any]:
+    """Netplan data of one node: PFs up and without address, VFs with the address that their pods will use.
+
+    networkd, not NetworkManager: it configures a VF again by itself when a pod gives it back.
+    """
+    mine = plan.of(node)
+    quiet: dict[str, Any] = {
+        "renderer": "networkd",
+        "dhcp4": False,
+        "dhcp6": False,
+        "accept-ra": False,
+        "optional": True,
+    }
+    parents = {e.pf: {**quiet, "link-local": [], "mtu": e.mtu} for e in mine}
+    functions = {e.interface: {**quiet, "link-local": [], "mtu": e.mtu, "addresses": [e.cidr]} for e in mine}
+    return {"network": {"version": 2, "ethernets": {**parents, **functions}}}
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as `sparkloom fabric --json` prints it."""
+    keys = ("rail", "pf", "pci", "pf_hca", "vf", "interface", "mac", "address", "prefix", "mtu", "hca")
+    return {
+        "rails": list(plan.rails),
+        "nodes": [
+            {"name": node, "endpoints": [{key: getattr(e, key) for key in keys} for e in plan.of(node)]}
+            for node in plan.nodes
+        ],
+        "nads": [
+            {"name": a.name, "rail": a.rail, "vf": a.vf, "device": a.interface, "mtu": a.mtu, "subnet": a.subnet}
+            for a in plan.attachments
+        ],
+    }

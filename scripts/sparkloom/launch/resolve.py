@@ -1,0 +1,147 @@
+"""resolve(profile, cluster) -> Launch: exactly what each node runs, every value with its origin.
+
+The engine adapters know how an engine spells things; this module knows the order of decisions:
+profile first, then what follows from the topology, then what this platform and fabric require.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.catalogs import releases
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.platform import GB10, Platform
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch import engines, fabric
+from sparkloom.launch.engines import base
+from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    index: int
+    place: Place
+    argv: tuple[str, ...]
+    env: tuple[EnvVar, ...]
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    profile: LoadedProfile
+    engine: str
+    release: str
+    image: str
+    port: int
+    topology: Topology
+    settings: tuple[Setting, ...]
+    ranks: tuple[Rank, ...]
+    files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
+
+    @property
+    def nccl_rails(self) -> int:
+        """How many rails NCCL must use; 0 where there is nothing for it to do (one node, or an engine without it)."""
+        first = self.ranks[0]
+        return len(first.place.endpoints) if any(variable.name == "NCCL_NET" for variable in first.env) else 0
+
+    def value(self, name: str) -> FlagValue:
+        return next((s.value for s in self.settings if s.name == name), None)
+
+
+def resolve(
+    loaded: LoadedProfile, cluster: Cluster, platform: Platform = GB10, *, release: str | None = None
+) -> Launch:
+    """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
+    profile = loaded.profile
+    spoken = _release(loaded, release)
+    engine = engines.get(profile.engine.name)
+    topology = place(loaded, cluster)
+    settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
+    spelled = engine.spell(settings, spoken)
+    ranks = tuple(
+        Rank(
+            index=spot.rank,
+            place=spot,
+            argv=engine.argv(spelled, topology, spot, spoken),
+            env=_environment(loaded, engine.environment(topology, spot, platform)),
+            settings=engine.rank_settings(topology, spot),
+        )
+        for spot in topology.places
+    )
+    return Launch(
+        profile=loaded,
+        engine=engine.name,
+        release=spoken,
+        image=image_reference(loaded),
+        port=engine.port,
+        topology=topology,
+        settings=spelled,
+        ranks=ranks,
+        files=engine.files(settings, loaded),
+    )
+
+
+def _release(loaded: LoadedProfile, asked: str | None) -> str:
+    """The release whose dialect is spoken; text without a release number in front is refused."""
+    release = loaded.profile.engine.release if asked is None else asked
+    if releases.number(release) is not None:
+        return release
+    known = ", ".join(releases.releases(loaded.profile.engine.name))
+    message = f"'{release}' does not begin with a release number; catalogs here: {known}"
+    if asked is not None:
+        raise InputError.single("--engine-version", message, rule="bad-release")
+    raise InputError([loaded.document.problem(("engine", "release"), message, "bad-release")])
+
+
+def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
+    """The first `nodes` machines of the inventory, in its order; rank 0 is the head."""
+    parallel = loaded.profile.launch.parallel
+    if parallel.nodes > len(cluster.nodes):
+        known = ", ".join(node.name for node in cluster.nodes)
+        message = f"launch.parallel.nodes = {parallel.nodes}, but inventory '{cluster.name}' has only: {known}"
+        raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "too-few-nodes")])
+    plan = fabric.plan(cluster)
+    vf = cluster.fabric.serving_vf
+    places = tuple(
+        Place(rank, node, plan.of(node.name, vf) if parallel.nodes > 1 else ())
+        for rank, node in enumerate(cluster.nodes[: parallel.nodes])
+    )
+    return Topology(parallel, places, lossless=cluster.fabric.lossless)
+
+
+def image_reference(loaded: LoadedProfile) -> str:
+    engine = loaded.profile.engine
+    return f"{engine.image}@{engine.digest}" if engine.digest else engine.image
+
+
+def _from_profile(loaded: LoadedProfile) -> list[Setting]:
+    engine, folder = engines.get(loaded.profile.engine.name), base.model_folder(loaded.profile.model.id)
+    result, problems = [], []
+    for name, value in loaded.profile.launch.flags.items():
+        if name in engine.reserved:
+            message = f"launch.{name} follows from launch.parallel, the model and the inventory; remove it here"
+            problems.append(loaded.document.problem(("launch", name), message, "computed-flag"))
+        if isinstance(value, str):
+            value = value.replace(base.MODEL_FOLDER, folder)
+        where = loaded.where("launch", name)
+        result.append(Setting(name, value, Origin("set" if where.startswith("--set") else "profile", where)))
+    if problems:
+        raise InputError(problems)
+    return result
+
+
+def merge(chosen: Sequence[Setting], derived: Sequence[Setting]) -> list[Setting]:
+    """Derived settings first, in the engine's order; what a profile says itself wins over a default."""
+    named = {setting.name for setting in chosen}
+    return [setting for setting in derived if setting.name not in named] + list(chosen)
+
+
+def _environment(loaded: LoadedProfile, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
+    own = {
+        name: EnvVar(name, value, Origin("profile", loaded.where("env", name)))
+        for name, value in loaded.profile.env.items()
+    }
+    kept = [variable for variable in derived if variable.name not in own]
+    return tuple(sorted([*kept, *own.values()], key=lambda variable: variable.name))

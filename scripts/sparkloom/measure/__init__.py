@@ -1,0 +1,1 @@
+"""Is it fast, and is it text."""

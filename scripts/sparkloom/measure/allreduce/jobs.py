@@ -1,0 +1,115 @@
+"""One Job per rank, in the network shape of the serving pods: the same image, nodes, rails, addresses and variables.
+
+They need what a served model holds (the rails' functions and the GPU), so nothing may be served meanwhile.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import engines
+from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.render.manifests import attachments, files, names, pod, security
+
+FOLDER, PROGRAM = "/sparkloom/allreduce", "sweep.py"
+PORT = 29571
+COMPONENT = "fabric-check"
+LABELS = {**names.PART_OF, "app.kubernetes.io/component": COMPONENT}
+DEADLINE_S = 900
+KEPT_S = 3600  # finished Jobs stay this long, for who wants to look
+LARGEST = 1 << 30
+
+
+def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST) -> list[dict[str, Any]]:
+    """The program's ConfigMap and the Jobs; InputError where no all-reduce crosses the network."""
+    if not launch.topology.distributed:
+        raise InputError.single(
+            launch.profile.name, "runs on one node: no all-reduce crosses the network", rule="one-node"
+        )
+    if not engines.get(launch.engine).python:
+        message = f"{launch.engine}'s image has no torch; choose a profile of SGLang, vLLM or TensorRT-LLM"
+        raise InputError.single(launch.profile.name, message, rule="no-torch")
+    return [_program(launch, cluster), *(_job(launch, cluster, rank, largest) for rank in launch.ranks)]
+
+
+def name(launch: Launch, rank: int | None = None) -> str:
+    group = names.group(launch.profile.name)
+    return f"{group}-allreduce" if rank is None else f"{group}-check{rank}"
+
+
+def _program(launch: Launch, cluster: Cluster) -> dict[str, Any]:
+    text = Path(__file__).with_name(PROGRAM).read_text(encoding="utf-8")
+    mounted = {f"{FOLDER}/{PROGRAM}": text, **_nccl_conf(launch)}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name(launch), "namespace": cluster.namespace, "labels": LABELS},
+        "data": {files.key(path): content for path, content in mounted.items()},
+    }
+
+
+def _nccl_conf(launch: Launch) -> dict[str, str]:
+    """As in the serving pods: the image's own file decides nothing."""
+    return files.NCCL_CONF if security.uses_rdma(launch.ranks[0]) else {}
+
+
+def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str, Any]:
+    labels = {**LABELS, names.RANK: str(rank.index)}
+    serving = pod.template(launch, cluster, rank)["spec"]
+    spec = {
+        **{key: serving[key] for key in SHAPE},
+        "restartPolicy": "Never",
+        "containers": [_container(launch, cluster, rank, largest)],
+        "volumes": [
+            {"name": "program", "configMap": {"name": name(launch)}},
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+        ],
+    }
+    annotations = {attachments.NETWORKS: attachments.annotation(rank.place.endpoints)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name(launch, rank.index), "namespace": cluster.namespace, "labels": labels},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": DEADLINE_S,
+            "ttlSecondsAfterFinished": KEPT_S,
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec},
+        },
+    }
+
+
+# What the serving pod decides about node and runtime.
+SHAPE = ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks", "automountServiceAccountToken")
+
+
+def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str, Any]:
+    told = {
+        "RANK": str(rank.index),
+        "WORLD_SIZE": str(len(launch.ranks)),
+        "MASTER_ADDR": launch.topology.address(launch.topology.head),
+        "MASTER_PORT": str(PORT),
+        "ALLREDUCE_LARGEST": str(largest),
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
+    }
+    variables = [
+        pod.environment(variable) for variable in rank.env if not variable.secret and variable.name not in told
+    ]
+    devices = security.devices(launch, cluster)
+    mounts = [{"name": "program", "mountPath": f"{FOLDER}/{PROGRAM}", "subPath": files.key(f"{FOLDER}/{PROGRAM}")}]
+    mounts += [{"name": "program", "mountPath": path, "subPath": files.key(path)} for path in _nccl_conf(launch)]
+    return {
+        "name": "allreduce",
+        "image": launch.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", f"{FOLDER}/{PROGRAM}"],
+        "env": [*variables, *({"name": key, "value": value} for key, value in told.items())],
+        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
+        "securityContext": security.context(launch, cluster),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [*({**mount, "readOnly": True} for mount in mounts), {"name": "shm", "mountPath": "/dev/shm"}],
+    }

@@ -1,0 +1,87 @@
+"""What the ranks said, judged: which way NCCL took, and whether that way is as fast as it should be.
+
+GPU load says nothing: it is 100 % over sockets too. The bandwidth of large all-reduces tells the ways apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sparkloom.onnode.nccl import log as nccl_log
+from sparkloom.site.checks.bandwidth import MODES
+
+# GB/s of bus bandwidth. Over two rails the collective reaches what RDMA itself must reach; over one, NCCL stays below
+# RDMA's 10.9 (the seeds' figures for two rails, one rail and sockets).
+LEAST = {"two rails": round(MODES[2].sum_gbit / 8, 1), "one rail": 9.5}
+SOCKETS = 4.0  # what sockets reach at best: below it, they are the likely reason whatever the log says
+SMALL = 128 << 10  # what a decode step reduces
+
+
+def judge(
+    logs: Mapping[str, str], *, rails: int, nodes: int, least: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """`logs`: rank -> what it printed. The verdict is `ok`, `slow`, `wrong-transport` or `failed`, with a reason."""
+    report = nccl_log.read_text("\n".join(logs.values()), rails=rails, nodes=nodes)
+    result, errors = None, []
+    for rank, text in logs.items():
+        for line in text.splitlines():
+            said = _json(line)
+            result = said.get("allreduce") or result
+            if "error" in said:
+                errors.append(f"rank {rank}: {said['error']}")
+    mode = "two rails" if rails > 1 else "one rail"
+    wanted = {**LEAST, **(least or {})}[mode]
+    found: dict[str, Any] = {
+        "mode": mode,
+        "least_busbw_gb_s": wanted,
+        "transport": {"verdict": report.verdict, "why": report.why},
+        "nccl": (result or {}).get("nccl"),
+        "sizes": (result or {}).get("sizes", []),
+    }
+    if not result:
+        return {
+            "verdict": "failed",
+            "why": "; ".join(errors) or f"no rank printed a result; {_last(logs)}; NCCL: {report.why}",
+            **found,
+        }
+    best = max(row["busbw_gb_s"] for row in result["sizes"])
+    small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
+    found |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
+    return {**_verdict(report.verdict, report.why, best, wanted, mode), **found}
+
+
+def _last(logs: Mapping[str, str]) -> str:
+    """Where nothing we know was said, the end of what was."""
+    ends = {rank: text.strip().splitlines()[-1] for rank, text in logs.items() if text.strip()}
+    said = [f"rank {rank} said last: {line[:200]}" for rank, line in ends.items()]
+    return said[0] if said else "no rank left a log"
+
+
+def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) -> dict[str, str]:
+    if transport != "roce":
+        return {"verdict": "wrong-transport", "why": f"NCCL took {transport} instead of {mode}: {why}; {best:.1f} GB/s"}
+    if best >= wanted:
+        return {"verdict": "ok", "why": f"{best:.1f} GB/s over {mode}; {wanted:g} were expected"}
+    hint = (
+        ", as over sockets"
+        if best < SOCKETS
+        else ", as over one rail"
+        if mode == "two rails" and best >= LEAST["one rail"]
+        else ""
+    )
+    cure = "playbooks/verify.yml measures every pair of nodes and names the slow end"
+    return {"verdict": "slow", "why": f"{best:.1f} GB/s over {mode}{hint}; {wanted:g} were expected; {cure}"}
+
+
+def _json(line: str) -> dict[str, Any]:
+    """A line of ours, also behind a prefix that a log collector put in front."""
+    at = min((place for mark in ('{"allreduce"', '{"error"') if (place := line.find(mark)) >= 0), default=-1)
+    if at < 0:
+        return {}
+    try:
+        found = json.loads(line[at:])
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,160 @@
+"""The options of `sparkloom bench`.
+
+Read by argparse: the library behind the other commands loads a validator to read a number, which alone would cost
+this program as much CPU time and memory as a whole level of eight streams.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.bench import settings
+from sparkloom.measure.bench.ask import Limits
+from sparkloom.measure.bench.settings import Settings
+
+ABOUT = """\
+Measure a served model: first token, tokens a second, and whether it is text at all.
+
+Streams chat completions with fixed prompts and counts by the engine's own numbers. For each level: time to the
+first token (reasoning counts), milliseconds per token, tok/s of each request, their sum (what posts call peak) and
+all tokens over all time. The guard reads every stream: garbage makes the run invalid."""
+END = """\
+A key for the server comes from SPARKLOOM_API_KEY or --api-key-file, never from an option.
+
+Exit status: 0 valid; 1 garbage, failed requests, or no token counts; 2 unusable options, or no server;
+130 stopped by Ctrl-C (143 by SIGTERM): what was measured until then is shown and kept.
+
+  sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
+  sparkloom bench --url https://llm.home --ca ca.pem --rate 0.2,0.5,1 --max-tokens 512
+
+docs/bench.md explains every number."""
+
+
+class Asked(NamedTuple):
+    """The command line, read and checked."""
+
+    what: Settings
+    ca: Path | None
+    key_file: Path | None
+    inventory: Path | None
+    profile: str | None
+    output: Path | None
+    quiet: bool
+    as_json: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError.single("sparkloom bench", f"{message}; --help lists the options", rule="option")
+
+
+def parse(words: Sequence[str]) -> Asked:
+    """What is asked for; InputError names the option, `--help` ends the program."""
+    read = _parser().parse_args(list(words))
+    if not read.url and not read.inventory:
+        raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
+    what = Settings(
+        url=read.url,
+        model=read.model,
+        streams=settings.numbers("--concurrency", read.concurrency),
+        rates=settings.rates("--rate", read.rate) if read.rate else (),
+        requests=read.requests,
+        max_tokens=read.max_tokens,
+        thinking=read.thinking,
+        temperature=read.temperature,
+        ignore_eos=read.ignore_eos,
+        token_counts=read.token_counts,
+        seed=read.seed,
+        warmup_tokens=read.warmup,
+        most_in_flight=read.in_flight,
+        limits=Limits(read.first_timeout, read.stall_timeout),
+        prompts=read.prompts or settings.PROMPTS,
+    )
+    return Asked(
+        what, read.ca, read.api_key_file, read.inventory, read.profile, read.output, read.quiet, read.as_json
+    )  # fmt: skip
+
+
+def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(-1)
+        if not value >= least:
+            words = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"'{text}' is not {words} of at least {least:g}")
+        return value
+
+    return read
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False, add_help=False,
+        formatter_class=_formatter,
+    )  # fmt: skip
+    _what(parser.add_argument_group("what is sent"))
+    _how(parser.add_argument_group("how"))
+    _where(parser.add_argument_group("where it comes from and goes to"))
+    return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    import shutil  # for --help alone
+
+    width = min(shutil.get_terminal_size().columns, 118)
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=width)
+
+
+def _what(add: argparse._ArgumentGroup) -> None:
+    option = add.add_argument
+    url = "the server: http(s)://HOST:PORT, with or without /v1 (default: the endpoint of -i)"
+    option("--url", default="", help=url)
+    option("--model", metavar="NAME", help="as the server names it (default: the only one)")
+    option("-n", "--concurrency", default="1,4,8", metavar="LIST", help="levels: streams at a time (default: 1,4,8)")
+    option("--rate", metavar="LIST", help="open loop instead: requests a second at random moments, as 0.5,2")
+    option("--requests", type=_least(int, 1), metavar="N", help="of a level (default: one per stream; 32 with --rate)")
+    option("--max-tokens", type=_least(int, 2), default=3072, metavar="N", help="limit of an answer (default: 3072)")
+    thinking = "reasoning on or off (default: the model's own)"
+    option("--thinking", action=argparse.BooleanOptionalAction, default=None, help=thinking)
+    option("--temperature", type=_least(float, 0), metavar="T", help="default: the server's")
+    option("--ignore-eos", action="store_true", help="every answer runs to its limit")
+    counts = "ask for token counts with every chunk: exact with speculation, more bytes"
+    option("--token-counts", action="store_true", help=counts)
+    seed = "for the order of the prompts, the moments of --rate, and the engine (default: 1)"
+    option("--seed", type=int, default=1, metavar="N", help=seed)
+    option(
+        "--prompts",
+        type=Path,
+        metavar="FILE",
+        help="other prompts, in the shape of sparkloom/measure/bench/prompts.json",
+    )
+
+
+def _how(add: argparse._ArgumentGroup) -> None:
+    option = add.add_argument
+    warmup = "tokens of the warm-up before each level, never part of a figure; 0: none (default: 32)"
+    option("--warmup", type=_least(int, 0), default=32, metavar="N", help=warmup)
+    first = "for the first token (default: 600)"
+    option("--first-timeout", type=_least(float, 0.1), default=600.0, metavar="SECONDS", help=first)
+    stall = "between two tokens (default: 120)"
+    option("--stall-timeout", type=_least(float, 0.1), default=120.0, metavar="SECONDS", help=stall)
+    flight = "with --rate: most requests at a time; waiting counts as latency (default: 256)"
+    option("--in-flight", type=_least(int, 1), default=256, metavar="N", help=flight)
+    option("--ca", type=Path, metavar="FILE", help="certificates that vouch for the server (PEM)")
+    option("--api-key-file", type=Path, metavar="FILE", help="file with the server's key")
+
+
+def _where(add: argparse._ArgumentGroup) -> None:
+    option = add.add_argument
+    option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves: what runs there, over which rails")
+    option("--profile", metavar="NAME", help="with -i, where several are served")
+    option("-o", "--output", type=Path, metavar="DIR", help="folder that gets the result file, a new one for every run")
+    option("-q", "--quiet", action="store_true", help="no progress on standard error")
+    option("--json", action="store_true", dest="as_json", help="the result on standard output, not the table")
+    option("-h", "--help", action="help", help="show this and exit")

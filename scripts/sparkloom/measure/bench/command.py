@@ -1,0 +1,70 @@
+"""`sparkloom bench` from its options to its exit status."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.bench import arguments, origin, result, settings, target
+from sparkloom.measure.bench.run import Bench, Run
+
+
+def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
+    """The server that was named; without one the site's own endpoint, with the authority and key that belong to it."""
+    url, ca, key_file = asked.what.url, asked.ca, asked.key_file
+    key = os.environ.get("SPARKLOOM_API_KEY")
+    if not url:
+        if not isinstance(endpoint, dict):
+            raise InputError.single("--inventory", f"its endpoint is {endpoint or 'unknown'}", rule="no-endpoint")
+        url, ca = endpoint["url"], ca or _path(endpoint["ca"])
+        key_file = key_file or (None if key else _path(endpoint["key_file"]))
+    return target.parse(url, ca=ca, key=target.read_key(key_file, key))
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+def bench(words: Sequence[str]) -> int:
+    """Measures, shows and keeps; 0 valid, 1 not, 128 + the signal when it was stopped."""
+    gc.freeze()
+    gc.set_threshold(
+        50_000
+    )  # a stream makes no cycles; looking for them every 700 objects would cost a tenth of its time
+    asked = arguments.parse(words)
+    what = asked.what
+    begun = time.monotonic()
+    site = origin.site(asked.inventory, asked.profile, what.streams)
+    where = _where(asked, site.pop("endpoint", None))
+    bounds = {int(n): float(bound) for n, bound in (site.get("bounds") or {}).items()}
+    progress = result.Progress(None if asked.quiet else sys.stderr)
+    file: Path | None = None
+    provenance: dict[str, Any] = {}
+
+    def keep(run: Run) -> None:
+        if file:
+            result.write(file, result.document(run, {**provenance, "client": result.client(begun)}))
+
+    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds)
+    file = result.path(asked.output, made.run.model) if asked.output else None
+    provenance |= origin.collect(where, what, made.run.model, settings.prompts(what.prompts, what.seed), site)
+    run = made.measure()
+    data = result.document(run, {**provenance, "client": result.client(begun)})
+    if file and run.levels:
+        result.write(file, data)
+    sys.stdout.write(json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data))
+    if file and run.levels:
+        sys.stderr.write(f"kept in {file}\n")
+    if run.signal is not None:
+        name = signal.Signals(run.signal).name
+        sys.stderr.write(f"stopped by {name}; what was measured until then is kept above\n")
+        return 128 + run.signal
+    return 0 if data["valid"] else 1

@@ -1,0 +1,170 @@
+"""The figures of a request and of a level, each with its formula. docs/bench.md explains them to a reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from sparkloom.measure.bench.request import Request
+from sparkloom.measure.guard.batch import judge_batch
+
+
+def tokens(request: Request, max_tokens: int) -> tuple[int, str]:
+    """How many, and who says so: the engine; the limit that it ran into; or only the number of chunks."""
+    counted = (request.usage or {}).get("completion_tokens")
+    if isinstance(counted, int) and counted > 0:
+        return counted, "engine"
+    if request.finish == "length":
+        return max_tokens, "limit"
+    return len(request.times), "chunks"
+
+
+def first_tokens(request: Request, total: int) -> float:
+    """Tokens in the first chunk: said by the engine, or estimated where chunks hold several.
+
+    A first chunk about as long as the others holds about as many tokens; one of another length has its share of
+    the characters. An answer of a thousand tokens has no use for more precision.
+    """
+    chunks = len(request.times)
+    if chunks and request.counted[0] > 0:
+        return min(request.counted[0], total)
+    if total <= 1.1 * chunks or not chunks:
+        return 1
+    length = request.sizes[0] / max(sum(request.sizes), 1) * chunks  # of the first chunk, the mean one being 1
+    share = total / chunks if 0.6 <= length <= 1.67 else round(length * total / chunks)
+    return max(1.0, min(share, total - (chunks - 1)))
+
+
+def decode(request: Request, total: int) -> float | None:
+    """Tokens a second after the first chunk: (N - tokens in the first chunk) / (last arrival - first arrival)."""
+    times = request.times
+    if len(times) < 2 or times[-1] <= times[0]:
+        return None
+    return (total - first_tokens(request, total)) / (times[-1] - times[0])
+
+
+def gaps(request: Request, total: int) -> list[float]:
+    """Seconds per token, one for every chunk after the first: the gap before it over the tokens in it."""
+    times, counted = request.times, request.counted
+    if len(times) < 2:
+        return []
+    if counted[0] > 0 and counted[-1] > counted[0]:
+        found, at, have = [], times[0], counted[0]
+        for when, count in zip(times, counted, strict=True):
+            if count > have:
+                found.append((when - at) / (count - have))
+                at, have = when, count
+        return found
+    per_chunk = max(1.0, (total - first_tokens(request, total)) / (len(times) - 1))
+    return [(after - before) / per_chunk for before, after in pairwise(times)]
+
+
+def spread(values: Iterable[float], scale: float = 1000.0, digits: int = 3) -> dict[str, float | None]:
+    """Mean and percentiles (linear between neighbours), seconds to milliseconds."""
+    ranked = sorted(values)
+    if not ranked:
+        return {"mean": None, "p50": None, "p95": None, "p99": None}
+    found: dict[str, float | None] = {"mean": round(scale * sum(ranked) / len(ranked), digits)}
+    for place in (50, 95, 99):
+        found[f"p{place}"] = round(scale * percentile(ranked, place / 100), digits)
+    return found
+
+
+def percentile(ranked: Sequence[float], share: float) -> float:
+    place = share * (len(ranked) - 1)
+    low = int(place)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (ranked[high] - ranked[low]) * (place - low)
+
+
+def one(request: Request, max_tokens: int, *, open_loop: bool) -> dict[str, Any]:
+    """A request as the result file keeps it."""
+    total, source = tokens(request, max_tokens)
+    began = request.intended if open_loop else request.sent
+    first = request.times[0] - began if request.times else None
+    speed = decode(request, total)
+    details = (request.usage or {}).get("completion_tokens_details") or {}
+    shown: dict[str, Any] = {
+        "number": request.number,
+        "prompt": request.prompt,
+        "ok": request.ok,
+        "ttft_ms": _ms(first),
+        "e2e_ms": _ms(request.ended - began if request.ok else None),
+        "output_tokens": total,
+        "tokens_from": source,
+        "prompt_tokens": (request.usage or {}).get("prompt_tokens"),
+        "reasoning_tokens": details.get("reasoning_tokens") if isinstance(details, dict) else None,
+        "chunks": len(request.times),
+        "tokens_per_sec": round(speed, 3) if speed else None,
+        "itl_ms": spread(gaps(request, total)),
+        "finish_reason": request.finish,
+        "connect_ms": _ms(request.connect_s),
+        "guard": request.verdict.as_dict() if request.verdict else None,
+        "text_tail": request.tail,
+    }
+    if open_loop:
+        shown["started_late_ms"] = _ms(request.sent - request.intended) if request.sent else None
+    if request.retried:
+        shown["sent_again"] = "the server had closed the idle connection"
+    return shown | ({"error": request.error, "detail": request.detail} if request.error else {})
+
+
+def level(
+    requests: Sequence[Request], max_tokens: int, *, streams: int, open_loop: bool, bound: float | None = None
+) -> dict[str, Any]:
+    """A level as the result file keeps it: the contract's keys first."""
+    good = [request for request in requests if request.ok]
+    rows = [one(request, max_tokens, open_loop=open_loop) for request in requests]
+    totals = [tokens(request, max_tokens)[0] for request in good]
+    speeds = [speed for r, n in zip(good, totals, strict=True) if (speed := decode(r, n)) is not None]
+    between = spread(gap for r, n in zip(good, totals, strict=True) for gap in gaps(r, n))
+    between["mean"] = _ms(_mean_gap(good, totals))
+    rounds = max(1.0, len(requests) / streams)
+    wall = max(r.ended for r in good) - min(r.sent for r in good) if good else 0.0
+    return {
+        "concurrency": streams,
+        "requests": len(requests),
+        "ok": len(good),
+        "output_tokens": sum(totals),
+        "ttft_ms": spread(r.times[0] - (r.intended if open_loop else r.sent) for r in good),
+        "itl_ms": between,
+        "decode_tok_s": round(sum(speeds) / len(speeds), 3) if speeds else None,
+        "sum_tok_s": round(sum(speeds) / rounds, 3) if speeds and not open_loop else None,
+        "wall_tok_s": round(sum(totals) / wall, 3) if wall > 0 else None,
+        "guard": verdict(rows, bound),
+        "bound_tok_s": bound,
+        "seconds": round(wall, 3),
+        "chunk_ms": spread(b - a for r in good for a, b in pairwise(r.times)),
+        "e2e_ms": spread(r.ended - (r.intended if open_loop else r.sent) for r in good),
+        "tokens_from": dict(Counter(row["tokens_from"] for row in rows if row["ok"])),
+        "estimated": any(row["tokens_from"] != "engine" for row in rows if row["ok"]),
+        "errors": dict(Counter(str(r.error) for r in requests if r.error)),
+        "per_request": rows,
+    }
+
+
+def verdict(rows: Sequence[dict[str, Any]], bound: float | None) -> dict[str, Any]:
+    """One garbage request makes the level garbage; else the look across all of them decides."""
+    done = [row for row in rows if row["chunks"]]
+    bad = [row for row in done if row["guard"] and row["guard"]["verdict"] == "garbage"]
+    if bad:
+        first = bad[0]["guard"]
+        why = f"{len(bad)} of {len(rows)} requests; request {bad[0]['number']}: {first.get('why', first['kind'])}"
+        return {**first, "why": why, "garbage": len(bad)}
+    ended = [row for row in done if row["ok"]]
+    if not ended:
+        return {"verdict": "unknown", "kind": None, "at_chunk": None, "at_char": None, "why": "no request ended well"}
+    return {**judge_batch(ended, bound_tok_s=bound), "garbage": 0}
+
+
+def _mean_gap(good: Sequence[Request], totals: Sequence[int]) -> float | None:
+    """All time between first and last arrivals over all tokens that came in it."""
+    pairs = [(r, n) for r, n in zip(good, totals, strict=True) if len(r.times) > 1]
+    count = sum(n - first_tokens(r, n) for r, n in pairs)
+    return sum(r.times[-1] - r.times[0] for r, _ in pairs) / count if count > 0 else None
+
+
+def _ms(seconds: float | None) -> float | None:
+    return round(seconds * 1000, 3) if seconds is not None else None

@@ -1,0 +1,174 @@
+"""What the engine says of itself on /metrics, under the names of each engine: before, during and after a level."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Literal
+
+from sparkloom.measure.bench.http1 import Garbled, Response
+from sparkloom.measure.bench.loop import Loop
+from sparkloom.measure.bench.target import Target
+
+How = Literal["sum", "max", "mean", "counter"]
+# engine's name -> ours, and how several series (ranks, models) become one figure
+NAMES: dict[str, tuple[str, How]] = {
+    "sglang:num_running_reqs": ("running", "sum"),
+    "sglang:num_queue_reqs": ("queued", "sum"),
+    "sglang:token_usage": ("cache_usage", "max"),
+    "sglang:cache_hit_rate": ("cache_hit_rate", "max"),
+    "sglang:gen_throughput": ("engine_tok_s", "sum"),
+    "sglang:spec_accept_length": ("accept_length", "mean"),
+    "sglang:generation_tokens_total": ("generated", "counter"),
+    "vllm:num_requests_running": ("running", "sum"),
+    "vllm:num_requests_waiting": ("queued", "sum"),
+    "vllm:kv_cache_usage_perc": ("cache_usage", "max"),
+    "vllm:gpu_cache_usage_perc": ("cache_usage", "max"),
+    "vllm:generation_tokens_total": ("generated", "counter"),
+    "vllm:spec_decode_num_drafts_total": ("drafts", "counter"),
+    "vllm:spec_decode_num_accepted_tokens_total": ("accepted", "counter"),
+    "vllm:prefix_cache_queries_total": ("prefix_queries", "counter"),
+    "vllm:prefix_cache_hits_total": ("prefix_hits", "counter"),
+    "vllm:num_preemptions_total": ("preemptions", "counter"),
+    "llamacpp:requests_processing": ("running", "sum"),
+    "llamacpp:requests_deferred": ("queued", "sum"),
+    "llamacpp:kv_cache_usage_ratio": ("cache_usage", "max"),
+    "llamacpp:predicted_tokens_seconds": ("engine_tok_s", "sum"),
+    "llamacpp:tokens_predicted_total": ("generated", "counter"),
+}
+HOW = dict(NAMES.values())
+FIRST_S, EVERY_S = 1.0, 5.0
+OTHERS = 1.05  # the engine made this much more than was received here: somebody else asks too
+
+
+def read(page: bytes) -> dict[str, float]:
+    """Our names and their values; numbers that are none are left out."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for line in page.decode(errors="replace").split("\n"):
+        name = line.partition("{")[0].split(" ", 1)[0].split("\t", 1)[0]
+        if name not in NAMES:
+            continue
+        try:
+            value = float(line[len(name) :].rpartition("}")[2].split()[0])  # a time may follow
+        except (ValueError, IndexError):
+            continue
+        if value == value and abs(value) != float("inf"):
+            found[NAMES[name][0]].append(value)
+    return {name: _joined(HOW[name], values) for name, values in found.items()}
+
+
+def _joined(how: How, values: list[float]) -> float:
+    if how == "max":
+        return max(values)
+    return sum(values) / (len(values) if how == "mean" else 1)
+
+
+class _Look:
+    """One GET /metrics as an exchange of the loop; what goes wrong with it is no failure of the measurement."""
+
+    def __init__(self, target: Target, then: Callable[[dict[str, float]], None]) -> None:
+        self.payload = target.message("GET", "/metrics")
+        self.over = False
+        self._response, self._then, self._begun = Response(), then, 0.0
+        self._came, self._pieces = list[bytes](), list[bytes]()
+
+    @property
+    def reusable(self) -> bool:
+        return self._response.done and self._response.keep_alive and not self._response.left
+
+    def sent(self, now: float, connect_s: float, *, again: bool) -> None:
+        self._begun = now
+
+    def feed(self, data: bytes, at: float) -> bool:
+        self._came.append(data)
+        return True
+
+    def waits(self, now: float) -> bool:
+        return False
+
+    def read(self) -> None:
+        try:
+            self._pieces += self._response.feed(b"".join(self._came))
+        except Garbled:
+            self.over = True
+        self._came.clear()
+        self.over = self.over or self._response.done
+
+    def closed(self, at: float, why: str) -> None:
+        self._response.close()
+        self.over = True
+
+    def lost(self, kind: str, detail: str, at: float) -> None:
+        self.over = True
+
+    def expired(self, now: float) -> None:
+        self.over = now - self._begun > EVERY_S
+
+    def ended(self) -> None:
+        if self._response.done and self._response.status == 200:
+            self._then(read(b"".join(self._pieces)))
+
+
+class Gauges:
+    """The engine's own figures over one level. `problem` says why there are none."""
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.problem = target, ""
+        self._before: dict[str, float] = {}
+        self._during: list[dict[str, float]] = []
+        self._watching = False
+
+    def begin(self, loop: Loop) -> None:
+        self._before, self._during = self._page(), []
+        if self.problem:
+            return
+        self._watching = True
+        loop.at(loop.now() + FIRST_S, lambda: self._look(loop))
+
+    def _look(self, loop: Loop) -> None:
+        if self._watching:
+            loop.submit(_Look(self.target, self._during.append))
+            loop.at(loop.now() + EVERY_S, lambda: self._look(loop))
+
+    def end(self, received: int) -> dict[str, Any]:
+        """What the level's row keeps."""
+        self._watching = False
+        after = self._page() if not self.problem else {}
+        if self.problem:
+            return {"metrics": f"none: {self.problem}", "accept_length": None}
+        grown = {
+            name: after[name] - self._before.get(name, 0.0)
+            for name in after
+            if HOW[name] == "counter" and after[name] >= self._before.get(name, 0.0)
+        }
+        shown = {
+            name: {"mean": round(sum(values) / len(values), 4), "max": round(max(values), 4)}
+            for name, how in HOW.items()
+            if how != "counter" and (values := [page[name] for page in self._during if name in page])
+        }
+        found: dict[str, Any] = {"metrics": "ok", "looks": len(self._during), **shown}
+        found |= {name: round(value, 1) for name, value in grown.items()}
+        found["accept_length"] = self._accepted(grown)
+        if received and grown.get("generated", 0.0) > OTHERS * received + 64:
+            found["note"] = f"the engine made {grown['generated']:.0f} tokens, {received} of them for this level"
+        return found
+
+    def _accepted(self, grown: dict[str, float]) -> float | None:
+        """Tokens per verification: the draft tokens accepted, and the one that always comes."""
+        if grown.get("drafts"):
+            return round(1 + grown.get("accepted", 0.0) / grown["drafts"], 3)
+        seen = [page["accept_length"] for page in self._during if page.get("accept_length", 0.0) > 0]
+        return round(sum(seen) / len(seen), 3) if seen else None
+
+    def _page(self) -> dict[str, float]:
+        try:
+            status, page = self.target.get("/metrics")
+        except (OSError, Garbled) as error:
+            self.problem = f"GET /metrics: {error}"
+            return {}
+        found = read(page) if status == 200 else {}
+        if status != 200:
+            self.problem = f"GET /metrics answered {status}"
+        elif not found:
+            self.problem = "GET /metrics holds none of the engines' known names"
+        return found

@@ -1,0 +1,207 @@
+"""A run: for every level a warm-up, the load, the engine's own figures; what is done is kept whatever happens next."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.bench import figures, settings
+from sparkloom.measure.bench.gauges import Gauges
+from sparkloom.measure.bench.http1 import Garbled
+from sparkloom.measure.bench.loop import Loop
+from sparkloom.measure.bench.request import Request
+from sparkloom.measure.bench.schedule import Crowd
+from sparkloom.measure.bench.settings import Prompts, Settings
+from sparkloom.measure.bench.target import Target
+
+Say = Callable[[str, Crowd | None], None]
+Keep = Callable[["Run"], None]
+
+
+class Run:
+    """What has been measured so far."""
+
+    def __init__(self, model: str, planned: int) -> None:
+        self.model, self.planned = model, planned
+        self.levels: list[dict[str, Any]] = []
+        self.signal: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        return len(self.levels) == self.planned and not any(level["partial"] for level in self.levels)
+
+    def problems(self) -> Iterator[str]:
+        """Why the run is not valid; nothing when it is."""
+        for level in self.levels:
+            where = label(level)
+            if level["guard"]["verdict"] == "garbage":
+                yield f"{where}: garbage ({level['guard']['kind']}): {level['guard'].get('why', '')}"
+            if level["ok"] < level["requests"]:
+                errors = ", ".join(f"{count} {kind}" for kind, count in level["errors"].items())
+                yield f"{where}: {level['requests'] - level['ok']} of {level['requests']} requests failed: {errors}"
+            if any(source == "chunks" for source in level["tokens_from"]):
+                yield f"{where}: the engine reported no token counts; chunks were counted instead, a lower bound"
+        if len(self.levels) < self.planned:
+            yield f"{self.planned - len(self.levels)} of {self.planned} levels were not measured"
+
+
+def label(level: dict[str, Any]) -> str:
+    return f"rate {level['rate']:g}/s" if level["mode"] == "open" else f"n={level['concurrency']}"
+
+
+def served_model(target: Target, wanted: str | None) -> str:
+    """The model's name: as wanted, or the only one that is served. InputError when the server cannot be asked."""
+    try:
+        status, text = target.get("/v1/models")
+        data = json.loads(text) if status == 200 else {}
+        names = [str(entry["id"]) for entry in data.get("data", [])]
+    except OSError as error:
+        message = f"{target.url} does not answer: {error.strerror or error}"
+        raise InputError.single("--url", message, rule="no-answer") from None
+    except (Garbled, ValueError, KeyError, TypeError, AttributeError) as error:
+        status, names = 0, []
+        if not wanted:
+            message = f"{target.url}/v1/models is no list of models ({error}); --model names one"
+            raise InputError.single("--url", message, rule="no-answer") from None
+    if status in (401, 403):
+        message = f"{target.url} answers {status}: it wants a key (SPARKLOOM_API_KEY, or --api-key-file FILE)"
+        raise InputError.single("--url", message, rule="unauthorized")
+    if wanted:
+        return wanted
+    if len(names) == 1:
+        return names[0]
+    found = f"serves {', '.join(names)}" if names else f"answers {status} to GET /v1/models"
+    raise InputError.single("--model", f"{target.url} {found}; --model names the one to measure", rule="which-model")
+
+
+class Bench:
+    """Carries out the settings against a target."""
+
+    def __init__(
+        self, what: Settings, target: Target, say: Say, keep: Keep, bounds: dict[int, float] | None = None
+    ) -> None:
+        self._what, self._target, self._say, self._keep = what, target, say, keep
+        self._bounds = bounds or {}
+        self._prompts: Prompts = settings.prompts(what.prompts, what.seed)
+        self.run = Run(served_model(target, what.model), len(what.rates or what.streams))
+
+    def measure(self) -> Run:
+        """All levels, or as many as there is time for before Ctrl-C."""
+        gauges = Gauges(self._target)
+        with self._interruptible():
+            loop = Loop(self._target)
+            try:
+                for streams, rate in self._levels():
+                    if self.run.signal is None:
+                        self._level(loop, gauges, streams, rate)
+                        self._keep(self.run)
+            finally:
+                loop.close()
+        return self.run
+
+    def _levels(self) -> Iterator[tuple[int, float | None]]:
+        if self._what.rates:
+            yield from ((0, rate) for rate in self._what.rates)
+        else:
+            yield from ((streams, None) for streams in self._what.streams)
+
+    def _level(self, loop: Loop, gauges: Gauges, streams: int, rate: float | None) -> None:
+        warmup = self._warm(loop, streams or 1)
+        if self.run.signal is not None:
+            return
+        total = self._what.requests or streams or 32
+        crowd = self._crowd(loop, self._what, total)
+        name = f"rate {rate:g}/s" if rate else f"n={streams}"
+        self._ticking(loop, name, crowd)
+        gauges.begin(loop)
+        started = time.time()
+        if rate:
+            crowd.open(rate, self._what.seed, self._what.most_in_flight)
+        else:
+            crowd.closed(streams)
+        self.run.levels.append(self._row(crowd, gauges, streams or crowd.most, rate, warmup, started))
+        self._say(name, None)
+
+    def _row(
+        self, crowd: Crowd, gauges: Gauges, streams: int, rate: float | None, warmup: dict[str, Any], started: float
+    ) -> dict[str, Any]:
+        bound = self._bounds.get(streams)
+        row = figures.level(
+            crowd.requests, self._what.max_tokens, streams=streams, open_loop=rate is not None, bound=bound
+        )
+        requests = row.pop("per_request")
+        engine = gauges.end(row["output_tokens"])
+        accepted = engine.pop("accept_length")
+        return {
+            **row,
+            "accept_length": accepted,
+            "mode": "open" if rate else "closed",
+            "rate": rate,
+            "most_in_flight": crowd.most,
+            "partial": len(crowd.requests) < crowd.total or any(r.error == "interrupted" for r in crowd.requests),
+            "planned_requests": crowd.total,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "engine": engine,
+            "warmup": warmup,
+            "per_request": requests,
+        }
+
+    def _warm(self, loop: Loop, streams: int) -> dict[str, Any]:
+        """As many streams as the level, short, with prompts of their own; never part of a figure."""
+        if not self._what.warmup_tokens:
+            return {"requests": 0}
+        short = self._what._replace(max_tokens=min(self._what.warmup_tokens, self._what.max_tokens))
+        crowd = self._crowd(loop, short, streams, warmup=True)
+        begun = loop.now()
+        self._ticking(loop, f"warm-up of {streams}", crowd)
+        crowd.closed(streams)
+        good = [request for request in crowd.requests if request.ok]
+        errors = sorted({f"{r.error}: {r.detail}" for r in crowd.requests if r.error})
+        return {
+            "requests": len(crowd.requests),
+            "ok": len(good),
+            "max_tokens": short.max_tokens,
+            "seconds": round(loop.now() - begun, 3),
+            "ttft_ms": figures.spread(request.times[0] - request.sent for request in good),
+        } | ({"errors": errors} if errors else {})
+
+    def _crowd(self, loop: Loop, what: Settings, total: int, *, warmup: bool = False) -> Crowd:
+        def make(number: int, intended: float) -> Request:
+            name, prompt = self._prompts.pick(number, warmup=warmup)
+            body = settings.body(what, self.run.model, prompt, what.max_tokens)
+            message = self._target.message("POST", "/v1/chat/completions", body)
+            return Request(number, name, message, intended, guarded=not warmup)
+
+        return Crowd(loop, make, what.limits, total, lambda: self.run.signal is not None)
+
+    def _ticking(self, loop: Loop, name: str, crowd: Crowd) -> None:
+        """A line of progress now and every half second, as long as the crowd runs."""
+
+        def tick() -> None:
+            if crowd.ended < crowd.total:
+                self._say(name, crowd)
+                loop.at(loop.now() + 0.5, tick)
+
+        loop.at(loop.now(), tick)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """The first Ctrl-C (or SIGTERM) ends the level and keeps it, the second one ends the program."""
+
+        def stop(number: int, _: FrameType | None) -> None:
+            if self.run.signal is not None:
+                raise KeyboardInterrupt
+            self.run.signal = number
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,242 @@
+"""What is served at a site, asked of its cluster and of build/<site>/: a program of its own, run before the load.
+
+`python -m sparkloom.measure.bench.site INVENTORY [PROFILE] [STREAMS]` prints JSON. The load generator starts it and
+stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import REPO
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.judge.capacity import speed, view
+from sparkloom.launch import fabric
+from sparkloom.onnode.nccl import log as nccl_log
+from sparkloom.render.manifests import names
+from sparkloom.site import ansible, kube
+from sparkloom.site.gateway import reach
+
+LOG_BYTES = 4_000_000
+DRIVER = "nvidia.com/cuda.driver-version.full"
+
+
+def unknown(why: str) -> str:
+    return f"unknown, because {' '.join(why.split())[:300]}"
+
+
+def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str, Any]:
+    cluster = case.cluster(inventory)
+    site = Site(cluster)
+    record = site.record(profile)
+    name = record.get("profile") or profile
+    found: dict[str, Any] = {
+        "site": cluster.name,
+        "endpoint": _endpoint(cluster),
+        "profile": name or unknown(site.problem or "nothing is served there"),
+        "rails": _rails(cluster, record),
+    }
+    for key in ("model", "revision", "engine", "release", "image", "config_hash"):
+        found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
+    found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
+    found |= site.running(record, str(name or ""))
+    found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem), "bounds": {}}
+    return found
+
+
+def _endpoint(cluster: Cluster) -> dict[str, str | None] | str:
+    """Where the site serves, for a run that was given no address."""
+    try:
+        known = reach.of(cluster)
+    except InputError as error:
+        return unknown(error.problems[0].message)
+    return {name: None if value is None else str(value) for name, value in known._asdict().items()}
+
+
+class Site:
+    """The cluster where it can be asked, else the files that the last `serve` left."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._build = REPO / "build" / cluster.name
+        self._reached: kube.Cluster | None = None
+        self.problem = ""
+        self._guarded(self._reach)
+
+    def _reach(self) -> None:
+        reached = kube.Cluster.of(ansible.kubeconfig(self._cluster), self._cluster.namespace)
+        reached.core.api_client.configuration.retries = False
+        self._reached = reached
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        from kubernetes.client import ApiException
+        from urllib3.exceptions import HTTPError
+
+        try:
+            return work()
+        except InputError as error:
+            self.problem = error.problems[0].message
+        except ApiException as error:
+            self.problem = f"the cluster answers {error.status} {error.reason}"
+        except (HTTPError, OSError) as error:
+            self.problem = f"the cluster cannot be reached: {error}"
+        return None
+
+    def record(self, wanted: str | None) -> dict[str, Any]:
+        """The record that serves beside the engine, of the profile that is wanted or of the only one."""
+        reached = self._reached
+        if not reached:
+            return {}
+
+        def ask() -> list[dict[str, Any]]:
+            maps = reached.core.list_namespaced_config_map(
+                self._cluster.namespace, label_selector="app.kubernetes.io/component=engine", _request_timeout=10
+            )
+            return [json.loads(m.data["record.json"]) for m in maps.items if "record.json" in (m.data or {})]
+
+        found: list[dict[str, Any]] = self._guarded(ask) or []
+        chosen = [record for record in found if wanted in (None, record["profile"])]
+        if len(chosen) == 1:
+            return chosen[0]
+        served = ", ".join(str(record["profile"]) for record in found) or "nothing"
+        if not self.problem:
+            self.problem = f"{self._cluster.name} serves {served}" + (
+                f", not {wanted}" if wanted else "; --profile names one"
+            )
+        return {}
+
+    def running(self, record: dict[str, Any], profile: str) -> dict[str, Any]:
+        """Image digest, environment, driver, NCCL and transport, from the pods that run now."""
+        asked = self._guarded(lambda: self._running(record)) if record and self._reached else None
+        if asked:
+            return dict(asked)
+        why = self.problem or "nothing is served there"
+        found: dict[str, Any] = {key: unknown(why) for key in ("image_digest", "env", "driver")}
+        return {**found, **self._kept(profile, why)}
+
+    def _running(self, record: dict[str, Any]) -> dict[str, Any]:
+        assert self._reached
+        pods = self._reached.pods({names.PROFILE: str(record["profile"])})
+        if not pods:
+            pods = self._reached.pods({names.PROFILE: names.group(str(record["profile"]))})
+        if not pods:
+            return {}
+        stale = [pod.metadata.name for pod in pods
+                 if (pod.metadata.annotations or {}).get(names.CONFIG_HASH) != record["config_hash"]]  # fmt: skip
+        images = sorted(
+            {status.image_id for pod in pods for status in pod.status.container_statuses or [] if status.image_id}
+        )
+        found: dict[str, Any] = {
+            "image_digest": images[0] if len(images) == 1 else images or unknown("no container has started"),
+            "env": {pod.metadata.labels.get(names.RANK, "?"): _env(pod) for pod in pods},
+            "driver": self._driver({pod.spec.node_name for pod in pods}),
+            "restarts": sum(status.restart_count for pod in pods for status in pod.status.container_statuses or []),
+            "since": min(str(pod.status.start_time) for pod in pods),
+        }
+        if stale:
+            found["stale_pods"] = f"{', '.join(stale)} run another launch than the record tells"
+        return {**found, **self._transport(pods, record)}
+
+    def _driver(self, nodes: set[str]) -> Any:
+        assert self._reached
+        items = [node for node in self._reached.core.list_node().items if node.metadata.name in nodes]
+        found = {n.metadata.name: n.metadata.labels[DRIVER] for n in items if DRIVER in (n.metadata.labels or {})}
+        return found or unknown(f"no node carries the label {DRIVER}; `sparkloom doctor` shows the driver of each node")
+
+    def _transport(self, pods: list[Any], record: dict[str, Any]) -> dict[str, Any]:
+        """NCCL's own words in the logs of these very pods."""
+        assert self._reached
+        if len(record["ranks"]) == 1:
+            return {"transport": {"verdict": "local", "why": "one rank: no network between ranks"}, "nccl": _no_nccl()}
+        text = "\n".join(self._reached.head(pod.metadata.name, LOG_BYTES) for pod in pods)
+        rails = max(len(rank["addresses"]) for rank in record["ranks"])
+        report = nccl_log.read_text(text, rails=rails, nodes=len(pods))
+        if not report.ranks:
+            return self._kept(str(record["profile"]), "the pods' logs hold no line of NCCL any more")
+        return _judged(report.as_dict(), "the logs of the running pods")
+
+    def _kept(self, profile: str, why: str) -> dict[str, Any]:
+        """What the last `serve` wrote down about the transport."""
+        file = self._build / f"{profile}.transport.json"
+        try:
+            kept = json.loads(file.read_text())
+        except (OSError, ValueError):
+            kept = {}
+        if not kept.get("ranks"):
+            return {"transport": unknown(why), "nccl": unknown(why)}
+        return _judged(kept, f"{file.relative_to(REPO)}, as the last serve kept it; now {why}")
+
+
+def _judged(report: dict[str, Any], source: str) -> dict[str, Any]:
+    versions = sorted({str(rank["nccl_version"]) for rank in report["ranks"] if rank.get("nccl_version")})
+    hcas = sorted({hca for rank in report["ranks"] for hca in rank.get("hcas") or []})
+    shown = {"verdict": report["verdict"], "why": report["why"], "hcas": hcas, "source": source}
+    return {"transport": shown, "nccl": ", ".join(versions) or _no_nccl()}
+
+
+def _no_nccl() -> str:
+    return unknown("no rank's log names NCCL's version")
+
+
+def _env(pod: Any) -> dict[str, str]:
+    """The engine's environment; what comes from a Secret or a field stays a reference."""
+    return {variable.name: variable.value if variable.value is not None else _reference(variable.value_from)
+            for variable in pod.spec.containers[0].env or []}  # fmt: skip
+
+
+def _reference(source: Any) -> str:
+    if source is None:
+        return ""
+    if source.secret_key_ref:
+        return f"<secret {source.secret_key_ref.name}/{source.secret_key_ref.key}>"
+    return f"<field {source.field_ref.field_path}>" if source.field_ref else "<reference>"
+
+
+def _rails(cluster: Cluster, record: dict[str, Any]) -> dict[str, Any]:
+    """Per rank the address on every rail; per rail the functions behind it."""
+    planned = fabric.as_dict(fabric.plan(cluster))
+    behind: dict[str, Any] = {}
+    for node in planned["nodes"]:
+        for endpoint in node["endpoints"]:
+            rail = behind.setdefault(endpoint["rail"], {"pf": endpoint["pf"], "pci": endpoint["pci"], "hcas": []})
+            rail["mtu"] = endpoint["mtu"]
+            if endpoint["hca"] not in rail["hcas"]:
+                rail["hcas"].append(endpoint["hca"])
+    ranks = {
+        str(rank["rank"]): {"node": rank["node"], "addresses": rank["addresses"]} for rank in record.get("ranks", [])
+    }
+    return {"planned": behind, "ranks": ranks or unknown("no record of what is served was read")}
+
+
+def _plan(profile: str, cluster: Cluster, streams: list[int]) -> dict[str, Any]:
+    """The profile's file as it is here, and what memory bandwidth allows: garbage is what beats it."""
+    try:
+        path = Path(profiles.load(profile).document.file)
+        judged = case.judge(profile, cluster)
+        computed = speed.Speed(view.of(judged.launch))
+        bounds = {str(n): round(computed.bound(n), 2) for n in streams}
+        return {"profile_hash": hashlib.sha256(path.read_bytes()).hexdigest(), "bounds": bounds}
+    except (InputError, OSError) as error:
+        return {"profile_hash": unknown(str(error)), "bounds": {}}
+
+
+def main() -> int:
+    words = [*sys.argv[1:], "", ""]
+    try:
+        print(json.dumps(collect(words[0], words[1] or None, [int(n) for n in words[2].split(",") if n])))
+    except InputError as error:
+        sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

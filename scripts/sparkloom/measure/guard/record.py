@@ -1,0 +1,123 @@
+"""Reads a recorded stream: one JSON object a line, in the order received."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.guard.stream import Guard
+from sparkloom.measure.guard.verdict import Channel, Verdict
+
+EXPECTED = (
+    'expected {"content": text}, {"reasoning_content": text} or {"usage": {"completion_tokens": n}}, '
+    "or a chunk of the OpenAI stream"
+)
+_CHANNELS: tuple[tuple[str, Channel], ...] = (
+    ("reasoning_content", "reasoning"),
+    ("reasoning", "reasoning"),
+    ("content", "content"),
+)
+_TIMES = ("t", "time", "timestamp")
+
+
+def judge_file(name: str) -> dict[str, Any]:
+    """Verdict over a file of JSON lines, or over standard input for `-`."""
+    if name == "-":
+        return judge_stream(sys.stdin, name="standard input").as_dict()
+    try:
+        with Path(name).open(encoding="utf-8") as lines:
+            return judge_stream(lines, name=name).as_dict()
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}; expected a recorded stream as JSON lines"
+        raise InputError.single(name, message, rule="unreadable") from None
+
+
+def judge_stream(lines: Iterable[str], *, name: str = "stream") -> Verdict:
+    """Verdict over recorded lines. All of them are read and checked, also those after the verdict."""
+    guard = Guard()
+    usage: dict[str, Any] | None = None
+    for record in _records(lines, name):
+        t = next((float(record[key]) for key in _TIMES if isinstance(record.get(key), int | float)), None)
+        for channel, text in _texts(record):
+            guard.feed(text, channel, t)
+        if isinstance(record.get("usage"), dict):
+            usage = record["usage"]
+    return guard.finish(usage)
+
+
+def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    number, seen = 0, False
+    try:
+        for number, line in enumerate(lines, 1):
+            text = line.strip().removeprefix("\ufeff").removeprefix("data:").strip()
+            if not text or text == "[DONE]" or text.startswith((":", "event:")):
+                continue
+            seen = True
+            yield _record(text, name, number)
+    except UnicodeDecodeError as error:
+        raise InputError.single(name, f"is no UTF-8 text: {error}", line=number + 1, rule="unreadable") from None
+    if not seen:
+        raise InputError.single(name, f"is empty; {EXPECTED}", rule="empty-input")
+
+
+def _record(text: str, name: str, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        column = getattr(error, "colno", 1)
+        message = f"not valid JSON ({getattr(error, 'msg', 'nested too deep or an endless number')}); {EXPECTED}"
+        raise InputError.single(name, message, line=number, column=column, rule="bad-json") from None
+    if not isinstance(record, dict):
+        message = f"found {type(record).__name__}; {EXPECTED}"
+        raise InputError.single(name, message, line=number, rule="wrong-type")
+    problem = _problem(record)
+    if problem:
+        raise InputError.single(name, f"{problem}; {EXPECTED}", line=number, rule="wrong-type")
+    return record
+
+
+def _problem(record: dict[str, Any]) -> str | None:
+    """What is wrong with a record, if anything. Unknown extra keys are fine, a record of only those is not."""
+    known = {"usage", "choices", "error", "role", *_TIMES, *(key for key, _ in _CHANNELS)}
+    if record and not known & record.keys() and "object" not in record:
+        return f"unknown keys {', '.join(sorted(record)[:4])}"
+    for key, _ in _CHANNELS:
+        value = record.get(key)
+        if value is not None and not isinstance(value, str):
+            return f"{key} is {type(value).__name__}, not text"
+    usage = record.get("usage")
+    if usage is not None and not isinstance(usage, dict):
+        return f"usage is {type(usage).__name__}, not an object"
+    if record.get("choices") is not None and not isinstance(record["choices"], list):
+        return f"choices is {type(record['choices']).__name__}, not a list"
+    return None
+
+
+def _texts(record: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
+    """The pieces of text in a record, flat or in the shape of the OpenAI stream."""
+    yield from _pieces(record)
+    for choice in record.get("choices") or ():
+        if not isinstance(choice, dict):
+            continue
+        if isinstance(choice.get("text"), str) and choice["text"]:
+            yield "content", choice["text"]
+        for part in ("delta", "message"):
+            if isinstance(choice.get(part), dict):
+                yield from _pieces(choice[part])
+
+
+def _pieces(part: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
+    spoken: set[Channel] = set()
+    for key, channel in _CHANNELS:
+        value = part.get(key)
+        if isinstance(value, str) and value and channel not in spoken:  # some engines send both spellings
+            spoken.add(channel)
+            yield channel, value
+    for call in part.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str) and function["arguments"]:
+            yield "tool", function["arguments"]

@@ -1,0 +1,144 @@
+"""The guard of one stream: batches the text of each channel and asks the detectors."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from sparkloom.measure.guard.incoherence import SaladDetector
+from sparkloom.measure.guard.loops import CounterLoopDetector, LoopDetector
+from sparkloom.measure.guard.noise import NoiseDetector
+from sparkloom.measure.guard.stagnation import NoveltyDetector
+from sparkloom.measure.guard.verdict import OK, Channel, Symptom, Verdict
+
+BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
+RHYTHM = 512  # gaps between chunks that tell how fast the stream usually is
+
+
+class _Text:
+    """One channel."""
+
+    def __init__(self) -> None:
+        self._judged = 0
+        self._pending: list[str] = []
+        self._waiting = 0
+        self._loops = LoopDetector()
+        self._counters = CounterLoopDetector()
+        self._novelty = NoveltyDetector()
+        self._salad = SaladDetector()
+        self._all = (self._loops, self._counters, self._novelty, self._salad, NoiseDetector())
+
+    @property
+    def characters(self) -> int:
+        return self._judged + self._waiting
+
+    def feed(self, texts: Sequence[str]) -> tuple[int, Symptom] | None:
+        """Which of the texts completes the picture of garbage, and the picture; what is behind it is not looked at."""
+        pending, waiting = self._pending, self._waiting
+        for place, text in enumerate(texts):
+            pending.append(text)
+            waiting += len(text)
+            if waiting >= BATCH:
+                found = self._flush()
+                if found:
+                    return place, found
+                pending, waiting = self._pending, 0
+        self._waiting = waiting
+        return None
+
+    def _flush(self) -> Symptom | None:
+        joined = "".join(self._pending)
+        self._judged += len(joined)
+        self._pending, self._waiting = [], 0
+        for start in range(0, len(joined), 4 * BATCH):
+            found = self._judge(joined[start : start + 4 * BATCH])
+            if found:
+                return found
+        return None
+
+    def _judge(self, batch: str) -> Symptom | None:
+        for detector in self._all:
+            detector.feed(batch)
+        return next((found for detector in self._all if (found := detector.symptom())), None)
+
+    def finish(self) -> Symptom | None:
+        return (self._flush() if self._waiting else None) or self._loops.symptom(ended=True)
+
+
+class Guard:
+    """`feed` every chunk in order; the first verdict that is not None is final. `finish` always gives one."""
+
+    def __init__(self, *, stall_s: float = 120.0) -> None:
+        self._stall_s = stall_s
+        self._texts: dict[Channel, _Text] = {}
+        self._chunks = 0
+        self._last: float | None = None
+        self._gaps = array("d")
+        self.verdict: Verdict | None = None
+
+    def feed(self, text: str, channel: Channel = "content", t: float | None = None) -> Verdict | None:
+        """One chunk; `t` is when it came, in seconds on any steady clock."""
+        return self.feed_run((text,), channel, () if t is None else (t,))
+
+    def feed_run(self, texts: Sequence[str], channel: Channel, times: Sequence[float] = ()) -> Verdict | None:
+        """Several chunks of one channel in a row; the verdict names the one of them that decided."""
+        if self.verdict is not None:
+            return self.verdict
+        first = self._chunks
+        self._chunks += len(texts)
+        own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
+        stalled = self._arrived(times) if times else None
+        found = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
+        if found:
+            place, symptom = found
+            self.verdict = Verdict("garbage", symptom.kind, first + place, own.characters, channel, symptom.why)
+        return self.verdict
+
+    def _arrived(self, times: Sequence[float]) -> tuple[int, Symptom] | None:
+        """Before which of these moments the stream stood still."""
+        before = times if self._last is None else (self._last, *times)
+        found = None
+        if times[-1] - before[0] >= self._stall_s:  # else no single gap can be so long
+            found = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
+        elif len(self._gaps) < RHYTHM:
+            self._gaps.extend(b - a for a, b in pairwise(before))
+        self._last = times[-1]
+        return found
+
+    def _step(self, now: float) -> Symptom | None:
+        stalled = self.stalled(now)
+        if self._last is not None and len(self._gaps) < RHYTHM:
+            self._gaps.append(now - self._last)
+        self._last = now
+        return stalled
+
+    def stalled(self, now: float) -> Symptom | None:
+        """Ask between chunks: has the stream been silent for far longer than its own rhythm?"""
+        if self._last is None or now - self._last < self._stall_s:
+            return None
+        gap, usual = now - self._last, sorted(self._gaps)[len(self._gaps) // 2] if self._gaps else 0.0
+        if gap < 50 * usual:
+            return None
+        return Symptom("stall", f"nothing for {gap:.0f} s after a chunk every {usual:.2f} s")
+
+    def finish(self, usage: Mapping[str, Any] | None = None) -> Verdict:
+        """The verdict over the whole stream; `usage` is the engine's own count."""
+        for channel, text in self._texts.items():
+            if self.verdict is not None:
+                break
+            found = text.finish()
+            if found:
+                at = max(self._chunks - 1, 0)
+                self.verdict = Verdict("garbage", found.kind, at, text.characters, channel, found.why)
+        self.verdict = self.verdict or self._silent(usage) or OK
+        return self.verdict
+
+    def _silent(self, usage: Mapping[str, Any] | None) -> Verdict | None:
+        tokens = (usage or {}).get("completion_tokens")
+        characters = sum(text.characters for text in self._texts.values())
+        if not isinstance(tokens, int) or tokens < 64 or characters >= 0.15 * tokens:
+            return None
+        why = f"{tokens} tokens were counted and {characters} characters of text came"
+        return Verdict("garbage", "no-text", max(self._chunks - 1, 0), characters, None, why)

@@ -1,0 +1,1 @@
+"""A grid of configurations, run cell by cell, and its report."""

@@ -1,0 +1,121 @@
+"""A command that runs below this program, and never outlives it.
+
+It has a process group of its own, so that Ctrl-C reaches this program first; the kernel ends it when this program is
+killed; and it inherits a lock, so that whoever comes next can wait until it is really gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+LOOK_S = 0.2
+PATIENCE_S = 20.0  # from being asked to end to being killed
+PR_SET_PDEATHSIG = 1
+
+
+class Stopped(Exception):
+    """This program was asked to end; the command has ended."""
+
+
+class Outcome:
+    """`code` is None where the command took too long and was ended."""
+
+    def __init__(self, code: int | None, seconds: float) -> None:
+        self.code, self.seconds = code, seconds
+
+    @property
+    def hung(self) -> bool:
+        return self.code is None
+
+
+def run(
+    argv: Sequence[str], *, log: Path, limit_s: float, tick: Callable[[float], bool], out: Path | None = None,
+    env: Mapping[str, str] | None = None, cwd: Path | None = None, lock: int | None = None,
+    end: signal.Signals = signal.SIGTERM,
+) -> Outcome:  # fmt: skip
+    """Until it ends, or `limit_s` have passed, or `tick` (called with the seconds so far) says stop.
+
+    What it says goes to `log`; with `out`, standard output goes there. `end` is how it is asked to end early.
+    """
+    begun = time.monotonic()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as said, out.open("wb") if out else _same(said) as output:
+        process = _start(argv, output, said, env, cwd, lock)
+        while process.poll() is None:
+            spent = time.monotonic() - begun
+            if tick(spent):
+                _end(process, end)
+                raise Stopped
+            if spent > limit_s:
+                _end(process, end)
+                return Outcome(None, spent)
+            try:
+                process.wait(LOOK_S)
+            except subprocess.TimeoutExpired:
+                continue
+    return Outcome(process.returncode, time.monotonic() - begun)
+
+
+class _same:
+    """A file that somebody else closes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __enter__(self) -> IO[bytes]:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        """Stays open."""
+
+
+def _start(
+    argv: Sequence[str],
+    out: IO[bytes],
+    said: IO[bytes],
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    lock: int | None,
+) -> subprocess.Popen[bytes]:
+    parent = os.getpid()
+
+    def prepare() -> None:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:  # it was killed before the kernel knew
+                os._exit(1)
+
+    try:
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=said, env=None if env is None else dict(env), cwd=cwd,
+            start_new_session=True, pass_fds=[] if lock is None else [lock], preexec_fn=prepare,
+        )  # fmt: skip
+    except OSError as error:
+        from sparkloom.base.errors import InputError
+
+        raise InputError.single(
+            str(argv[0]), f"cannot be started: {error.strerror or error}", rule="no-program"
+        ) from None
+
+
+def _end(process: subprocess.Popen[Any], how: signal.Signals) -> None:
+    """Asks its whole group, and kills what is left of it."""
+    for number, patience in ((how, PATIENCE_S), (signal.SIGTERM, PATIENCE_S / 4), (signal.SIGKILL, PATIENCE_S)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(patience)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+        if number is signal.SIGKILL:
+            break
+    process.wait()

@@ -1,0 +1,180 @@
+"""A cell of a matrix becomes evidence: an entry in its profile, and a row in the format of the measured rows.
+
+Failures too: what does not start is worth as much to the next person as what is fast.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.inputs.profile import Numbers
+from sparkloom.judge import measured_rows, rules
+from sparkloom.launch.resolve import Launch
+from sparkloom.measure.matrix import spec as specs
+from sparkloom.measure.matrix.spec import Result, Spec
+
+OUTCOMES = {"bench_crash": "runtime_crash"}  # the other statuses are outcomes by the same name
+FOUND = {"startup_crash": "does not start", "bench_crash": "ends while it serves", "hang": "hangs",
+         "garbage": "serves garbage", "partial": "loses requests"}  # fmt: skip
+
+
+def add(
+    spec_path: Path, cell: str, *, results: Path | None = None, to: str | None = None, rows: Path | None = None
+) -> dict[str, Any]:
+    """Writes both; what is there already is refused, so that no run counts twice."""
+    spec, _ = specs.load(spec_path)
+    folder = results or spec_path.parent / spec.name
+    result = _result(folder, cell)
+    ran = folder / "profiles" / f"{spec.name}-{result.id}.yml"
+    judged = case.judge(str(ran) if ran.exists() else spec.profile, spec.inventory,
+                    overrides=() if ran.exists() else specs.overrides(result.settings))  # fmt: skip
+    row, entry = as_row(spec, result, judged.launch), as_entry(spec, result, judged.launch)
+    target = profile.find(to or spec.profile)
+    file = rows or folder / "rows.jsonl"
+    text = _with_entry(target, entry)
+    _append(file, row)
+    target.write_text(text, encoding="utf-8")
+    return {"profile": str(target), "rows": str(file), "row": row, "evidence": entry}
+
+
+def _result(folder: Path, cell: str) -> Result:
+    known = specs.read_results(folder) if folder.is_dir() else {}
+    found = [name for name in known if name.startswith(cell)]
+    if len(found) == 1:
+        return known[found[0]]
+    message = f"{'no' if not found else 'more than one'} finished cell '{cell}' in {folder}"
+    raise InputError.single("CELL", f"{message}; known: {', '.join(sorted(known)) or 'none'}", rule="no-such-cell")
+
+
+def as_row(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
+    """The run under the names of the measured rows; what is not known is left out."""
+    ctx, known = rules.context(launch), result.provenance
+    speculative = {name: ctx.flags.get(flag) for name, flag in measured_rows.SPECULATIVE.items() if ctx.flags.get(flag)}
+    row = {
+        "id": f"{spec.name}#{result.id}",
+        "model": ctx.model_id,
+        "engine": ctx.engine,
+        "image": _text(known.get("image_digest")) or ctx.image,
+        "engine_version": ctx.release,
+        "version_exact": bool(re.fullmatch(r"[\d.]+", ctx.release)),
+        "nnodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
+        **{name: ctx.flags.get(name) for name in measured_rows.COPIED},
+        "speculative": speculative or None,
+        "transport": _verdict(known.get("transport")),
+        "patches": ", ".join(launch.profile.profile.engine.patches) or None,
+        "outcome": OUTCOMES.get(result.status, result.status),
+        "symptom": _symptom(result),
+        "note": result.note or None,
+        **_numbers(result),
+        "ran": True,
+        "extra": _known({
+            **{name: ctx.flags.get(name) for name in measured_rows.ASIDE},
+            "driver": _driver(known.get("driver")),
+            "matched_rules": result.matched_rules or None,
+            "source": f"sparkloom matrix, {result.started or 'no date'}",
+        }),
+    }  # fmt: skip
+    row.pop("accept_length", None)
+    return _known(row)
+
+
+def as_entry(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
+    """The run as a profile's evidence."""
+    loaded = launch.profile.profile
+    varied = {name.removeprefix("launch."): value for name, value in result.settings.items() if value is not None}
+    engine = {name for name in varied if name.startswith("engine.")}
+    shown = ", ".join(f"{name} {value}" for name, value in varied.items())
+    said = _symptom(result) or result.note
+    fine = [f"{level.ok} of {level.requests} requests at n={level.concurrency}" for level in result.levels[-1:]]
+    what = f"serves {fine[0]}, coherent" if result.status == "ok" and fine else f"{FOUND[result.status]}: {said}"
+    return _known({
+        "claim": f"{what}; {shown}",
+        "status": "measured",
+        "source": f"sparkloom matrix {spec.name}, cell {result.id}",
+        "date": (result.started or "")[:10] or None,
+        "release": launch.release if launch.release != loaded.engine.release else None,
+        "image": _text(result.provenance.get("image_digest")),
+        "config": {
+            "parallel": loaded.launch.parallel.model_dump(),
+            **{name: value for name, value in loaded.launch.flags.items() if value is not None},
+            **{name: value for name, value in varied.items() if name.startswith("env.") and name not in engine},
+        },
+        "numbers": _numbers(result) if result.status == "ok" else None,
+    })  # fmt: skip
+
+
+def _numbers(result: Result) -> dict[str, float]:
+    found = {f"n{level.concurrency}": level.sum_tok_s for level in result.levels}
+    last = next((level for level in result.levels if level.concurrency == 8), None)
+    if last and last.ttft_ms.get("p50"):
+        found["ttft_n8"] = (last.ttft_ms["p50"] or 0.0) / 1000
+    if result.levels and result.levels[-1].accept_length:
+        found["accept_length"] = result.levels[-1].accept_length
+    return {name: round(value, 2) for name, value in found.items() if value and name in Numbers.model_fields}
+
+
+def _symptom(result: Result) -> str | None:
+    if result.status == "ok":
+        return None
+    last = result.trace_tail.splitlines()[-1:] if result.status in ("startup_crash", "bench_crash") else []
+    lines = [line.strip() for line in result.telling or last if line.strip()]
+    return lines[-1][:200] if lines else result.note or None
+
+
+def _known(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and not value.startswith("unknown") else None
+
+
+def _driver(value: Any) -> str | None:
+    return ", ".join(sorted(set(map(str, value.values())))) if isinstance(value, dict) else _text(value)
+
+
+def _verdict(value: Any) -> str | None:
+    return str(value["verdict"]) if isinstance(value, dict) and "verdict" in value else None
+
+
+def _append(file: Path, row: Mapping[str, Any]) -> None:
+    if file.exists() and any(known.get("id") == row["id"] for known in measured_rows.load(file)):
+        raise InputError.single(str(file), f"holds the row {row['id']} already", rule="twice")
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _with_entry(file: Path, entry: Mapping[str, Any]) -> str:
+    """The profile's text with one more piece of evidence, everything else in it untouched."""
+    text = file.read_text(encoding="utf-8")
+    if entry["source"] in text:
+        raise InputError.single(str(file), f"holds evidence from '{entry['source']}' already", rule="twice")
+    dumped = yaml.safe_dump([dict(entry)], sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
+    lines = text.rstrip("\n").split("\n")
+    at = next((n for n, line in enumerate(lines) if re.match(r"evidence:", line)), None)
+    if at is None:
+        lines += ["", "evidence:"]
+        at = len(lines) - 1
+    lines[at] = re.sub(r"^evidence:\s*(\[\]|null|~)?\s*$", "evidence:", lines[at])
+    end = next((n for n in range(at + 1, len(lines)) if re.match(r"[^\s#-]", lines[n])), len(lines))
+    while not lines[end - 1].strip():
+        end -= 1
+    deep = next((re.match(r" *", line)[0] for line in lines[at + 1 : end] if line.lstrip().startswith("- ")), "  ")  # type: ignore[index]
+    lines[end:end] = [deep + line for line in dumped.rstrip("\n").split("\n")]
+    made = "\n".join(lines) + "\n"
+    part = file.with_name(f".{file.name}.part")
+    part.write_text(made, encoding="utf-8")
+    try:
+        profile.load(f"./{part}" if "/" not in str(part) else part)  # refuses a text that is no profile any more
+    finally:
+        part.unlink()
+    return made

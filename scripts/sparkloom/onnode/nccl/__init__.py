@@ -1,0 +1,1 @@
+"""What NCCL's log says of the transport between ranks."""

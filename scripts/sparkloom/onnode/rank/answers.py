@@ -1,0 +1,63 @@
+"""Does the engine really answer? One streamed token, or for an engine that has it the path that needs one."""
+
+from __future__ import annotations
+
+import os
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from sparkloom.onnode import smoke
+from sparkloom.onnode.rank.order import Plan
+
+KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
+
+PROMPT = "Say one word."
+
+
+def key() -> str | None:
+    """The API key that the engine asks for: a file of a Secret in rank 0's pod."""
+    try:
+        return Path(os.environ.get(KEY_FILE, "/sparkloom/key/key")).read_text().strip() or None
+    except OSError:
+        return None
+
+
+def streamed(plan: Plan) -> str:
+    """Empty when a token came, else what came instead."""
+
+    def connect() -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+
+    try:
+        smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
+    except (smoke.NoAnswer, ValueError, KeyError, IndexError, TypeError) as problem:
+        return str(problem) or type(problem).__name__
+    return ""
+
+
+def again(plan: Plan) -> str:
+    """A later check: under load a request of ours may queue for minutes, so the engine's own word counts if it has one.
+
+    SGLang's /health_generate is satisfied by any token of its scheduler; the other engines have nothing like it.
+    """
+    if not plan.generates:
+        return streamed(plan)
+    connection = HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+    try:
+        connection.request("GET", plan.generates)
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as problem:
+        return f"GET {plan.generates}: {problem or type(problem).__name__}"
+    finally:
+        connection.close()
+    return "" if status == 200 else f"GET {plan.generates} answered {status}"
+
+
+def listens(plan: Plan) -> bool:
+    try:
+        connection = HTTPConnection("127.0.0.1", plan.port, timeout=5)
+        connection.connect()
+        connection.close()
+    except OSError:
+        return False
+    return True

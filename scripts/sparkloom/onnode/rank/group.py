@@ -1,0 +1,107 @@
+"""What every rank knows of its group: is it together, may it start, must it stop, does it serve, is it given up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank.status_log import Voice
+
+Message = dict[str, Any]
+LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What two ranks of one group have in common, and who speaks."""
+
+    rank: int
+    config: str  # hash over everything that was applied
+    build: str  # of the software in the image: a tag may mean another one on each node
+    instance: str  # of this supervisor: another after every start
+
+    @classmethod
+    def of(cls, rank: int, config: str, build: str) -> Identity:
+        return cls(rank, config, build, os.urandom(4).hex())
+
+
+class Group(ABC):
+    """`start` and `stop` are the head's decisions; exactly one of them is set once the first start was decided."""
+
+    def __init__(self, plan: Plan, me: Identity, voice: Voice) -> None:
+        self.plan, self.me, self.voice = plan, me, voice
+        self.start, self.stop, self.changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.epoch = 0
+        self.round = 0  # raised with every stop: what was offered before it does not count
+        self.offered = -1
+        self.present = len(plan.members) == 1
+        self.waiting = ""  # who is missing, or why this rank was refused
+        self.why = ""  # of the last stop
+        self.down = ""  # why nothing is started any more
+        self.serves = False  # a token came, in this epoch
+        self.budget = Budget(plan.budgets.restarts, plan.budgets.window)
+
+    @abstractmethod
+    async def join(self) -> None:
+        """Be reachable for the others, or look for them; returns at once."""
+
+    @abstractmethod
+    def offer(self) -> None:
+        """This rank's rails and weights are right: it could start."""
+
+    @abstractmethod
+    def lost(self, cause: str, *, own: bool) -> None:
+        """This rank's engine failed; not `own` when it only followed another one."""
+
+    @abstractmethod
+    def served(self, yes: bool) -> None:
+        """Rank 0 alone knows whether tokens come."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """This rank is told to go: let the group drain, then stop."""
+
+    def _begin(self, epoch: int) -> None:
+        self.epoch, self.serves = epoch, False
+        self.stop.clear()
+        self.start.set()
+        self._wake()
+
+    def _halt(self, why: str) -> None:
+        self.why, self.serves = why, False
+        self.start.clear()
+        self.stop.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self.changed.set()
+
+
+def send(writer: asyncio.StreamWriter, message: Message) -> None:
+    if not writer.is_closing():
+        writer.write(json.dumps(message).encode() + b"\n")
+
+
+async def receive(reader: asyncio.StreamReader) -> Message | None:
+    """The next message; None when the other end is gone or speaks something else."""
+    try:
+        line = await reader.readline()
+        message = json.loads(line) if line.endswith(b"\n") else None
+    except (OSError, ValueError, asyncio.LimitOverrunError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def keep_alive(writer: asyncio.StreamWriter, seconds: float) -> None:
+    """A peer that vanished without a word is noticed by the kernel too."""
+    plug = writer.get_extra_info("socket")
+    if plug is not None:
+        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,0 +1,204 @@
+"""Rank 0 decides for the group: who belongs to it, when it starts, when all stop, when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.onnode.rank import procs
+from sparkloom.onnode.rank.group import LONGEST, Group, Identity, Message, keep_alive, receive, send
+from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank.status_log import Voice
+
+FOLLOWERS = 2.0  # seconds for the first cause, when what came first only followed it
+
+
+@dataclass
+class Link:
+    """One member's connection."""
+
+    rank: int
+    instance: str
+    writer: asyncio.StreamWriter
+    seen: float
+    offered: int = -1
+
+
+class Head(Group):
+    def __init__(self, plan: Plan, me: Identity, voice: Voice) -> None:
+        super().__init__(plan, me, voice)
+        self.links: dict[int, Link] = {}
+        self.refusals: dict[int, str] = {}
+        self._server: asyncio.Server | None = None
+        self._late: asyncio.TimerHandle | None = None
+        self._follower = ""
+        self._draining = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def join(self) -> None:
+        if len(self.plan.members) > 1 and self._server is None:
+            here = self.plan.member(0).address
+            self._server = await asyncio.start_server(self._take, here, self.plan.control_port, limit=LONGEST)
+            self._task(self._beat())
+        self._count()
+
+    def offer(self) -> None:
+        self.offered = self.round
+        self._consider()
+
+    def lost(self, cause: str, *, own: bool) -> None:
+        if not self.start.is_set():
+            return
+        if own:
+            self._break(cause, counts=not self._draining)
+        elif not self._follower:
+            self._follower = cause
+            asyncio.get_running_loop().call_later(FOLLOWERS, self._only_followers, self.round)
+
+    def served(self, yes: bool) -> None:
+        yes = yes and not self._draining
+        if self.serves != yes and self.start.is_set():
+            self.serves = yes
+            self._tell({"serves": yes, "epoch": self.epoch})
+
+    def leave(self) -> None:
+        self._task(self._drain("rank 0 was told to go"))
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        keep_alive(writer, self.plan.budgets.lost)
+        hello = await receive(reader)
+        rank = hello.get("rank") if hello else None
+        if hello is None or not isinstance(rank, int) or not 0 < rank < len(self.plan.members):
+            writer.close()
+            return
+        if objection := self._objection(hello):
+            self._refuse(rank, objection, writer)
+            return
+        link = self._welcome(rank, hello, writer)
+        while message := await receive(reader):
+            link.seen = time.monotonic()
+            self._hear(link, message)
+        self._gone(link, "its supervisor's connection closed")
+
+    def _objection(self, hello: Message) -> str:
+        if hello.get("config") != self.me.config:
+            return (
+                f"configuration {hello.get('config')}, rank 0 has {self.me.config}; "
+                "apply the profile again (playbooks/serve.yml), which renews every rank"
+            )
+        if hello.get("build") != self.me.build:
+            return (
+                f"another build of the image ({hello.get('build')}, rank 0 has {self.me.build}): "
+                "its tag means two things here; pin engine.digest in the profile"
+            )
+        return ""
+
+    def _refuse(self, rank: int, objection: str, writer: asyncio.StreamWriter) -> None:
+        self.refusals[rank] = f"{self.plan.member(rank)} is refused: it runs {objection}"
+        send(writer, {"refused": f"rank 0 refuses this rank: it runs {objection}"})
+        writer.close()
+        self._count()
+
+    def _welcome(self, rank: int, hello: Message, writer: asyncio.StreamWriter) -> Link:
+        if old := self.links.get(rank):
+            old.writer.close()
+        self._break(f"{self.plan.member(rank)} was started anew", counts=False)
+        link = self.links[rank] = Link(rank, str(hello.get("instance")), writer, time.monotonic())
+        self.refusals.pop(rank, None)
+        self.epoch = max(self.epoch, int(hello.get("epoch") or 0))
+        self.budget.learn(hello.get("failures") or ())
+        send(writer, {"welcome": True, "round": self.round, "down": self.down})
+        self._count()
+        return link
+
+    def _hear(self, link: Link, message: Message) -> None:
+        if message.get("offer") == self.round:
+            link.offered = self.round
+            self._consider()
+        if "lost" in message and message.get("epoch") == self.epoch:
+            self.lost(f"{self.plan.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+        if message.get("leave"):
+            self._task(self._drain(f"{self.plan.member(link.rank)} was told to go"))
+
+    def _gone(self, link: Link, how: str) -> None:
+        link.writer.close()
+        if self.links.get(link.rank) is link:
+            del self.links[link.rank]
+            self._break(f"{self.plan.member(link.rank)} is gone: {how}", counts=False)
+            self._count()
+
+    def _count(self) -> None:
+        """Who is missing, said to everyone."""
+        absent = [m for m in self.plan.members[1:] if m.rank not in self.links]
+        words = [self.refusals.get(m.rank) or f"{m} has not come" for m in absent]
+        self.present, self.waiting = not absent, "; ".join(words)
+        self._wake()
+
+    def _consider(self) -> None:
+        """Everybody is there and could start: do it, after a pause when it failed lately."""
+        ready = self.offered == self.round and all(link.offered == self.round for link in self.links.values())
+        if ready and self.present and not self.start.is_set() and not self.down and not self._draining:
+            if self._late:
+                self._late.cancel()
+            self._late = asyncio.get_running_loop().call_later(self.budget.pause(), self._go, self.round)
+
+    def _go(self, decided: int) -> None:
+        if decided != self.round or self.start.is_set() or not self.present or self._draining:
+            return
+        epoch = self.epoch + 1
+        self._tell({"start": epoch})
+        self._begin(epoch)
+
+    def _only_followers(self, decided: int) -> None:
+        """Nobody failed by himself: a rank that is on its way out or fell silent took the others along."""
+        if decided == self.round and self.start.is_set():
+            now = time.monotonic()
+            silent = any(now - link.seen > FOLLOWERS for link in self.links.values())
+            self._break(self._follower, counts=not (self._draining or silent))
+
+    def _break(self, why: str, *, counts: bool) -> None:
+        """All stop; what ran so far is over."""
+        running = self.start.is_set()
+        self._follower = ""
+        if not running:
+            return
+        if counts and not self.budget.failed():
+            minutes = self.plan.budgets.window / 60
+            self.down = f"failed {len(self.budget.recent())} times in {minutes:.0f} min, the last time: {why}"
+        self.round += 1
+        stop = {"stop": why, "round": self.round, "down": self.down, "failures": self.budget.ages()}
+        self._tell(stop)
+        self._halt(why)
+
+    async def _drain(self, why: str) -> None:
+        """Requests that run may end; new ones are not sent here any more."""
+        if self._draining:
+            return
+        self._draining = True
+        self.served(False)
+        limit = time.monotonic() + self.plan.budgets.drain
+        while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.plan.port)):
+            self.voice.progress("draining", f"{why}; {running} connections to the engine are open")
+            await asyncio.sleep(0.5)
+        self._break(why, counts=False)
+        self._draining = False
+
+    async def _beat(self) -> None:
+        while True:
+            self._tell({"beat": True, "present": self.present, "waiting": self.waiting})
+            now = time.monotonic()
+            for link in list(self.links.values()):
+                if now - link.seen > self.plan.budgets.lost:
+                    self._gone(link, f"no word for {self.plan.budgets.lost:.0f} s")
+            await asyncio.sleep(self.plan.budgets.beat)
+
+    def _tell(self, message: Message) -> None:
+        for link in self.links.values():
+            send(link.writer, message)
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,95 @@
+"""What a rank says: lines for its log, a status file for probes, last words for the kubelet."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank.order import Plan
+
+SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
+SHORTEST = 6  # a shorter value would blank ordinary words
+EVERY = 10.0
+STATUS = "status.json"
+
+
+class Voice:
+    """Lines look like `[sparkloom rank 1 epoch 2] phase: text`; `sparkloom_wait` reads them."""
+
+    def __init__(self, plan: Plan, rank: int) -> None:
+        self.plan, self.rank, self.epoch = plan, rank, 0
+        self.file = Path(plan.run) / STATUS
+        self.status: dict[str, Any] = {
+            "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
+            "since": time.time(), "transport": "", "engine": None, "schedulers": [],
+        }  # fmt: skip
+        known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
+        known.add(answers.key() or "")  # SGLang prints it among its arguments
+        self._secrets = sorted((v for v in known if len(v) >= SHORTEST), key=len, reverse=True)
+        self._last, self._at = "", 0.0
+        self._lock = threading.Lock()
+
+    def say(self, phase: str, text: str) -> None:
+        """A line, and the same as the rank's state."""
+        text = self.hidden(" ".join(text.split()))
+        self.status |= {"phase": phase, "text": text, "epoch": self.epoch}
+        self._last, self._at = text, time.monotonic()
+        self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] {phase}: {text}")
+        self.keep()
+
+    def progress(self, phase: str, text: str) -> None:
+        """The same while something lasts: a line when more than its numbers changed, and every ten seconds."""
+        moved = phase != self.status["phase"] or shape(text) != shape(self._last)
+        if (moved and time.monotonic() - self._at > 1) or time.monotonic() - self._at >= EVERY:
+            self.say(phase, text)
+
+    def cause(self, phase: str, text: str) -> None:
+        """Why nothing is served: one line, kept for the probes and for the kubelet."""
+        text = self.hidden(" ".join(text.split()))
+        self.status |= {"cause": text, "cause_phase": phase}
+        with contextlib.suppress(OSError):  # no kubelet here
+            Path(self.plan.words).write_text(f"rank {self.rank} on {self.plan.member(self.rank).node}: {text}\n")
+        self.say(phase, text)
+
+    def clear(self) -> None:
+        """What was named is no more."""
+        self.status |= {"cause": "", "cause_phase": ""}
+
+    def engine(self, line: str) -> None:
+        self._write(f"[rank {self.rank} epoch {self.epoch}] {self.hidden(line)}")
+
+    def hidden(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def keep(self) -> None:
+        """The status file, replaced in one step; its time says that this process still runs."""
+        self.status["beat"] = time.time()
+        aside = self.file.with_suffix(".new")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_text(json.dumps(self.status))
+            aside.replace(self.file)
+        except OSError as error:
+            self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] status: {self.file}: {error.strerror}")
+
+    def _write(self, line: str) -> None:
+        with self._lock:
+            try:
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+            except (BrokenPipeError, ValueError):
+                pass  # nobody reads the log any more; the group goes on
+
+
+def shape(text: str) -> str:
+    return re.sub(r"\d+", "#", text)

@@ -1,0 +1,86 @@
+"""Is a snapshot whole? By size and time of change when it was verified before; by sha256 where that differs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.weights.layout import COMMIT, Entry, Snapshot, Store
+
+PIECE = 4 << 20
+HASHERS = 4
+
+
+def check(store: Store, model: str, revision: str | None, *, deep: bool = False) -> dict[str, Any]:
+    """What a node has of a model: `{id, commit, ok, problems, bytes}`."""
+    commit = revision if revision and COMMIT.fullmatch(revision) else store.current(model)
+    answer: dict[str, Any] = {"id": model, "commit": commit, "ok": False, "problems": [], "bytes": 0, "files": 0}
+    known = store.read(model, commit) if commit else None
+    if known is None:
+        found = store.current(model)
+        there = f"; here is {found}" if found and found != commit else ""
+        wanted = commit or revision or "any revision"
+        return answer | {"problems": [f"no verified snapshot of {model} at {wanted}{there}"]}
+    snapshot, times = known
+    problems = [text for text in judge(store, snapshot, {} if deep else times) if text]
+    wrong = [] if problems else links(store, snapshot)
+    return answer | {
+        "ok": not problems and not wrong,
+        "problems": problems + wrong,
+        "bytes": snapshot.size,
+        "files": len(snapshot.files),
+    }
+
+
+def judge(store: Store, snapshot: Snapshot, times: dict[str, int]) -> list[str]:
+    """One sentence per file, empty for a good one."""
+
+    def one(entry: Entry) -> str:
+        return fault(store.blob(snapshot.id, entry), entry, times.get(entry.blob))
+
+    with ThreadPoolExecutor(HASHERS) as pool:
+        return list(pool.map(one, snapshot.files))
+
+
+def fault(blob: Path, entry: Entry, verified: int | None) -> str:
+    try:
+        state = blob.stat()
+    except FileNotFoundError:
+        return f"{entry.path}: missing"
+    if state.st_size != entry.size:
+        return f"{entry.path}: {state.st_size} bytes, expected {entry.size}"
+    if verified is not None and state.st_mtime_ns == verified:
+        return ""
+    found = sha256(blob)
+    return "" if found == entry.sha256 else f"{entry.path}: sha256 {found}, expected {entry.sha256}"
+
+
+def links(store: Store, snapshot: Snapshot) -> list[str]:
+    """Names that engines open: they must lead to the verified content."""
+    folder = store.snapshot(snapshot.id, snapshot.commit)
+    wrong = [e.path for e in snapshot.files if (folder / e.path).resolve() != store.blob(snapshot.id, e).resolve()]
+    faults = [f"{path}: its link does not lead to the verified file" for path in wrong]
+    if store.link(snapshot.id).resolve() != folder.resolve() or store.current(snapshot.id) != snapshot.commit:
+        faults.append(f"{snapshot.id} is at {store.current(snapshot.id)}, expected {snapshot.commit}")
+    return faults
+
+
+def sha256(path: Path, seen: Callable[[int], None] = lambda size: None) -> str:
+    """The file's hash; what was read for it does not stay in memory, which the engine needs."""
+    digest, buffer = hashlib.sha256(), bytearray(PIECE)
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            digest.update(view[:size])
+            seen(size)
+        forget(file.fileno())
+    return digest.hexdigest()
+
+
+def forget(descriptor: int) -> None:
+    """Drop a file's pages from memory. GPU and page cache share it, and a full cache stops a load at 90 %."""
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,0 +1,115 @@
+"""`store start|status|stop|check|list|remove`: JSON in on standard input, JSON out, so that a program can ask."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.weights import agent, check, contents
+from sparkloom.onnode.weights.job import RUN, Job
+from sparkloom.onnode.weights.layout import Store, StoreError
+
+COMMANDS = ("start", "status", "stop", "check", "list", "remove")
+STOPPING = 5.0
+
+
+def status(run: Path = RUN) -> dict[str, Any]:
+    """What the last transfer on this node said, and whether it still lives."""
+    try:
+        said: dict[str, Any] = json.loads((run / "status.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {"state": "none", "alive": False}
+    alive = _alive(said["pid"])
+    if not alive and said["state"] not in {"done", "failed"}:
+        said |= {"state": "failed", "cause": f"the transfer ended without a word (killed?); its log is {run}/log"}
+    return said | {"alive": alive}
+
+
+def _alive(pid: int) -> bool:
+    """Whether that process is one of ours, not a later one with the same number."""
+    try:
+        return b"store" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def stop(run: Path = RUN) -> dict[str, Any]:
+    said = status(run)
+    if said["alive"]:
+        os.kill(said["pid"], signal.SIGTERM)
+        until = time.monotonic() + STOPPING
+        while _alive(said["pid"]) and time.monotonic() < until:
+            time.sleep(0.05)
+        if _alive(said["pid"]):
+            os.kill(said["pid"], signal.SIGKILL)
+    return status(run)
+
+
+def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
+    """Begin a transfer in the background, or find the same one at work: it outlives the connection that began it."""
+    said = status(run)
+    if said["alive"] and said["state"] not in {"done", "failed"}:
+        if said["job"] == spec["job"]:
+            return said | {"joined": True}
+        raise StoreError(f"another transfer is at work here (process {said['pid']}); wait for it, or kill that process")
+    stop(run)
+    run.mkdir(parents=True, exist_ok=True, mode=0o700)
+    job = Job(spec, run)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        _detach(run / "log")
+        job.report()
+        os._exit(0 if agent.run(job) else 1)
+    until = time.monotonic() + STOPPING
+    while status(run).get("pid") in {None, said.get("pid")} and time.monotonic() < until:
+        time.sleep(0.02)
+    return status(run) | {"joined": False}
+
+
+def _detach(log: Path) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for source, target in ((nothing, 0), (words, 1), (words, 2)):
+        os.dup2(source, target)
+
+
+def answer(command: str, asked: dict[str, Any]) -> Any:
+    if command == "start":
+        return start(asked)
+    if command == "status":
+        return status()
+    if command == "stop":
+        return stop()
+    store = Store(asked["store"])
+    if command == "check":
+        deep = bool(asked.get("deep"))
+        return [check.check(store, want["id"], want["revision"], deep=deep) for want in asked["models"]]
+    if command == "list":
+        return contents.listing(store)
+    return contents.remove(store, asked["remove"])
+
+
+def main(argv: list[str]) -> int:
+    if len(argv) != 1 or argv[0] not in COMMANDS:
+        print(f"usage: store {'|'.join(COMMANDS)}  (JSON on standard input)", file=sys.stderr)
+        return 2
+    try:
+        asked = {} if argv[0] in {"status", "stop"} else json.load(sys.stdin)
+        print(json.dumps({"answer": answer(argv[0], asked)}))
+    except StoreError as error:
+        print(json.dumps({"error": str(error)}))
+        return 1
+    except OSError as error:
+        print(json.dumps({"error": f"{error.strerror or error}: {error.filename or ''}"}))
+        return 1
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    return 0

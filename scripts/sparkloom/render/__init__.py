@@ -1,0 +1,1 @@
+"""A launch as objects and files."""

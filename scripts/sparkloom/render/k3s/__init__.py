@@ -1,0 +1,1 @@
+"""K3s' files and programs for each machine."""

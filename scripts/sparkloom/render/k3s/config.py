@@ -1,0 +1,148 @@
+"""What K3s is told on each machine: config.yaml, registries.yaml, the admission configuration, the unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.k3s import paths
+from sparkloom.render.k3s.options import Options
+
+PORT = 6443
+HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
+Role = Literal["server", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One machine of the cluster."""
+
+    name: str
+    node: str
+    role: Role
+    address: str
+    interface: str
+    first: bool = False
+    fabric_index: int | None = None  # only a Spark has one
+
+
+def config(cluster: Cluster, members: list[Member], member: Member, options: Options) -> dict[str, Any]:
+    """config.yaml of one machine; every key is a flag of the pinned release (flags.require)."""
+    told: dict[str, Any] = {
+        "node-name": member.node,
+        "node-ip": member.address,
+        # not the rails: flannel would take whichever interface has the default route
+        "flannel-iface": member.interface,
+        "token-file": paths.TOKEN,
+        "kubelet-arg": options.kubelet_args,
+    }
+    if member.fabric_index is not None:
+        told["node-label"] = labels(cluster, member)
+    if not member.first:
+        told["server"] = f"https://{joined_at(members, options)}:{PORT}"
+    if member.role == "agent":
+        return told | options.agent_config
+    return told | _server(cluster, members, member, options) | options.server_config
+
+
+def _server(cluster: Cluster, members: list[Member], member: Member, options: Options) -> dict[str, Any]:
+    """What must be the same on all servers, but for the first one's cluster-init."""
+    servers = [other for other in members if other.role == "server"]
+    named = [options.api_host, *(server.address for server in servers), *(server.node for server in servers)]
+    told: dict[str, Any] = {
+        "agent-token-file": paths.AGENT_TOKEN,
+        "write-kubeconfig-mode": "0600",
+        "tls-san": [name for name in dict.fromkeys(named) if name],
+        # only possible at the very first start
+        "secrets-encryption": True,
+        "embedded-registry": True,
+        "kube-apiserver-arg": [f"admission-control-config-file={paths.ADMISSION}"],
+        "disable": options.disable,
+    }
+    if member.first:
+        told["cluster-init"] = True  # etcd even for one server: snapshots, and room for two more
+    for key, flag in (("pod_cidr", "cluster-cidr"), ("service_cidr", "service-cidr")):
+        if given := getattr(cluster.kubernetes, key):
+            told[flag] = given
+    return told
+
+
+def joined_at(members: list[Member], options: Options) -> str:
+    return options.api_host or next(member.address for member in members if member.first)
+
+
+def labels(cluster: Cluster, member: Member) -> list[str]:
+    rails = ".".join(rail.name for rail in cluster.fabric.rails)
+    return [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
+
+
+def registries(options: Options) -> dict[str, Any]:
+    """Every image that one node has is served to the others; a site's own settings go on top."""
+    mine: dict[str, Any] = {"mirrors": {"*": {}}}
+    return mine | options.registries | {"mirrors": {**mine["mirrors"], **options.registries.get("mirrors", {})}}
+
+
+def admission(cluster: Cluster) -> dict[str, Any]:
+    """Pods are `restricted` unless their namespace says otherwise; Kubernetes' own namespace is left out."""
+    levels = dict.fromkeys(("enforce", "audit", "warn"), "restricted")
+    versions = {f"{mode}-version": "latest" for mode in levels}
+    inner = {
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": levels | versions,
+        "exemptions": {"usernames": [], "runtimeClasses": [], "namespaces": ["kube-system"]},
+    }
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "PodSecurity", "configuration": inner}],
+    }
+
+
+def text(data: dict[str, Any]) -> str:
+    return HEADER + yaml.safe_dump(data, sort_keys=False)
+
+
+def stamped(member: Member) -> list[str]:
+    """Files whose change asks for a restart. The first server made its token itself, and K3s would refuse another."""
+    common = [paths.BINARY, paths.CONFIG, paths.REGISTRIES, paths.unit(member.role)]
+    tokens = [] if member.first else [paths.TOKEN]
+    return [*common, *([paths.ADMISSION] if member.role == "server" else []), *tokens]
+
+
+def unit(member: Member) -> str:
+    """Ours, not the installer's: it writes down what K3s is started with, and lets pods pin RDMA memory."""
+    return f"""\
+# Written by sparkloom (role k3s).
+[Unit]
+Description=K3s {member.role} (sparkloom)
+Documentation=https://docs.k3s.io
+Wants=network-online.target
+After=network-online.target sparkloom-functions.service
+
+[Service]
+Type={"notify" if member.role == "server" else "exec"}
+# A proxy or a log level of this machine's own may stand here.
+EnvironmentFile=-/etc/default/%N
+Delegate=yes
+# Containers go on when K3s is restarted.
+KillMode=process
+LimitNOFILE=1048576
+LimitNPROC=infinity
+LimitCORE=infinity
+LimitMEMLOCK=infinity
+TasksMax=infinity
+TimeoutStartSec=0
+Restart=always
+RestartSec=5s
+ExecStartPre=-/sbin/modprobe br_netfilter
+ExecStartPre=-/sbin/modprobe overlay
+ExecStartPre=/bin/sh -c "umask 077 && sha256sum {" ".join(stamped(member))} >{paths.STAMP}"
+ExecStart={paths.BINARY} {member.role}
+
+[Install]
+WantedBy=multi-user.target
+"""

@@ -1,0 +1,130 @@
+"""What each machine should have: its part in the cluster, its files, the programs to install."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from sparkloom.base.errors import InputError, Problem
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.k3s import config, flags, paths
+from sparkloom.render.k3s.config import Member
+from sparkloom.render.k3s.options import Options
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+PLUGINS = ("host-device", "static")  # what the rails' attachments name, and K3s does not bring
+
+
+def members(cluster: Cluster) -> list[Member]:
+    """Servers first, in the order of the group k3s_servers; every other Spark is an agent."""
+    sparks = {node.name: node for node in cluster.nodes}
+    names = [server.name for server in cluster.servers] or [cluster.nodes[0].name]
+    interfaces = {server.name: server.management_interface for server in cluster.servers}
+    machines = {server.name: server for server in cluster.servers} | sparks
+    _refuse(names, machines)
+    every = [*names, *(name for name in sparks if name not in names)]
+    return [
+        Member(
+            name=name,
+            node=machines[name].kubernetes_node,
+            role="server" if name in names else "agent",
+            address=str(machines[name].management_address),
+            interface=interfaces.get(name) or cluster.management_interface,
+            first=name == names[0],
+            fabric_index=sparks[name].fabric_index if name in sparks else None,
+        )
+        for name in every
+    ]
+
+
+def _refuse(servers: list[str], machines: dict[str, Any]) -> None:
+    problems = [
+        Problem("hosts.yml", 1, 1, f"{name}: management_address is missing; K3s joins and serves by it", "missing-key")
+        for name, machine in machines.items()
+        if not machine.management_address
+    ]
+    if len(servers) not in (1, 3, 5):
+        message = f"k3s_servers: found {len(servers)} servers; etcd survives a loss only with an odd number: 1 or 3"
+        problems.append(Problem("hosts.yml", 1, 1, message, "servers"))
+    for attribute in ("management_address", "kubernetes_node"):
+        values = [getattr(machine, attribute) for machine in machines.values()]
+        for value in {v for v in values if v and values.count(v) > 1}:
+            problems.append(Problem("hosts.yml", 1, 1, f"{attribute}: {value} stands there twice", "twice"))
+    if problems:
+        raise InputError(problems)
+
+
+def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
+    """{host: what it should have}, and who is first."""
+    every = members(cluster)
+    hosts = {member.name: _host(cluster, every, member, options) for member in every}
+    return {"hosts": hosts, "first": every[0].name, "api": f"https://{config.joined_at(every, options)}:{config.PORT}"}
+
+
+def _host(cluster: Cluster, every: list[Member], member: Member, options: Options) -> dict[str, Any]:
+    told = config.config(cluster, every, member, options)
+    flags.require(options.version, member.role, told, f"k3s_{member.role}_config")
+    files = {
+        paths.CONFIG: (config.text(told), "0600"),
+        paths.REGISTRIES: (config.text(config.registries(options)), "0600"),
+        paths.unit(member.role): (config.unit(member), "0644"),
+    }
+    if member.role == "server":
+        files[paths.ADMISSION] = (config.text(config.admission(cluster)), "0600")
+    return {
+        "role": member.role,
+        "first": member.first,
+        "node": member.node,
+        "service": paths.SERVICES[member.role],
+        "files": [{"path": path, "content": content, "mode": mode} for path, (content, mode) in files.items()],
+        "expected": {path: digest(content) for path, (content, _) in files.items()},
+    }
+
+
+def secrets(host: Mapping[str, Any], tokens: Mapping[str, str]) -> dict[str, str]:
+    """Token files of a machine that joins; the first server makes its own."""
+    if host["first"]:
+        return {}
+    joining = {paths.TOKEN: tokens[host["role"]]}
+    return joining | ({paths.AGENT_TOKEN: tokens["agent_passphrase"]} if host["role"] == "server" else {})
+
+
+def artifacts(options: Options, machine: str) -> list[dict[str, Any]]:
+    """What a machine of this kind needs, with where each thing comes from and goes to."""
+    arch = ARCHITECTURES[machine]
+    program = "k3s" if arch == "amd64" else f"k3s-{arch}"
+    plugins = f"cni-plugins-linux-{arch}-{options.cni_version}.tgz"
+    release = options.version.replace("+", "%2B")
+    found: list[dict[str, Any]] = [
+        {
+            "name": program,
+            "url": f"{options.url}/{release}/{program}",
+            "sha256": options.sha256.get(arch, ""),
+            "variable": f"k3s_sha256.{arch}",
+            "files": {paths.BINARY: None},
+        },
+        {
+            "name": plugins,
+            "url": f"{options.cni_url}/{options.cni_version}/{plugins}",
+            "sha256": options.cni_sha256.get(arch, ""),
+            "variable": f"k3s_cni_sha256.{arch}",
+            "files": {f"{paths.CNI}/{plugin}": plugin for plugin in PLUGINS},
+        },
+    ]
+    if options.artifacts:
+        images = f"k3s-airgap-images-{arch}.tar.zst"
+        found.append(
+            {
+                "name": images,
+                "url": f"{options.url}/{release}/{images}",
+                "sha256": options.images_sha256.get(arch, ""),
+                "variable": f"k3s_images_sha256.{arch}",
+                "files": {f"{paths.IMAGES}/{images}": None},
+            }
+        )
+    return found
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,74 @@
+"""The API key of a site: made once, kept in a file that its owner alone reads, given to the cluster as a Secret.
+
+An engine takes it from a file in its pod (`engine.yaml` or the bare key), never from its command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from sparkloom.base.errors import InputError
+
+SECRET = "engine-key"
+ENGINE_FILE, BARE_FILE = "engine.yaml", "key"  # what `--config` of SGLang and vLLM reads; what the supervisor reads
+USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every engine's file take without quoting
+OURS_ONLY = 0o077
+
+
+def private_folder(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def write(path: Path, text: str) -> None:
+    """Written aside and renamed, so that a killed run never leaves half a key; 0600 from its first byte."""
+    private_folder(path.parent)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    aside.replace(path)
+
+
+def guarded(path: Path) -> None:
+    """Refuse a secret that others on this machine may read."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & OURS_ONLY:
+        raise InputError.single(
+            str(path), f"mode {mode:04o}, expected 0600: chmod 600 {path}, then make a new one", rule="open-secret"
+        )
+
+
+def read(path: Path) -> str:
+    """The key, or empty where none was made."""
+    if not path.is_file():
+        return ""
+    guarded(path)
+    key = path.read_text(encoding="utf-8").strip()
+    if not USABLE.fullmatch(key):
+        raise InputError.single(
+            str(path),
+            "no usable API key; expected 16 to 512 letters, digits or ._~+/=- on one line. "
+            "Remove the file to have one made",
+            rule="bad-key",
+        )
+    return key
+
+
+def ensure(path: Path, *, dry: bool = False) -> tuple[str, bool]:
+    """The key, and whether it was (or would be) made now."""
+    if key := read(path):
+        return key, False
+    key = f"sk-{secrets.token_urlsafe(32)}"
+    if not dry:
+        write(path, key + "\n")
+    return key, True
+
+
+def secret_data(key: str) -> dict[str, str]:
+    """Contents of the Secret that rank 0 mounts."""
+    return {ENGINE_FILE: f"api-key: {json.dumps(key)}\n", BARE_FILE: key}

@@ -1,0 +1,45 @@
+"""build(launch, cluster) -> the Kubernetes objects of one served profile, in the order to apply them.
+
+Plain data, built once and never changed afterwards. Namespace and network attachments are shared by all
+profiles of a cluster; the rest belongs to one and carries its label.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.resolve import Launch
+from sparkloom.render.manifests import attachments, files, pod, record, service, supervision, workload
+from sparkloom.render.manifests import policy as access
+from sparkloom.render.manifests.dump import to_yaml
+from sparkloom.render.manifests.image import pinned
+from sparkloom.render.manifests.namespace import namespace
+
+__all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
+
+
+def build(launch: Launch, cluster: Cluster, policy: str = "refuse") -> list[dict[str, Any]]:
+    """`policy` says what a rank does when NCCL took another way than the rails: refuse, or warn."""
+    networks = attachments.definitions(cluster) if launch.topology.distributed else []
+    templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
+    digest = record.config_hash(launch, templates, networks, supervision.contents(launch, policy))
+    return [
+        namespace(cluster),
+        *networks,
+        *files.config_maps(launch, cluster.namespace),
+        *supervision.config_maps(launch, cluster.namespace, policy),
+        record.config_map(launch, cluster, digest),
+        access.network_policy(launch, cluster.namespace),
+        access.disruption_budget(launch, cluster.namespace),
+        *service.services(launch, cluster.namespace),
+        *(
+            workload.stateful_set(launch, cluster, rank, template, digest)
+            for rank, template in zip(launch.ranks, templates, strict=True)
+        ),
+    ]
+
+
+def fabric_objects(cluster: Cluster) -> list[dict[str, Any]]:
+    """What the fabric needs in the cluster before any profile: the namespace and every attachment."""
+    return [namespace(cluster), *attachments.definitions(cluster)]

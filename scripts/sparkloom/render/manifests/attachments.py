@@ -1,0 +1,66 @@
+"""NetworkAttachmentDefinitions: one per rail and VF index in use, and the annotation that asks for them.
+
+All nodes share a definition, since a VF has the same name everywhere; the address comes with each pod
+(`ips`), where static IPAM takes it from the runtime configuration. host-device moves the link as it
+stands, so the MTU is the host's; the annotation says what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import fabric
+from sparkloom.launch.fabric import Attachment, Endpoint
+from sparkloom.render.manifests import names
+
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+CNI_VERSION = "0.4.0"  # spoken by every release of the CNI plugins and of Multus since 2020
+
+
+def definitions(cluster: Cluster) -> list[dict[str, Any]]:
+    return [definition(attachment, cluster.namespace) for attachment in fabric.attachments(cluster)]
+
+
+def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "k8s.cni.cncf.io/v1",
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {
+            "name": attachment.name,
+            "namespace": namespace,
+            "labels": dict(names.PART_OF),
+            "annotations": {
+                "sparkloom/rail": attachment.rail,
+                "sparkloom/mtu": str(attachment.mtu),
+                "sparkloom/subnet": attachment.subnet,
+            },
+        },
+        "spec": {"config": _config(attachment)},
+    }
+
+
+def _config(attachment: Attachment) -> str:
+    plugin = {
+        "type": "host-device",
+        "device": attachment.interface,
+        "capabilities": {"ips": True},
+        "ipam": {"type": "static"},
+    }
+    return json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": [plugin]})
+
+
+def annotation(endpoints: Iterable[Endpoint]) -> str:
+    """Multus' list for one pod: rail order fixes net1, net2 on every rank."""
+    return json.dumps(
+        [
+            {
+                "name": fabric.attachment_name(endpoint.rail, endpoint.vf),
+                "interface": fabric.pod_interface(number),
+                "ips": [endpoint.cidr],
+            }
+            for number, endpoint in enumerate(endpoints)
+        ]
+    )

@@ -1,0 +1,37 @@
+"""Small files inside the pods, from one ConfigMap per group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparkloom.launch.resolve import Launch
+from sparkloom.render.manifests import names, security
+
+# NCCL reads this file from the image for every variable that the environment leaves open (the GID index
+# among them). An empty one in its place keeps the image from deciding.
+NCCL_CONF = {"/etc/nccl.conf": "# empty on purpose: what NCCL is told stands in the pod's environment\n"}
+
+
+def contents(launch: Launch) -> dict[str, str]:
+    """Path in the pod -> text."""
+    return {**launch.files, **(NCCL_CONF if security.uses_rdma(launch.ranks[0]) else {})}
+
+
+def name(launch: Launch) -> str:
+    return f"{names.group(launch.profile.name)}-files"
+
+
+def key(path: str) -> str:
+    return path.strip("/").replace("/", "-")
+
+
+def config_maps(launch: Launch, namespace: str) -> list[dict[str, Any]]:
+    return mapped(launch, namespace, name(launch), contents(launch))
+
+
+def mapped(launch: Launch, namespace: str, name: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Files as one ConfigMap, whose keys have no slashes; none without files."""
+    data = {key(path): text for path, text in found.items()}
+    metadata = names.metadata(launch, namespace, name)
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}] if data else []

@@ -1,0 +1,58 @@
+"""What objects are called and how they are found again.
+
+A group's name becomes Service and StatefulSet names; the StatefulSet controller adds a hash of ten
+characters in a label of at most 63, so `<group>-rank<N>` may have 51 at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+from typing import Any
+
+from sparkloom.launch.resolve import Launch
+
+LONGEST_GROUP = 45  # 51 less "-rank7"
+PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
+ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
+PROFILE = "sparkloom/profile"
+RANK = "sparkloom/rank"
+CONFIG_HASH = "sparkloom/config-hash"
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
+
+@lru_cache(maxsize=1024)
+def group(profile: str) -> str:
+    """The profile's name as a DNS label: as written where it is one, else changed and told apart by a hash."""
+    safe = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
+    if not safe[:1].isalpha():  # a Service's name begins with a letter
+        safe = f"m-{safe}".rstrip("-")
+    if safe.replace("-", "") == profile.replace(".", "").replace("-", "") and len(safe) <= LONGEST_GROUP:
+        return safe
+    digest = hashlib.sha256(profile.encode()).hexdigest()[:6]
+    return f"{safe[: LONGEST_GROUP - 7].rstrip('-')}-{digest}"
+
+
+def rank(launch: Launch, index: int) -> str:
+    return f"{group(launch.profile.name)}-rank{index}"
+
+
+def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
+    """Labels that pick the group's pods, or those of one rank; they never change for a running workload."""
+    name = launch.profile.name
+    chosen = {PROFILE: name if _LABEL.fullmatch(name) else group(name)}
+    return chosen if index is None else {**chosen, RANK: str(index)}
+
+
+def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
+    described = {
+        "app.kubernetes.io/name": launch.engine,
+        "app.kubernetes.io/instance": group(launch.profile.name),
+        **ENGINES,
+    }
+    return {**described, **selector(launch, index)}
+
+
+def metadata(launch: Launch, namespace: str, name: str) -> dict[str, Any]:
+    return {"name": name, "namespace": namespace, "labels": labels(launch)}

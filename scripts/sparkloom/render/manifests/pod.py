@@ -1,0 +1,72 @@
+"""One rank's pod: the engine's command on its own node, with its own addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.launch.values import EnvVar
+from sparkloom.render.manifests import attachments, keyring, names, probes, security, supervision, volumes
+
+GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
+
+
+def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"labels": names.labels(launch, rank.index), "annotations": {}}
+    if rank.place.endpoints:
+        metadata["annotations"][attachments.NETWORKS] = attachments.annotation(rank.place.endpoints)
+    spec = {
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {"kubernetes.io/hostname": rank.place.node.kubernetes_node},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "enableServiceLinks": False,  # a Service named sglang would set SGLANG_PORT=tcp://..., which SGLang reads
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "containers": [container(launch, cluster, rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(launch, rank)],
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
+    devices = security.devices(launch, cluster)
+    ports = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
+    return {
+        "name": "engine",
+        "image": launch.image,
+        "imagePullPolicy": "IfNotPresent",
+        **command(launch, rank),
+        "env": [
+            *(environment(variable) for variable in rank.env),
+            *keyring.environment(launch, rank),
+            *supervision.environment(launch, rank),
+        ],
+        **({"ports": ports} if ports else {}),
+        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
+        "securityContext": security.context(launch, cluster),
+        **probes.probes(launch, rank),
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
+        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(launch, rank)],
+    }
+
+
+def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
+    """What the container runs: the engine's own words, behind the supervisor where the image has Python."""
+    words = [literal(word) for word in (*rank.argv, *keyring.words(launch, rank))]
+    if supervision.supervised(launch):
+        return {"command": list(supervision.COMMAND), "args": ["--", *words]}
+    return {"command": words[:1], "args": words[1:]}
+
+
+def environment(variable: EnvVar) -> dict[str, Any]:
+    if variable.secret:
+        name, key = variable.secret
+        return {"name": variable.name, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+    return {"name": variable.name, "value": literal(variable.value)}
+
+
+def literal(text: str) -> str:
+    """Kubernetes replaces $(NAME) in words and values; here every text means itself."""
+    return text.replace("$(", "$$(")

@@ -1,0 +1,65 @@
+"""What was rendered, beside what runs: `sparkloom status` compares the two."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.fabric import attachment_name
+from sparkloom.launch.resolve import Launch
+from sparkloom.render.manifests import files, names
+
+
+def config_hash(
+    launch: Launch,
+    templates: Sequence[dict[str, Any]],
+    networks: Sequence[dict[str, Any]],
+    supervisor: Mapping[str, str],
+) -> str:
+    """Over everything that a running rank would see change: all ranks' pods, their files, their networks."""
+    joined = {attachment_name(endpoint.rail, endpoint.vf) for endpoint in launch.topology.head.endpoints}
+    seen = {
+        "pods": list(templates),
+        "files": files.contents(launch),
+        "supervisor": dict(supervisor),
+        "networks": [network["spec"] for network in networks if network["metadata"]["name"] in joined],
+    }
+    text = json.dumps(seen, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
+    data = {
+        "profile": launch.profile.name,
+        "model": launch.profile.profile.model.id,
+        "revision": launch.profile.profile.model.revision,
+        "engine": launch.engine,
+        "release": launch.release,
+        "image": launch.image,
+        "config_hash": digest,
+        "cluster": cluster.name,
+        "ranks": [
+            {
+                "rank": rank.index,
+                "node": rank.place.node.name,
+                "addresses": {endpoint.rail: endpoint.cidr for endpoint in rank.place.endpoints},
+                "argv": list(rank.argv),
+            }
+            for rank in launch.ranks
+        ],
+    }
+    name = f"{names.group(launch.profile.name)}-record"
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": names.metadata(launch, cluster.namespace, name),
+        "data": {"record.json": _lines(data)},
+    }
+
+
+def _lines(data: dict[str, Any]) -> str:
+    """JSON with one line per key."""
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"

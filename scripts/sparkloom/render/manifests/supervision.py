@@ -1,0 +1,108 @@
+"""What a rank's supervisor is given: its program, the group's plan, and the patterns that name causes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sparkloom.launch import downloads as store
+from sparkloom.launch import engines, fabric, patches
+from sparkloom.launch.engines import base
+from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.render.manifests import files, names, program, security
+
+FOLDER = "/sparkloom/rank"
+COMMAND = ("python3", FOLDER)
+PLAN, PATTERNS = "plan.json", "rules.json"
+START_SECONDS = 45 * 60  # 5x the longest load measured (490 s), and room for graphs and kernels built cold
+
+
+def supervised(launch: Launch) -> bool:
+    """Every engine whose image has Python. llama.cpp's has none: its ranks run as they are."""
+    return engines.get(launch.engine).python
+
+
+def name(launch: Launch) -> str:
+    return f"{names.group(launch.profile.name)}-rank"
+
+
+def contents(launch: Launch, policy: str) -> dict[str, str]:
+    """Path below the program's folder -> text."""
+    if not supervised(launch):
+        return {}
+    return {**program.files(), PLAN: _lines(plan(launch, policy)), PATTERNS: program.patterns(launch.engine)}
+
+
+def plan(launch: Launch, policy: str) -> dict[str, Any]:
+    profile, engine = launch.profile.profile, engines.get(launch.engine)
+    measured = profile.model.measured.load_seconds or 0
+    return {
+        "profile": launch.profile.name,
+        "engine": launch.engine,
+        "release": launch.release,
+        "image": launch.image,
+        "port": launch.port,
+        "store": base.MODELS,
+        "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
+        "rdma": security.uses_rdma(launch.ranks[0]),
+        "rails": launch.nccl_rails,
+        "policy": policy,
+        "generates": engine.generates,
+        "schedulers": list(engine.schedulers),
+        "budgets": {"start": max(START_SECONDS, 3 * measured)},
+        "members": [_member(launch, rank) for rank in launch.ranks],
+        "patches": patches.of(launch.profile),
+    }
+
+
+def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
+    rails = [
+        {
+            "name": endpoint.rail,
+            "interface": fabric.pod_interface(number),
+            "address": endpoint.address,
+            "prefix": endpoint.prefix,
+            "mtu": endpoint.mtu,
+            "hca": endpoint.hca,
+        }
+        for number, endpoint in enumerate(rank.place.endpoints)
+    ]
+    place = rank.place
+    return {
+        "rank": rank.index,
+        "node": place.node.name,
+        "address": launch.topology.address(place),
+        "rails": rails,
+    }
+
+
+def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
+    return files.mapped(launch, namespace, name(launch), contents(launch, policy))
+
+
+def volume(launch: Launch) -> list[dict[str, Any]]:
+    if not supervised(launch):
+        return []
+    paths = [*program.files(), PLAN, PATTERNS]
+    items = [{"key": files.key(path), "path": path} for path in paths]
+    return [{"name": "supervisor", "configMap": {"name": name(launch), "items": items}}]
+
+
+def mount(launch: Launch) -> list[dict[str, Any]]:
+    return [{"name": "supervisor", "mountPath": FOLDER, "readOnly": True}] if supervised(launch) else []
+
+
+def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+    """Which rank it is, and of which configuration: the annotation holds a hash over everything applied."""
+    if not supervised(launch):
+        return []
+    annotation = f"metadata.annotations['{names.CONFIG_HASH}']"
+    return [
+        {"name": "SPARKLOOM_RANK", "value": str(rank.index)},
+        {"name": "SPARKLOOM_CONFIG", "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
+    ]
+
+
+def _lines(data: dict[str, Any]) -> str:
+    """JSON with one line per key."""
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"

@@ -1,0 +1,42 @@
+"""What a rank sees of its node's disk and memory: weights, kernel cache, shared memory, engine files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.engines import base
+from sparkloom.launch.resolve import Launch
+from sparkloom.render.manifests import files, supervision
+
+SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node
+
+
+def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": "models", "hostPath": {"path": cluster.model_store, "type": "DirectoryOrCreate"}},
+        {"name": "cache", "hostPath": {"path": cache_folder(launch, cluster), "type": "DirectoryOrCreate"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
+    ]
+    if files.contents(launch):
+        found.append({"name": "files", "configMap": {"name": files.name(launch)}})
+    return found + supervision.volume(launch)
+
+
+def mounts(launch: Launch) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": "models", "mountPath": base.MODELS, "readOnly": True},
+        {"name": "cache", "mountPath": base.CACHE},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    for path in files.contents(launch):
+        found.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
+    return found + supervision.mount(launch)
+
+
+def cache_folder(launch: Launch, cluster: Cluster) -> str:
+    """One folder per image: kernels compiled for one build crash another in ways that name no cause."""
+    image = hashlib.sha256(launch.image.encode()).hexdigest()[:12]
+    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{launch.engine}-{image}")

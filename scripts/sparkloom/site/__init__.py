@@ -1,0 +1,1 @@
+"""What is there now: read, waited for, put right, taken away."""

@@ -1,0 +1,120 @@
+"""Between Ansible's variables and the package: plain data in, a module's result out. Imports nothing from Ansible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import REPO
+from sparkloom.case import Refused
+from sparkloom.inputs.cluster import GROUP, SERVERS, Cluster
+from sparkloom.judge.rules import Finding
+from sparkloom.onnode import smoke
+from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.site import checks
+
+OURS = ("kubernetes_node", "management_address", "fabric_index", "management_interface")
+
+
+def plain(value: Any) -> Any:
+    """Ansible hands over strings and dicts of its own kinds; strict validation wants the builtin ones."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """The inventory as `api.cluster` takes it: every host of the group, whatever --limit says."""
+    for name in ("cluster", "fabric"):
+        if not isinstance(task_vars.get(name), Mapping):
+            raise InputError.single(f"group_vars/all/{name}.yml", f"expected a mapping '{name}:'", rule="missing-key")
+    hosts = task_vars["groups"].get(GROUP)
+    if not hosts:
+        raise InputError.single(
+            "hosts.yml", f"no hosts in the group {GROUP}; list your Sparks there", rule="missing-key"
+        )
+    hostvars = task_vars["hostvars"]
+
+    def ours(host: str) -> dict[str, Any]:
+        return {"name": host, **{key: hostvars[host][key] for key in OURS if key in hostvars[host]}}
+
+    given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
+    servers = task_vars["groups"].get(SERVERS, [])
+    return dict(plain({**given, "servers": [ours(host) for host in servers]}))
+
+
+def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, dict[str, Any]]:
+    """What every host of the groups (the Sparks) registered under a name; one that registered nothing is left out."""
+    hostvars = task_vars["hostvars"]
+    hosts = dict.fromkeys(host for group in groups or (GROUP,) for host in task_vars["groups"].get(group, []))
+    return {host: plain(hostvars[host][name]) for host in hosts if name in hostvars[host]}
+
+
+def asked(task_vars: Mapping[str, Any]) -> set[str]:
+    """The hosts of this play, reachable or not: with --limit only they are judged."""
+    return set(task_vars.get("ansible_play_hosts_all") or task_vars["groups"][GROUP])
+
+
+def true(value: Any) -> bool:
+    """A switch as people give it: `-e x=false` arrives as text."""
+    if isinstance(value, bool):
+        return value
+    words = str(value).strip().lower()
+    if words in ("true", "yes", "on", "1", "y", "t"):
+        return True
+    if words in ("false", "no", "off", "0", "n", "f", "", "none"):
+        return False
+    raise InputError.single(str(value), "expected true or false", rule="not-a-switch")
+
+
+def kubeconfig(cluster: Cluster) -> str:
+    """The file with the administrator's access to the cluster."""
+    usual = "~/.kube/config" if cluster.kubernetes.provider == "existing" else f"~/.kube/sparkloom-{cluster.name}"
+    return str(place(cluster.kubernetes.kubeconfig or usual))
+
+
+def place(path: str) -> Path:
+    """A file of this machine: `~` is the user's home, a relative path starts at the repository."""
+    named = Path(path).expanduser()
+    return named if named.is_absolute() else REPO / named
+
+
+def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `work`, or a failure that says what to change; never a traceback for a person's mistake."""
+    try:
+        return {"changed": False, **work()}
+    except InputError as error:
+        return {"failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
+    except (smoke.NoAnswer, StoreError) as error:
+        return {"failed": True, "msg": str(error)}
+    except Refused as error:
+        return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
+
+
+class Action:
+    """What our action plugins share, mixed in before Ansible's own base class: `work` gives the result."""
+
+    _requires_connection = False
+    _task: Any
+
+    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[misc]
+        return result | guarded(lambda: self.work(plain(self._task.args), task_vars))
+
+
+def findings_text(findings: list[Finding]) -> str:
+    return "\n".join(f"{f.severity}  {f.rule}  {f.where}: {f.message}\n      -> {f.fix}" for f in findings)
+
+
+def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
+    """One table for all nodes; it fails when any row is an error."""
+    failed = checks.failures(rows)
+    text = checks.table(rows)
+    if failed:
+        nodes = len({row.node for row in failed})
+        text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
+    return {"failed": bool(failed), "msg": text or passed, "rows": [row.as_dict() for row in rows]}

@@ -1,0 +1,175 @@
+"""How fast is RDMA between each two nodes, on each rail, in each direction? What to run, and what the figures mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.site import perftest
+
+FIRST_PORT = 18515  # perftest's own
+MOST_BYTES = 64 << 20  # registered memory of one run: unified memory that runs out takes the whole node with it
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What the fabric has to show; `sum_gbit` is for all rails of a pair at the same time.
+
+    Two rails: 175 Gb/s is where NVIDIA's own script for connected Sparks says pass (21.875 GB/s); 189.85 was measured
+    with perftest by NVIDIA's performance guide, 218.4 by users. One rail: half of that. A ConnectX-7 that is stuck low
+    shows about 13 Gb/s on a clean link (PR 108 of NVIDIA's playbooks); nothing healthy is that slow. Latency: 1.5 us
+    were measured (eugr's notes); 10 is far from any healthy path through one switch.
+    """
+
+    rail_gbit: float = 80.0
+    sum_gbit: float = 175.0
+    degraded_gbit: float = 20.0
+    latency_us: float = 10.0
+
+
+MODES = {1: Thresholds(rail_gbit=87.5, sum_gbit=87.5), 2: Thresholds()}
+
+
+def thresholds(rails: int, own: Mapping[str, Any]) -> Thresholds:
+    """The mode's, with what a site says itself."""
+    known = asdict(MODES[rails])
+    for name in own:
+        if name not in known:
+            said = f"'{name}' is no threshold{did_you_mean(name, known)}; one of: {', '.join(known)}"
+            raise InputError.single("fabric_check_thresholds", said, rule="unknown-key")
+    return replace(MODES[rails], **{name: float(value) for name, value in own.items()})
+
+
+# --- what to run ----------------------------------------------------------------------------------------------
+
+
+def rounds(nodes: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Every ordered pair once; in one round no node is in two pairs, so that no pair disturbs another."""
+    seats: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
+    found = []
+    for _ in range(len(seats) - 1):
+        halves = zip(seats[: len(seats) // 2], reversed(seats[len(seats) // 2 :]), strict=True)
+        pairs = [(one, two) for one, two in halves if one is not None and two is not None]
+        found += [pairs, [(two, one) for one, two in pairs]]
+        seats.insert(1, seats.pop())
+    return found
+
+
+def tests(
+    cluster: Cluster, plan: Plan, nodes: Sequence[str], *, size: int, iterations: int, queue_pairs: int
+) -> dict[str, Any]:
+    """`serve`: what each node listens for; `rounds`: what each client measures, one round after the other."""
+    if 2 * size * queue_pairs > MOST_BYTES:
+        said = f"{size} bytes on {queue_pairs} queue pairs register {2 * size * queue_pairs >> 20} MiB per run"
+        said += f"; at most {MOST_BYTES >> 20}"
+        raise InputError.single("fabric_check_bytes", said, rule="fabric-check")
+    fabric = cluster.fabric
+    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
+    ends = {(e.node, e.rail): e for e in plan.endpoints if e.vf == vf}
+    order = [node for node in plan.nodes if node in nodes]
+    shape = {"bytes": size, "iterations": iterations, "queue_pairs": queue_pairs}
+
+    def between(client: str, server: str) -> list[dict[str, Any]]:
+        first = FIRST_PORT + order.index(client) * 2 * len(plan.rails)
+        return [
+            {**_ends(ends[client, rail], ends[server, rail]), **shape, "port": first + 2 * number}
+            for number, rail in enumerate(plan.rails)
+        ]
+
+    turns = [{client: between(client, server) for client, server in pairs} for pairs in rounds(order)]
+    listen: dict[str, list[dict[str, Any]]] = {node: [] for node in order}
+    for turn in turns:
+        for runs in turn.values():
+            for run in runs:
+                listen[run["server"]].append({**run, "address": run["peer"]})
+    return {"serve": listen, "rounds": [turn for turn in turns if turn]}
+
+
+def _ends(mine: Endpoint, peer: Endpoint) -> dict[str, Any]:
+    return {
+        "rail": mine.rail,
+        "client": mine.node,
+        "server": peer.node,
+        "interface": mine.interface,
+        "address": mine.address,
+        "peer": peer.address,
+        "payload": mine.mtu - 28,
+    }
+
+
+# --- what it showed -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One rail from a client to a server."""
+
+    client: str
+    server: str
+    rail: str
+    gbit: float | None
+    latency_us: float | None
+    mtu: int
+    trouble: str = ""  # a word of VERDICTS, or nothing
+    said: str = ""
+
+
+def measures(results: Mapping[str, Sequence[Mapping[str, Any]]], limits: Thresholds) -> list[Measure]:
+    return [_measure(run, limits) for runs in results.values() for run in runs]
+
+
+def _measure(run: Mapping[str, Any], limits: Thresholds) -> Measure:
+    bandwidth, latency = (perftest.read(run.get(tool, "")) for tool in (perftest.BANDWIDTH, perftest.LATENCY))
+    found = Measure(
+        client=run["client"],
+        server=run["server"],
+        rail=run["rail"],
+        gbit=bandwidth.gbit if bandwidth else None,
+        latency_us=latency.microseconds if latency else None,
+        mtu=bandwidth.mtu if bandwidth else 0,
+    )
+    trouble, said = _trouble(run, found, limits)
+    return replace(found, trouble=trouble, said=said)
+
+
+def _trouble(run: Mapping[str, Any], found: Measure, limits: Thresholds) -> tuple[str, str]:
+    if not run["has_gid"]:
+        return "no-gid", f"no RDMA device with a RoCE v2 GID of {run['address']}"
+    if not run["ping"]["ok"]:
+        return ("mtu", "full frames are lost, small ones pass") if run["ping"]["small_ok"] else ("silent", "no answer")
+    if found.gbit is None:
+        return "failed", perftest.why(run.get(perftest.BANDWIDTH, ""))
+    speed = f"{found.gbit:.4g} Gb/s"
+    if found.gbit < limits.degraded_gbit:
+        return "degraded", speed
+    if found.gbit < limits.rail_gbit:
+        return ("mtu" if found.mtu < 4096 else "slow"), f"{speed} with an RDMA MTU of {found.mtu}"
+    if found.latency_us is not None and found.latency_us > limits.latency_us:
+        return "latency", f"{found.latency_us:.4g} us"
+    return "", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    client: str
+    server: str
+    rails: tuple[Measure, ...]
+    sum_gbit: float
+    trouble: str
+
+
+def pairs(found: Sequence[Measure], limits: Thresholds) -> Iterator[Pair]:
+    for client, server in dict.fromkeys((m.client, m.server) for m in found):
+        rails = tuple(m for m in found if (m.client, m.server) == (client, server))
+        total = sum(m.gbit or 0 for m in rails)
+        troubles = {m.trouble for m in rails} - {""}
+        trouble = next(iter(troubles)) if len(troubles) == 1 else "several" if troubles else ""
+        if len(rails) > 1 and 0 < sum(m.gbit is None for m in rails) < len(rails):
+            trouble = "one-rail"
+        elif not trouble and total < limits.sum_gbit:
+            trouble = "sum"
+        yield Pair(client, server, rails, total, trouble)

@@ -1,0 +1,117 @@
+"""Are the two halves of the cable's port there, under the names that the site wrote down, with a whole link?
+
+Ports are found by their PCI address and vendor. Each QSFP port of a Spark shows up twice, once per PCI domain
+(0000 and 0002) at the same bus and function: the twins. A site whose names differ is told the true ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster, Rail
+from sparkloom.site.checks import Row
+
+Port = Mapping[str, Any]
+RAIL_MBIT = 200_000
+MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
+
+
+def cards(probe: Mapping[str, Any]) -> list[Port]:
+    """The ConnectX-7 functions; all ports where there is none (a machine that is not a Spark)."""
+    found = [port for port in probe["ports"] if port["vendor"] == MELLANOX and port["device"] == CONNECTX7]
+    return found or list(probe["ports"])
+
+
+def twins(ports: list[Port]) -> list[tuple[Port, ...]]:
+    """Ports by bus and function: one QSFP cage each, its halves in the order of their domains."""
+    cages: dict[str, list[Port]] = {}
+    for port in sorted(ports, key=lambda port: str(port["pci"])):
+        cages.setdefault(port["pci"].partition(":")[2], []).append(port)
+    return [tuple(halves) for halves in cages.values()]
+
+
+def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Row]:
+    ports = cards(probe)
+    for rail in cluster.fabric.rails:
+        port, trouble = _find(node, rail, ports)
+        if trouble:
+            yield trouble
+        elif port:
+            yield from _link(node, cluster, rail, port, ports)
+            yield from _functions(node, cluster, rail, port)
+
+
+def _row(node: str, rail: Rail, found: str, expected: str, change: str, *, warn: bool = False) -> Row:
+    return Row(node, f"rail {rail.name}", found, expected, change, "warning" if warn else "error")
+
+
+def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Row | None]:
+    """The port of a rail, or what is wrong with its name or place."""
+    where = f"fabric.rails[{rail.name}] in fabric.yml"
+    at = next((port for port in ports if port["pci"] == rail.pci), None)
+    named = next((port for port in ports if port["interface"] == rail.pf), None)
+    if at is not None and at is named:
+        return at, None
+    if at is not None and not at["interface"]:
+        cure = "see dmesg for mlx5_core; a function that did not start comes back by switching the node off and on"
+        return None, _row(node, rail, f"{rail.pci} has no network interface", rail.pf, cure)
+    if at is not None:
+        cure = f"pf: {at['interface']} in {where}"
+        return None, _row(node, rail, f"{rail.pci} is {at['interface']} here, not {rail.pf}", rail.pf, cure)
+    if named is not None:
+        cure = f'pci: "{named["pci"]}" in {where}'
+        return None, _row(node, rail, f"{rail.pf} is at {named['pci']} here, not {rail.pci}", rail.pci, cure)
+    seen = "; ".join(" + ".join(f"{p['interface'] or 'none'} {p['pci']}" for p in halves) for halves in twins(ports))
+    return None, _row(
+        node, rail, f"no {rail.pf} at {rail.pci}; here are {seen or 'no ports'}", rail.pf, f"pf, pci of {where}"
+    )
+
+
+def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]) -> Iterator[Row]:
+    name = port["interface"]
+    if port["master"]:
+        cure = "take it out (ip link set dev … nomaster, and the file in /etc/netplan); a rail is nobody's member"
+        yield _row(node, rail, f"{name} is a member of {port['master']}", "a port of its own", cure)
+    if not port["up"]:
+        cure = "nothing now: playbooks/fabric.yml switches it on and then looks again"
+        yield _row(node, rail, f"{name} is switched off, its cable cannot be seen", "a link", cure, warn=True)
+        return
+    if not port["carrier"]:
+        yield _row(node, rail, f"{name} without carrier", "a link", _cable(rail, port, ports))
+    elif port["speed"] < RAIL_MBIT:
+        yield _row(
+            node,
+            rail,
+            f"{name} at {port['speed'] / 1000:g} Gb/s",
+            f"{RAIL_MBIT / 1000:g} Gb/s",
+            "the cable and the switch's port speed (a breakout port must offer 200G); a ConnectX-7 that is stuck low "
+            "comes back by powering both ends off",
+            warn=not cluster.expect_gb10,
+        )
+    if cluster.expect_gb10 and not port["hca"]:
+        yield _row(node, rail, f"{name} has no RDMA device", "one", "modprobe mlx5_ib; see dmesg for mlx5")
+
+
+def _cable(rail: Rail, port: Port, ports: list[Port]) -> str:
+    """Is the cable in the other cage? Then both of its halves have a carrier."""
+    for halves in twins(ports):
+        others = [half for half in halves if half["pci"] != port["pci"] and half["pci"][:4] == port["pci"][:4]]
+        if others and len(halves) > 1 and all(half["carrier"] for half in halves):
+            return (
+                f'the cable is in the other port: pf: {others[0]["interface"]}, pci: "{others[0]["pci"]}" for rail '
+                f"{rail.name} in fabric.yml, or move the cable"
+            )
+    return f"the cable and the switch's port, or fabric.rails[{rail.name}].pf in fabric.yml"
+
+
+def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[Row]:
+    wanted = cluster.fabric.vfs_per_rail
+    if port["total_vfs"] < wanted:
+        yield _row(
+            node,
+            rail,
+            f"{port['interface']} offers {port['total_vfs']} virtual functions",
+            f"{wanted}",
+            "SRIOV_EN and NUM_OF_VFS in its firmware (mlxconfig), or fabric.vfs_per_rail in fabric.yml",
+        )

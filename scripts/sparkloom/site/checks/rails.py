@@ -1,0 +1,125 @@
+"""Did the fabric come up as planned? Judged from what each node reads back after it was configured."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.site.checks import Row
+
+Probe = Mapping[str, Any]
+AGAIN = "playbooks/fabric.yml sets it; run it again and see what it says"
+
+
+def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
+    """Which peers each node pings, on each rail: over the function that stays on the host."""
+    fabric = cluster.fabric
+    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
+    wanted: dict[str, list[dict[str, Any]]] = {node.name: [] for node in cluster.nodes}
+    for mine in (e for e in plan.endpoints if e.vf == vf):
+        wanted[mine.node] += [
+            {
+                "interface": mine.interface,
+                "address": peer.address,
+                "payload": mine.mtu - 28,
+                "node": peer.node,
+                "mac": peer.mac,
+            }
+            for peer in plan.endpoints
+            if peer.vf == vf and peer.rail == mine.rail and peer.node != mine.node
+        ]
+    return wanted
+
+
+def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Row]:
+    """All nodes, or those that a run was limited to: the others may not be set up yet, and are not blamed."""
+    rows: list[Row] = []
+    for node in (node for node in cluster.nodes if not only or node.name in only):
+        probe = probes.get(node.name)
+        if probe is None or "links" not in probe:
+            said = (probe or {}).get("msg", "no answer")
+            rows.append(Row(node.name, "probe", str(said), "an answer from the probe", "run again with -vvv"))
+            continue
+        for endpoint in (e for e in plan.endpoints if e.node == node.name):
+            rows += _endpoint(endpoint, probe)
+        rows += _jumbo(node.name, probe["pings"], only)
+        rows += _neighbours(node.name, probe)
+    return rows
+
+
+def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Row]:
+    node, name = endpoint.node, f"rail {endpoint.rail} VF {endpoint.vf}"
+    link = probe["links"].get(endpoint.interface)
+    if link is None:
+        if endpoint.interface not in probe["in_pods"]:
+            yield Row(node, name, f"no {endpoint.interface}, on the host or in a pod", endpoint.interface, AGAIN)
+        return
+    if not (link["up"] and link["carrier"]):
+        yield Row(node, name, f"{endpoint.interface} down", "up with carrier", "the cable and the switch's port")
+        return
+    if link["mtu"] != endpoint.mtu:
+        yield Row(node, name, f"MTU {link['mtu']}", f"MTU {endpoint.mtu}", f"fabric.mtu in fabric.yml; {AGAIN}")
+    if endpoint.cidr not in link["addresses"]:
+        found = ", ".join(link["addresses"]) or "no IPv4 address"
+        yield Row(node, name, f"{endpoint.interface} with {found}", endpoint.cidr, AGAIN)
+    elif not any(_is_rocev2(gid, endpoint.address) for gid in link["gids"]):
+        kinds = ", ".join(f"{gid['index']}:{gid['type']} {gid['gid']}" for gid in link["gids"]) or "no RDMA device"
+        yield Row(
+            node,
+            name,
+            f"GIDs of {endpoint.interface}: {kinds}",
+            f"a RoCE v2 GID for {endpoint.address}",
+            "rdma link on the node: without this GID queue pairs fail with 'Network is unreachable'",
+        )
+
+
+def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
+    mapped = ipaddress.IPv6Address(gid["gid"]).ipv4_mapped
+    return "v2" in str(gid["type"]) and mapped == ipaddress.IPv4Address(address)
+
+
+def _neighbours(node: str, probe: Probe) -> Iterator[Row]:
+    """RDMA goes to the MAC that ARP learned: where another port answers for a peer, small pings pass all the same."""
+    for ping in probe["pings"]:
+        found = str(ping.get("neighbour", "")).lower()
+        if ping["ok"] and found and found != ping["mac"].lower():
+            name = f"{ping['interface']} to {ping['node']}"
+            change = f"another port of {ping['node']} answers, or another machine has the address; {AGAIN}"
+            yield Row(node, name, f"{ping['address']} is at {found}", ping["mac"], change)
+
+
+def _jumbo(node: str, pings: list[Mapping[str, Any]], only: Collection[str]) -> Iterator[Row]:
+    """Which peers do not answer at full size; a node that reaches nobody gets one row, not one per peer."""
+    by_interface: dict[str, list[Mapping[str, Any]]] = {}
+    for ping in pings:
+        by_interface.setdefault(ping["interface"], []).append(ping)
+    for interface, asked in by_interface.items():
+        for small_ok in (True, False):
+            silent = [ping for ping in asked if not ping["ok"] and ping["small_ok"] is small_ok]
+            outside = [ping for ping in silent if only and ping["node"] not in only]
+            inside = [ping for ping in silent if ping not in outside]
+            if inside:
+                everyone = len(silent) == len(asked)
+                yield _silent(node, interface, silent if everyone else inside, everyone=everyone, small_ok=small_ok)
+            elif outside:
+                row = _silent(node, interface, outside, everyone=False, small_ok=small_ok)
+                yield replace(row, change=f"not part of this run (--limit); {row.change}", severity="warning")
+
+
+def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, everyone: bool, small_ok: bool) -> Row:
+    peers = "any other node" if everyone else ", ".join(ping["node"] for ping in silent)
+    blamed = node if everyone else peers
+    size = silent[0]["payload"] + 28
+    return Row(
+        node,
+        f"{interface} to {peers}",
+        f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})",
+        "an answer",
+        f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
+        if small_ok
+        else f"the cable, the switch's VLAN, and the same rail of {blamed}",
+    )

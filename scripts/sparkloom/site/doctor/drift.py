@@ -1,0 +1,122 @@
+"""What a module in check mode says it would change, as (what, found, expected)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sparkloom.site.doctor.events import Event
+
+Item = tuple[str, str, str]
+SAID = "changed: "  # how our own programs on a host name what they would change, one line each
+AS_PLANNED = "as planned"
+
+
+def items(event: Event) -> list[Item]:
+    result = event["result"]
+    found = [
+        *_described(result.get("drift")),
+        *_files(result),
+        *_links(result.get("links")),
+        *_units(result.get("done")),
+        *(("virtual functions", line.removeprefix(SAID), AS_PLANNED) for line in _said(result)),
+        *_objects(result.get("objects", ())),
+    ]
+    return found or [_whole(event)]
+
+
+def _described(drift: Any) -> Iterator[Item]:
+    """Modules that know it best name it themselves."""
+    for one in drift or ():
+        yield str(one["what"]), str(one["found"]), str(one["expected"])
+
+
+def _files(result: dict[str, Any]) -> Iterator[Item]:
+    entries = result.get("diff") or []
+    seen = {str(one["what"]) for one in result.get("drift") or ()}
+    for entry in entries if isinstance(entries, list) else [entries]:
+        before, after = entry.get("before"), entry.get("after")
+        path = str(entry.get("before_header", ""))
+        if not (isinstance(before, str) and isinstance(after, str) and path) or path in seen:
+            continue
+        if "before_mode" in entry:
+            yield path, f"permissions {entry['before_mode']}", entry["after_mode"]
+        if before != after or "before_mode" not in entry:
+            yield (path, *_lines(before, after))
+
+
+def _lines(before: str, after: str) -> tuple[str, str]:
+    """The first line that differs, and how many there are."""
+    if not before:
+        return "not there", "the file"
+    if before == after:
+        return "another owner or other permissions", "its own"
+    changes = [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[:1] in "+-"]
+    gone = [line[2:].strip() for line in changes if line[0] == "-"]
+    come = [line[2:].strip() for line in changes if line[0] == "+"]
+    more = f" (and {len(changes) - 2} more lines)" if len(changes) > 2 else ""
+    return (f"'{gone[0]}'{more}" if gone else "a line too few", f"'{come[0]}'" if come else "no such line")
+
+
+def _links(links: Any) -> Iterator[Item]:
+    for link in links or ():
+        yield str(link), "other MTU or address", AS_PLANNED
+
+
+def _units(steps: Any) -> Iterator[Item]:
+    """What systemctl would be asked to do, one line each: `enable x.service`."""
+    for step in steps or ():
+        verb, _, unit = str(step).rpartition(" ")
+        yield f"unit {unit}", f"waits for '{verb}'", AS_PLANNED
+
+
+def _said(result: dict[str, Any]) -> list[str]:
+    return [line for line in result.get("stdout_lines") or () if line.startswith(SAID)]
+
+
+def _objects(objects: Sequence[dict[str, Any]]) -> Iterator[Item]:
+    """A part that was never applied is one thing, not one for each of its objects."""
+    missing = [f"{one['kind']} {one['name']}" for one in objects if not one["diff"].get("before")]
+    if len(missing) > 3:
+        yield f"{len(missing)} objects ({', '.join(missing[:2])}, …)", "not there", "the objects"
+        objects = [one for one in objects if one["diff"].get("before")]
+    for one in objects:
+        yield from _object(one)
+
+
+def _object(one: dict[str, Any]) -> Iterator[Item]:
+    what = f"{one['kind']} {one['name']}"
+    before, after = one["diff"].get("before"), one["diff"].get("after")
+    if not before:
+        yield what, "not there", "the object"
+        return
+    pairs = [pair for pair in _leaves(before, after or {}) if not pair[0].startswith("metadata.")]
+    for path, had, wants in pairs[:3] or [("", "differs", AS_PLANNED)]:
+        yield f"{what} {path}".strip(), _short(had), _short(wants)
+
+
+def _leaves(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from _leaves(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+    elif before != after:
+        yield path, before, after
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _whole(event: Event) -> Item:
+    """A module that gives no detail: the task's own name says what it keeps."""
+    result = event["result"]
+    unit = result.get("name")
+    if unit and ("enabled" in result or "state" in result):
+        return f"unit {unit}", "not enabled or not running", "enabled"
+    return event["task"].partition(" : ")[2] or event["task"], "would change", "no change"

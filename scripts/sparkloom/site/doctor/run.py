@@ -1,0 +1,68 @@
+"""Runs playbooks/doctor.yml and judges what it saw: the command line's way to the same verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import REPO
+from sparkloom.inputs.cluster import DEFAULT_INVENTORY
+from sparkloom.site.doctor.verdict import Report, report
+
+TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w-]+ : )?(.*?)\] \*")
+KEPT_LINES = 8
+
+
+def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], object]) -> Report:
+    """The report; InputError when Ansible could not even begin."""
+    nodes = [node.name for node in case.cluster(inventory).nodes]
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "events.json"
+        tail = _play(inventory or DEFAULT_INVENTORY, list(extra), target, say)
+        seen = json.loads(target.read_text()) if target.exists() else {"events": [], "hosts": []}
+    asked = [node for node in nodes if node in seen["hosts"]]
+    asked += [host for host in seen["hosts"] if host not in (*nodes, "localhost")]
+    if not asked:
+        said = " ".join(tail) or "nothing"
+        raise InputError.single("playbooks/doctor.yml", f"ansible-playbook could not begin: {said}", rule="ansible")
+    return report(seen["events"], asked)
+
+
+def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], object]) -> list[str]:
+    """One line for every task that begins; returns the last lines, for the case that there is no report."""
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    command = [program, "-i", str(inventory.resolve()), *extra, "--check", "--diff", "playbooks/doctor.yml"]
+    env = {
+        **os.environ, "SPARKLOOM_DOCTOR_JSON": str(target), "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
+    }  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=REPO, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:  # fmt: skip
+        assert process.stdout
+        try:
+            return _follow(process.stdout, say)
+        except BaseException:
+            process.terminate()
+            raise
+
+
+def _follow(lines: IO[str], say: Callable[[str], object]) -> list[str]:
+    begun, last, tail = time.monotonic(), "", list[str]()
+    for line in lines:
+        if (found := TASK.match(line)) and found[1] not in (last, "Go on") and not found[1].startswith("Validating"):
+            last = found[1]
+            say(f"{time.monotonic() - begun:5.1f} s  {last}\n")
+        if line.strip():
+            tail = [*tail, line.strip()][-KEPT_LINES:]
+    return tail

@@ -1,0 +1,1 @@
+"""How K3s is brought up, step by step, and judged."""

@@ -1,0 +1,234 @@
+"""The few things asked of a cluster: pods of a group, the end of a log, a connection to a port."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """Labels as Kubernetes' lists are asked for them."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One cluster through one kubeconfig, one namespace of it."""
+
+    core: Any
+    namespace: str
+
+    @classmethod
+    def of(cls, kubeconfig: str, namespace: str) -> Cluster:
+        from kubernetes import client, config
+
+        if not Path(kubeconfig).is_file():
+            raise InputError.single(
+                kubeconfig,
+                "no such kubeconfig; cluster.kubernetes.kubeconfig in cluster.yml names it",
+                rule="missing-file",
+            )
+        try:
+            return cls(client.CoreV1Api(config.new_client_from_config(kubeconfig)), namespace)
+        except config.ConfigException as error:
+            raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
+        return sorted(found.items, key=lambda pod: str(pod.metadata.name))
+
+    def refusals(self, seconds: float) -> list[str]:
+        """Why controllers could not make pods during the last seconds, latest last."""
+        found = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate")
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        seen = [(event.last_timestamp or event.event_time, str(event.message)) for event in found.items]
+        return [message for at, message in sorted(seen, key=lambda entry: str(entry[0])) if at and at >= since]
+
+    def facts(self, runtime_class: str) -> dict[str, Any]:
+        """What a served profile needs of the cluster, as plain data."""
+        known = runtime_class in self._runtime_classes()
+        return {"nodes": self._nodes(), "runtime_class": known, "attachments": self.networks()}
+
+    def networks(self) -> dict[str, str]:
+        """The network attachments of the namespace: name -> CNI's configuration."""
+        from kubernetes import client
+
+        attachments = client.CustomObjectsApi(self.core.api_client).list_namespaced_custom_object
+        group = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
+        try:
+            items = attachments(*group)["items"]
+        except client.ApiException as error:
+            if error.status != 404:  # 404: the kind itself is unknown, Multus was never installed
+                raise
+            return {}
+        return {item["metadata"]["name"]: str(item.get("spec", {}).get("config", "")) for item in items}
+
+    def gpu_facts(self) -> dict[str, Any]:
+        """Which nodes offer GPUs, and which DaemonSets look like the device plugin that does."""
+        from kubernetes import client
+
+        sets = client.AppsV1Api(self.core.api_client).list_daemon_set_for_all_namespaces().items
+        plugins = [
+            {"namespace": item.metadata.namespace, "name": item.metadata.name, "image": container.image}
+            for item in sets
+            for container in item.spec.template.spec.containers
+            if "nvidia" in container.image and "device-plugin" in container.image
+        ]
+        return {"nodes": self._nodes(), "runtime_classes": self._runtime_classes(), "plugins": plugins}
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        return {
+            node.metadata.labels.get("kubernetes.io/hostname", node.metadata.name): {
+                "ready": any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
+                "gpus": int(node.status.allocatable.get("nvidia.com/gpu", 0)),
+                "cordoned": bool(node.spec.unschedulable),
+            }
+            for node in self.core.list_node().items
+        }
+
+    def _runtime_classes(self) -> list[str]:
+        from kubernetes import client
+
+        return sorted(item.metadata.name for item in client.NodeV1Api(self.core.api_client).list_runtime_class().items)
+
+    def waiting(self, labels: dict[str, str]) -> dict[str, str]:
+        """What containers of these pods wait for, by node; those that run are left out."""
+        found: dict[str, str] = {}
+        for pod in self.pods(labels):
+            for state in [*(pod.status.init_container_statuses or []), *(pod.status.container_statuses or [])]:
+                reason = state.state.waiting
+                if reason and reason.reason != "PodInitializing":
+                    found[str(pod.spec.node_name)] = f"{reason.reason}: {reason.message or 'no more is known'}"
+        return found
+
+    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
+        """The last lines of a pod's log; nothing when there is no log yet."""
+        from kubernetes.client import ApiException
+
+        try:
+            text = self.core.read_namespaced_pod_log(pod, self.namespace, tail_lines=lines, previous=previous)
+        except ApiException:
+            return []
+        return [line for line in str(text).splitlines() if line.strip()]
+
+    def head(self, pod: str, limit: int) -> str:
+        """The first bytes of a pod's log: what the engine said while it started."""
+        return str(self.core.read_namespaced_pod_log(pod, self.namespace, limit_bytes=limit))
+
+    def connect(self, pod: str, port: int, timeout: float) -> http.client.HTTPConnection:
+        """HTTP to a port inside the pod, through the API server: no route, no NetworkPolicy in between."""
+        from kubernetes.stream import portforward
+
+        forward = portforward(self.core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+        connection.sock = forward.socket(port)
+        connection.sock.settimeout(timeout)
+        return connection
+
+    def secret(self, name: str) -> dict[str, str] | None:
+        """A Secret's texts, or None."""
+        from kubernetes.client import ApiException
+
+        try:
+            found = self.core.read_namespaced_secret(name, self.namespace)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+
+    def put_secret(self, name: str, data: dict[str, str], *, kind: str = "Opaque", dry: bool = False) -> bool:
+        """Make or replace a Secret of ours; tells whether it differed. Its content is shown nowhere."""
+        known = self.secret(name)
+        if known == data:
+            return False
+        if not dry:
+            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
+            body = {"metadata": metadata, "type": kind, "stringData": data}
+            if known is None:
+                self.core.create_namespaced_secret(self.namespace, body)
+            else:
+                self.core.replace_namespaced_secret(name, self.namespace, body)
+        return True
+
+    def load_balanced(self, name: str, namespace: str) -> list[str] | None:
+        """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
+        from kubernetes.client import ApiException
+
+        try:
+            found = self.core.read_namespaced_service(name, namespace)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+        entries = found.status.load_balancer.ingress or []
+        return [str(entry.ip or entry.hostname) for entry in entries]
+
+    def config_map(self, name: str) -> dict[str, str] | None:
+        from kubernetes.client import ApiException
+
+        try:
+            return dict(self.core.read_namespaced_config_map(name, self.namespace).data or {})
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
+        """Make or replace a ConfigMap of ours; tells whether it differed."""
+        known = self.config_map(name)
+        if known == data:
+            return False
+        if not dry:
+            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
+            body = {"metadata": metadata, "data": data}
+            if known is None:
+                self.core.create_namespaced_config_map(self.namespace, body)
+            else:
+                self.core.replace_namespaced_config_map(name, self.namespace, body)
+        return True
+
+    def whole(self, pod: str, *, previous: bool = False) -> str:
+        """All of a pod's log that the node still has; empty where there is none."""
+        from kubernetes.client import ApiException
+
+        try:
+            return str(self.core.read_namespaced_pod_log(pod, self.namespace, previous=previous))
+        except ApiException:
+            return ""
+
+    def stream(self, pod: str, *, previous: bool = False, follow: bool = False) -> Iterator[str]:
+        """A pod's log line by line; with `follow` until the pod ends."""
+        response = self.core.read_namespaced_pod_log(
+            pod, self.namespace, previous=previous, follow=follow, _preload_content=False
+        )
+        rest = b""
+        for chunk in response.stream():
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+        if rest:
+            yield rest.decode(errors="replace")
+
+    def ask(self, pod: str, words: list[str], seconds: float = 10) -> str:
+        """What a command in a pod prints; empty when it cannot run there."""
+        from kubernetes import client
+        from kubernetes.client import ApiException
+        from kubernetes.stream import stream
+
+        # a client of its own: while it lasts, the stream takes over everything that its client sends
+        get = client.CoreV1Api(client.ApiClient(self.core.api_client.configuration)).connect_get_namespaced_pod_exec
+        options = {"stderr": False, "stdin": False, "stdout": True, "tty": False, "_request_timeout": seconds}
+        try:
+            answer = stream(get, pod, self.namespace, command=words, _preload_content=False, **options)
+            answer.run_forever(timeout=seconds)
+            said = answer.read_stdout(timeout=1) or ""
+            return str(said) if answer.returncode == 0 else ""
+        except (ApiException, OSError):
+            return ""

@@ -1,0 +1,57 @@
+"""What each node should have for its rails: file contents and settings as data, rendered on the controller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import fabric
+from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.site.checks import rails
+
+# A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
+# The port has no address and would otherwise answer for those of its functions, with its own MAC.
+SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
+HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
+
+
+def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
+    pings = rails.pings(cluster, plan)
+    return {node.name: {**_node(cluster, plan, node.name), "pings": pings[node.name]} for node in cluster.nodes}
+
+
+def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
+    mine = [endpoint for endpoint in plan.endpoints if endpoint.node == node]
+    parents = [{"interface": rail.pf, "mtu": cluster.fabric.mtu} for rail in cluster.fabric.rails]
+    return {
+        "netplan": HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
+        "links": [*parents, *({"interface": e.interface, "mtu": e.mtu, "cidr": e.cidr} for e in mine)],
+        "functions": [{"interface": e.interface, "mac": e.mac, "address": e.address} for e in mine],
+        "functions_file": _functions_file(cluster, mine),
+        "sysctl": _sysctl(mine),
+    }
+
+
+def _functions_file(cluster: Cluster, mine: list[Endpoint]) -> str:
+    described: list[Mapping[str, Any]] = [
+        {
+            "pf": rail.pf,
+            "pci": rail.pci,
+            "lossless": {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP}
+            if cluster.fabric.lossless
+            else None,
+            "count": cluster.fabric.vfs_per_rail,
+            "functions": [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == rail.pf],
+        }
+        for rail in cluster.fabric.rails
+    ]
+    return json.dumps({"rails": described}, indent=2) + "\n"
+
+
+def _sysctl(mine: list[Endpoint]) -> dict[str, int]:
+    interfaces = dict.fromkeys([*(e.pf for e in mine), *(e.interface for e in mine)])
+    return {f"net.ipv4.conf.{name}.{key}": value for name in interfaces for key, value in SEPARATE.items()}

@@ -1,0 +1,93 @@
+"""Everything that is known before a run begins, about every machine: read once, judged together, kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sparkloom import case
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode.weights.layout import Store
+from sparkloom.site.checks import Row, expected, failures, host
+from sparkloom.site.checks.expected import Expected
+from sparkloom.site.checks.report import report
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    cluster: Cluster
+    nodes: list[str]
+    probes: Mapping[str, Any]
+    rows: list[Row]
+
+    @property
+    def failed(self) -> bool:
+        return bool(failures(self.rows))
+
+    @property
+    def report(self) -> str:
+        text = report(self.nodes, host.names(self.cluster), self.rows)
+        versions = {host.firmware(self.cluster, p) for p in self.probes.values() if "ports" in p} - {""}
+        return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
+
+    def keep(self, folder: Path) -> str:
+        """preflight.json of the site: facts and judgements, for `jq` and for the next person."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "preflight.json"
+        content = {
+            "site": self.cluster.name,
+            "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            "failed": self.failed,
+            "rows": [row.as_dict() for row in self.rows],
+            "nodes": self.probes,
+        }
+        path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        return str(path)
+
+
+def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What to measure on the nodes: the free room of these paths, the content of these folders."""
+    return {"paths": [settings["disk_path"], cluster.model_store], "folders": list(_folders(cluster, settings))}
+
+
+def _folders(cluster: Cluster, settings: Mapping[str, Any]) -> list[str]:
+    if not settings["profile"]:
+        return []
+    model = case.judge(settings["profile"], cluster).launch.profile.profile.model
+    return [str(Store(cluster.model_store).repository(model.id))]
+
+
+def judge(
+    cluster: Cluster, probes: Mapping[str, Any], settings: Mapping[str, Any], *, only: Sequence[str] = ()
+) -> Judged:
+    nodes = [node.name for node in cluster.nodes if not only or node.name in only]
+    wanted = _expected(cluster, settings)
+    folders = _folders(cluster, settings)
+    # of the store only the folder of this model was measured
+    read = {
+        node: {**probe, "content_gib": {cluster.model_store: sum(probe["content_gib"].get(f, 0.0) for f in folders)}}
+        if "content_gib" in probe
+        else probe
+        for node, probe in probes.items()
+    }
+    return Judged(cluster, nodes, probes, host.judge(cluster, read, wanted, only))
+
+
+def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
+    weights: dict[str, float] = {}
+    if settings["profile"] and settings["count_weights"]:
+        weights = expected.weights(case.judge(settings["profile"], cluster).launch, cluster)
+    return Expected(
+        disk_path=settings["disk_path"],
+        free_gib=float(settings["free_gib"]),
+        store=cluster.model_store,
+        weights_gib=weights,
+        driver=str(settings["driver"]),
+        clock_seconds=float(settings["clock_seconds"]),
+        kernels_allowed=tuple(settings["kernels_allowed"]),
+        memory_gib=float(settings["memory_gib"]),
+    )

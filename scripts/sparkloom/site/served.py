@@ -1,0 +1,97 @@
+"""What is served: written beside the pods when a start was proved, read by the next start, by `status` and by a switch.
+
+The pods say what runs; this says since when, from which configuration, and what the nodes had before it was loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sparkloom.judge import diagnose
+from sparkloom.site import kube, watch
+
+NAME, KEY = "served", "served.json"
+Record = dict[str, Any]
+
+
+class Mixed(Exception):
+    """The ranks of one group run different images."""
+
+
+def read(cluster: kube.Cluster) -> Record:
+    found = (cluster.config_map(NAME) or {}).get(KEY)
+    try:
+        data = json.loads(found) if found else {}
+    except ValueError:
+        data = {}
+    return data if isinstance(data, dict) else {}
+
+
+def write(cluster: kube.Cluster, record: Record, *, dry: bool = False) -> bool:
+    return cluster.put_config_map(NAME, {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}, dry=dry)
+
+
+def since(pods: list[Any]) -> str:
+    """When the last rank became ready: a run that changes nothing does not change it either."""
+    times = [
+        condition.last_transition_time
+        for pod in pods
+        for condition in pod.status.conditions or []
+        if condition.type == "Ready" and condition.status == "True" and condition.last_transition_time
+    ]
+    return max(times).astimezone(UTC).isoformat(timespec="seconds") if times else ""
+
+
+def digest(pods: list[Any]) -> str:
+    """The one image that all ranks run; a tag can mean two things on two nodes."""
+    seen: dict[str, list[str]] = {}
+    for pod in pods:
+        for status in pod.status.container_statuses or []:
+            seen.setdefault(str(status.image_id), []).append(str(pod.spec.node_name))
+    if len(seen) > 1:
+        parts = "; ".join(f"{image} on {', '.join(nodes)}" for image, nodes in seen.items())
+        raise Mixed(f"the ranks run different images: {parts}; pin engine.digest in the profile")
+    return next(iter(seen), "")
+
+
+def good(plan: Record, pods: list[Any], memory: dict[str, float], before: Record) -> Record:
+    """The record of a start that was proved; another profile's failure stays known, as after a rollback."""
+    same = before.get("config_hash") == plan["config_hash"] and before.get("profile") == plan["profile"]
+    lost = before.get("failed")
+    return {
+        **plan,
+        **({"failed": lost} if lost and lost.get("profile") != plan["profile"] else {}),
+        "digest": digest(pods),
+        "since": since(pods),
+        "memory_gib": memory or (before.get("memory_gib", {}) if before else {}),
+        "previous": before.get("previous", "") if same else before.get("profile", ""),
+    }
+
+
+def failed(before: Record, profile: str, cause: str) -> Record:
+    """What was good stays known; beside it stands what did not start, and why."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return {**before, "failed": {"profile": profile, "cause": cause[:2000], "at": at}}
+
+
+def keep_logs(cluster: kube.Cluster, labels: dict[str, str], folder: Path) -> tuple[list[Path], dict[str, Any]]:
+    """Every rank's log, and the one before its last restart, as files; and what they say about the cause."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for pod in cluster.pods(labels):
+        rank = watch.state(pod).rank
+        for name, previous in ((f"rank{rank}.log", False), (f"rank{rank}.previous.log", True)):
+            if text := cluster.whole(pod.metadata.name, previous=previous):
+                (folder / name).write_text(text)
+                written.append(folder / name)
+    return written, diagnose.diagnose_files(written) if written else {"matches": [], "lines": []}
+
+
+def explained(found: dict[str, Any]) -> str:
+    """A diagnosis as a few lines."""
+    if found["matches"]:
+        return "\n".join(f"{m['rule']}: {m['why']}\n  -> {m['fix']}" for m in found["matches"][:3])
+    return "\n".join(f"  {line}" for line in found["lines"])

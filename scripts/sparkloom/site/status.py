@@ -1,0 +1,151 @@
+"""What is served now: the pods, what their supervisors say, and the record of the last proved start. Reads only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.case import Inventory
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
+from sparkloom.site import ansible, kube, served, watch
+
+SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
+TOLD = ("phase", "text", "cause", "epoch", "transport", "serving")
+
+
+def status(inventory: Inventory = None) -> dict[str, Any]:
+    """As `sparkloom status --json` prints it."""
+    cluster = case.cluster(inventory)
+    reached = _reached(cluster)
+    pods = _asked(lambda: reached.pods(ENGINES), cluster)
+    with ThreadPoolExecutor(8) as pool:
+        ranks = list(pool.map(lambda pod: _rank(reached, pod), pods))
+    return summary(cluster, pods, ranks, served.read(reached))
+
+
+def summary(cluster: Cluster, pods: list[Any], ranks: list[dict[str, Any]], record: served.Record) -> dict[str, Any]:
+    running = sorted({str(pod.metadata.labels.get(PROFILE)) for pod in pods})
+    hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
+    whole = bool(ranks) and all(rank["ready"] for rank in ranks)
+    named = record.get("profile", "")
+    ours = bool(pods) and record.get("config_hash") in hashes and len(hashes) == 1
+    carried = next(iter(hashes)) if len(hashes) == 1 else None
+    return {
+        "site": cluster.name,
+        "serving": whole and len(running) == 1,
+        "profile": (named if ours else ", ".join(running)) or None,
+        "model": record.get("model") if ours else None,
+        "config_hash": carried,
+        "current": _current(named, cluster, carried) if ours else None,
+        "proved": ours,
+        "since": served.since(pods) or None if whole else None,
+        **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest", "transport")},
+        "restarts": sum(rank["restarts"] for rank in ranks),
+        "ranks": sorted(ranks, key=lambda rank: int(rank["rank"]) if rank["rank"].isdigit() else 99),
+        "failed": record.get("failed"),
+    }
+
+
+def _current(profile: str, cluster: Cluster, carried: str | None) -> bool | None:
+    """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
+    try:
+        objects = case.render(profile, cluster, force=True)
+    except InputError:
+        return None
+    sets = [item for item in objects if item["kind"] == "StatefulSet"]
+    return bool(sets[0]["metadata"]["annotations"][CONFIG_HASH] == carried)
+
+
+def _rank(reached: kube.Cluster, pod: Any) -> dict[str, Any]:
+    """A rank by its pod, and in its supervisor's own words where it has one."""
+    seen = asdict(watch.state(pod))
+    found = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
+    found["state"] = "ready" if seen["ready"] else seen["reason"] or seen["phase"].lower()
+    found["cause"] = seen["last_words"].strip().splitlines()[-1] if seen["last_words"].strip() else ""
+    try:
+        told = json.loads(reached.ask(seen["pod"], SUPERVISOR)) if seen["phase"] == "Running" else None
+    except ValueError:
+        told = None
+    found["supervisor"] = {key: told.get(key) for key in TOLD} if isinstance(told, dict) else None
+    if found["supervisor"]:
+        found["cause"] = found["supervisor"]["cause"] or ""
+        found["state"] = found["supervisor"]["phase"] if not seen["ready"] else "ready"
+    return found
+
+
+def text(found: dict[str, Any]) -> str:
+    """For a person: one line for the group, one for each rank, and what failed last."""
+    lines = [_head(found)]
+    for rank in found["ranks"]:
+        told = rank["supervisor"] or {}
+        parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", told.get("transport") or ""]
+        line = f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part)
+        lines.append(line + (f"\n          {rank['cause']}" if rank["cause"] and not rank["ready"] else ""))
+    if found["transport"]:
+        lines.append(f"  rails: {found['transport']}")
+    if found["failed"]:
+        failed = found["failed"]
+        lines.append(f"last failure: {failed['profile']} at {failed['at']}: {failed['cause'].splitlines()[0]}")
+    return "\n".join(lines)
+
+
+def _head(found: dict[str, Any]) -> str:
+    if not found["ranks"]:
+        return f"{found['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
+    state = "serves" if found["serving"] else "does not serve yet"
+    words = f"{found['site']}: {found['profile']} {state}"
+    if found["since"]:
+        words += f" since {found['since']}"
+    words += f", config {found['config_hash'] or 'not the same on all ranks'}"
+    if found["current"] is False:
+        words += "; profile or inventory have changed since: playbooks/serve.yml would renew it"
+    return words if found["proved"] else words + "; this start was not proved"
+
+
+def logs(inventory: Inventory, rank: int | None, *, follow: bool, previous: bool) -> Iterator[str]:
+    """Lines of one rank, or of all, each with its rank."""
+    cluster = case.cluster(inventory)
+    reached = _reached(cluster)
+    pods = _asked(lambda: reached.pods(ENGINES), cluster)
+    chosen = [pod for pod in pods if rank is None or pod.metadata.labels.get(RANK) == str(rank)]
+    if not chosen:
+        known = ", ".join(sorted(pod.metadata.labels.get(RANK, "?") for pod in pods))
+        wanted = f"rank {rank}; there are: {known}" if known else "any rank; nothing is served"
+        raise InputError.single(cluster.name, f"found no pod of {wanted}", rule="no-such-rank")
+    if follow and len(chosen) > 1:
+        raise InputError.single("--follow", "follows one rank: add --rank N (0 is the head)", rule="usage")
+    for pod in chosen:
+        mark = f"[rank {pod.metadata.labels.get(RANK)}] " if len(chosen) > 1 else ""
+        yield from (mark + line for line in _lines(reached, pod.metadata.name, follow, previous))
+
+
+def _lines(reached: kube.Cluster, pod: str, follow: bool, previous: bool) -> Iterator[str]:
+    from kubernetes.client import ApiException
+
+    try:
+        yield from reached.stream(pod, previous=previous, follow=follow)
+    except ApiException as error:
+        sys.stderr.write(f"{pod}: no such log ({error.reason})\n")
+
+
+def _reached(cluster: Cluster) -> kube.Cluster:
+    return kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
+
+
+def _asked(question: Callable[[], Any], cluster: Cluster) -> Any:
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return question()
+    except (ApiException, HTTPError) as error:
+        reason = getattr(error, "reason", "") or error
+        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
+        raise InputError.single(ansible.kubeconfig(cluster), message, rule="no-cluster") from None

@@ -1,0 +1,1 @@
+"""The controller's side of the model store on the nodes."""

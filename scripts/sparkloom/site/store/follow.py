@@ -1,0 +1,62 @@
+"""Watch one node's transfer: a line whenever there is something new to say, a verdict at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sparkloom.launch.downloads import amount
+
+EVERY = 5.0  # seconds between two lines
+FIRST = 1.0
+SLOWEST = 3.0  # seconds between two looks, when it takes long
+Poll = Callable[[], dict[str, Any]]
+Say = Callable[[str], object]
+
+
+def follow(node: str, poll: Poll, say: Say, pause: float = 0.5) -> dict[str, Any]:
+    """The last status, once the transfer has ended."""
+    said, shown = "", time.monotonic() - EVERY + FIRST
+    while True:
+        status = poll()
+        if status["state"] in {"done", "failed", "none"}:
+            return status
+        text = line(node, status)
+        if text != said and time.monotonic() - shown >= EVERY:
+            say(text)
+            said, shown = text, time.monotonic()
+        time.sleep(pause)
+        pause = min(pause * 1.3, SLOWEST)
+
+
+def line(node: str, status: dict[str, Any]) -> str:
+    if status["state"] != "moving":
+        return f"{node}  {status['state']}"
+    left = status["total"] - status["have"]
+    parts = [
+        f"{node}  {amount(status['have'])} of {amount(status['total'])}",
+        f"{status['files_done']}/{status['files']} files",
+    ]
+    if status["rate"] > 0:
+        parts += [f"{amount(status['rate'])}/s", f"{_span(left / status['rate'])} left"]
+    return "  ".join(parts)
+
+
+def ended(node: str, status: dict[str, Any], seconds: float) -> str:
+    """One line for what came of it."""
+    if status["state"] != "done":
+        cause = status.get("cause") or "its transfer is gone; run this again"
+        return f"{node}: {cause}"
+    return (
+        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {_span(seconds)}"
+        f" ({status['files']} files)"
+    )
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,199 @@
+"""Wait for a group of ranks to become ready, with one line for every change, or say which rank cannot and why."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from sparkloom.render.manifests.names import CONFIG_HASH, RANK
+
+# A pod that stays in one of these does not get out of it by waiting.
+STUCK = {
+    "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
+    "InvalidImageName", "RunContainerError", "Unschedulable",
+}  # fmt: skip
+# A rank's supervisor speaks in lines of its own between the engine's.
+SUPERVISOR = re.compile(r"^\[sparkloom rank \d+ epoch (?P<epoch>\d+)\] (?P<phase>\w+): (?P<text>.*)")
+HOPELESS = {"refused", "down"}  # what it cannot mend itself, named once its budget was over
+LOG_LINES = 400
+LOG_EVERY = 3.0
+KEPT_LINES = 12
+NO_PODS_AFTER = 30.0
+
+
+class Source(Protocol):
+    def pods(self, labels: dict[str, str]) -> list[Any]: ...
+
+    def refusals(self, seconds: float) -> list[str]: ...
+
+    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One rank as it is now."""
+
+    rank: str
+    pod: str
+    node: str
+    phase: str
+    reason: str
+    ready: bool
+    restarts: int
+    last_words: str = ""
+    image: str = ""  # digest of what really runs
+    phase_said: str = ""  # by the rank's supervisor
+    said: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    ready: bool
+    seconds: float
+    message: str
+    states: list[State] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Group:
+    """Which pods belong together, and what counts as given up."""
+
+    labels: dict[str, str]
+    config_hash: str
+    ranks: int
+    timeout: float
+    restarts: int = 3
+    stuck_after: float = 90.0
+
+
+def state(pod: Any) -> State:
+    """What Kubernetes says about a pod, in one word where it has one."""
+    statuses = pod.status.container_statuses or []
+    engine = statuses[0] if statuses else None
+    reason = ""
+    for condition in pod.status.conditions or []:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            reason = f"{condition.reason}: {condition.message}"
+    if engine and engine.state.waiting:
+        reason = engine.state.waiting.reason + (
+            f": {engine.state.waiting.message}" if engine.state.waiting.message else ""
+        )
+    if engine and engine.state.terminated:
+        reason = f"exited {engine.state.terminated.exit_code}"
+    return State(
+        rank=pod.metadata.labels.get(RANK, "?"),
+        pod=pod.metadata.name,
+        node=pod.spec.node_name or "no node",
+        phase=pod.status.phase,
+        reason=reason,
+        ready=bool(engine and engine.ready),
+        restarts=engine.restart_count if engine else 0,
+        last_words=_last_words(engine),
+        image=getattr(engine, "image_id", "") or "",
+    )
+
+
+def spoken(one: State, log: Iterable[str]) -> State:
+    """The state with what its supervisor said last."""
+    for line in reversed(list(log)):
+        if match := SUPERVISOR.match(line):
+            return replace(one, phase_said=match["phase"], said=match["text"])
+    return one
+
+
+def _last_words(engine: Any) -> str:
+    """What the container said before it last ended, as the kubelet kept it."""
+    for ended in (engine.state, engine.last_state) if engine else ():
+        if ended and ended.terminated and ended.terminated.message:
+            return str(ended.terminated.message)
+    return ""
+
+
+def wait(
+    source: Source,
+    group: Group,
+    say: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Polls until every rank is ready, one has failed for good, or the time is over."""
+    begun, shown, stuck_since = clock(), dict[str, str](), dict[str, float]()
+    logs: dict[str, tuple[float, list[str]]] = {}
+    states: list[State] = []
+    while True:
+        now = clock() - begun
+        mine = [
+            p for p in source.pods(group.labels) if (p.metadata.annotations or {}).get(CONFIG_HASH) == group.config_hash
+        ]
+        states = [_heard(source, state(pod), now, logs) for pod in mine]
+        for one in states:
+            _progress(one, now, shown, say)
+        if len(states) == group.ranks and all(one.ready for one in states):
+            if differing := _differing(states):
+                return Outcome(False, now, differing, states)
+            return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
+        if lost := _lost(states, group, now, stuck_since):
+            return Outcome(False, now, _why(source, lost), states)
+        if not states and now > NO_PODS_AFTER and (refused := source.refusals(now)):
+            return Outcome(False, now, f"no pod was made: {refused[-1]}")
+        if now > group.timeout:
+            waiting = ", ".join(f"rank {s.rank} {s.reason or s.phase}" for s in states if not s.ready) or "no pods"
+            return Outcome(False, now, f"not ready after {group.timeout:.0f} s: {waiting}", states)
+        sleep(2)
+
+
+def _heard(source: Source, one: State, now: float, logs: dict[str, tuple[float, list[str]]]) -> State:
+    """The state with its supervisor's last word, or the last line of an engine without one; read every few seconds."""
+    if one.phase != "Running" or one.reason:
+        return one
+    at, lines = logs.get(one.pod, (-LOG_EVERY, []))
+    if now - at >= LOG_EVERY:
+        lines = source.tail(one.pod, LOG_LINES)
+        logs[one.pod] = (now, lines)
+    heard = spoken(one, lines)
+    return heard if heard.said or not lines else replace(heard, said=lines[-1])
+
+
+def _progress(one: State, now: float, shown: dict[str, str], say: Callable[[str], None]) -> None:
+    """A line whenever something about a rank changed."""
+    word = "ready" if one.ready else (one.reason.split(":")[0] or one.phase_said or one.phase.lower())
+    again = f", restart {one.restarts}" if one.restarts else ""
+    log = f"  | {one.said[:160]}" if one.said and not one.ready else ""
+    text = f"rank {one.rank} on {one.node}: {word}{again}{log}"
+    if shown.get(one.rank) != text:
+        shown[one.rank] = text
+        say(f"{now:5.0f} s  {text}")
+
+
+def _differing(states: list[State]) -> str:
+    """One tag may be two images: ranks that differ in a kernel's version hang or lie."""
+    images = {one.image: one for one in states if one.image}
+    if len(images) < 2:
+        return ""
+    told = ", ".join(f"rank {one.rank} on {one.node} runs {image}" for image, one in images.items())
+    return f"not the same image on every rank: {told}; pin engine.digest in the profile"
+
+
+def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, float]) -> State | None:
+    up = len(states) == group.ranks and all(one.phase == "Running" and not one.reason for one in states)
+    for one in states:
+        if (one.restarts >= group.restarts or one.phase_said in HOPELESS) and not one.ready:
+            return one
+        missing = up and one.phase_said == "missing"  # while a pod is still made, its rank has not come yet
+        if one.reason.split(":")[0] not in STUCK and not missing:
+            stuck_since.pop(one.pod, None)
+        elif now - stuck_since.setdefault(one.pod, now) > group.stuck_after:
+            return one
+    return None
+
+
+def _why(source: Source, one: State) -> str:
+    if one.phase_said in (*HOPELESS, "missing"):
+        return f"rank {one.rank} on {one.node}: {one.said}"
+    words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"
+    log = one.last_words.splitlines() or source.tail(one.pod, KEPT_LINES, previous=True)
+    return "\n".join([words, *(f"  {line}" for line in log[-KEPT_LINES:])])
