@@ -2,16 +2,16 @@
 .PHONY: demo test test-vm lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
-	@testbed/demo.sh
+	@testbed/face/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
-	@testbed/test.sh
+	@testbed/face/test.sh
 test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
-	@testbed/test-vm.sh
+	@testbed/face/test-vm.sh
 lint:  ## ruff, mypy --strict, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
 	@scripts/setup/setup.sh
 clean:  ## remove .venv, .build, build/ and the rack; keeps ~/.cache/sparkloom
-	@testbed/clean.sh
+	@testbed/face/clean.sh
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile

@@ -54,7 +54,7 @@ class Site:
         self.spec.write_text(SPEC.format(pacing=", ".join(pacing)))
 
     def command(self, *words: str) -> list[str]:
-        switch = shlex.join([sys.executable, "-m", "testbed.pacing.switch", str(self.state), str(self.port)])
+        switch = shlex.join([sys.executable, "-m", "testbed.standins.pacing.switch", str(self.state), str(self.port)])
         url = f"http://127.0.0.1:{self.port}"
         return [COMMAND, "matrix", str(self.spec), "run", "--url", url, "--switch", switch, "--logs", "", *words]
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sparkloom.site.checks import gpus
-from testbed.rack import names
+from testbed.base import names
 
 REPO = Path(__file__).resolve().parents[1]
 VERSIONS = REPO / "inventories/gb10/group_vars/all/versions.yml"

@@ -109,7 +109,7 @@ def calm(seconds: float) -> None:
 
 def measured(peer: Peer, streams: int, tokens: int, knobs: str) -> dict[str, float] | None:
     """One client, once, against a fresh server; None when it failed."""
-    words = [sys.executable, "-m", "testbed.pacing", *(knob for knob in knobs.split(",") if knob)]
+    words = [sys.executable, "-m", "testbed", "pacing", *(knob for knob in knobs.split(",") if knob)]
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
         words, cwd=REPO, stdout=subprocess.PIPE, text=True
     ) as server:  # fmt: skip

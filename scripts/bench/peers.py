@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.pacing.conduct import WORDS
+from testbed.standins.pacing.conduct import WORDS
 
 HOME = Path(os.environ.get("SPARKLOOM_PEERS") or Path.home() / ".cache" / "sparkloom" / "peers")
 HUB = HOME / "hub"  # in the shape of Hugging Face's cache: aiperf takes a tokenizer from nowhere else

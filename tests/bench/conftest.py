@@ -42,7 +42,7 @@ class Paced:
 
 @contextmanager
 def serving(*words: str, scheme: str = "http") -> Iterator[Paced]:
-    command = [sys.executable, "-m", "testbed.pacing", *words]
+    command = [sys.executable, "-m", "testbed", "pacing", *words]
     with subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout

@@ -60,7 +60,7 @@ def test_tokens_reach_only_the_step_that_is_never_shown(state: dict[str, Any]) -
 
 
 def test_the_bare_machines_are_those_of_their_inventory() -> None:
-    from testbed.bare import machines
+    from testbed.beds.bare import machines
 
     hosts = yaml.safe_load((REPO / "inventories/bare/hosts.yml").read_text())["all"]["children"]
     listed = hosts["sparks"]["hosts"] | hosts["k3s_servers"]["hosts"]

@@ -25,7 +25,8 @@ from typing import Any
 
 import pytest
 
-from testbed.rack import cluster, inventory, names, state
+from testbed.base import names
+from testbed.beds.rack import cluster, inventory, state
 
 REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.rack, pytest.mark.slow]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import inventory
+from testbed.beds.rack import inventory
 
 REPO = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from sparkloom.render import keys
-from testbed import leaks
-from testbed.bare import machines as bare
-from testbed.hub import background as hub
-from testbed.rack import inventory, names
+from testbed.base import names
+from testbed.beds.bare import machines as bare
+from testbed.beds.rack import hub, inventory
+from testbed.trials import leaks
 from tests.rack import running
 from tests.rack.running import REPO
 
@@ -44,7 +44,7 @@ def asked_with_token() -> int:
 
 
 def test_the_hub_token_and_the_endpoint_key() -> None:
-    run(sys.executable, "-m", "testbed.engine", "load")
+    run(sys.executable, "-m", "testbed", "engine", "load")
     for container in names.NODES.values():  # else the weights are there, and nobody needs the token
         run("docker", "exec", container, "rm", "-rf", STORE)
     token, key, before = f"hf_{secrets.token_hex(20)}", f"sk-{secrets.token_hex(20)}", asked_with_token()
@@ -69,9 +69,9 @@ def private_keys(folder: Path) -> list[str]:
 
 @pytest.fixture
 def bare_machines() -> Iterator[None]:
-    run(sys.executable, "-m", "testbed.bare", "up")
+    run(sys.executable, "-m", "testbed", "bare", "up")
     yield
-    run(sys.executable, "-m", "testbed.bare", "down")
+    run(sys.executable, "-m", "testbed", "bare", "down")
 
 
 def test_the_tokens_of_k3s(bare_machines: None) -> None:

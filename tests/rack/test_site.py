@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.rack import cluster, inventory
+from testbed.beds.rack import cluster, inventory
 from tests.rack.running import run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
@@ -42,7 +42,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What `make demo` prints; whatever was served before it is not any more."""
     ours = ("-l", "app.kubernetes.io/component=engine", "--cascade=foreground", "--ignore-not-found")
     cluster.kubectl("-n", "sparkloom", "delete", "statefulset", *ours, check=False)
-    done = run("testbed/demo.sh", ANSIBLE_NOCOLOR="1", OTHER=OTHER)
+    done = run("testbed/face/demo.sh", ANSIBLE_NOCOLOR="1", OTHER=OTHER)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout, tmp_path_factory.mktemp("site") / "times.json"
 

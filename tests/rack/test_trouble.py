@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from testbed import kills, refusals
-from testbed.rack import inventory, names
+from testbed.base import names
+from testbed.beds.rack import inventory
+from testbed.trials import kills, refusals
 from tests.rack.running import run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
-# Kills by chance (`python -m testbed.kills` does twenty); another number tries others.
+# Kills by chance (`python -m testbed kills` does twenty); another number tries others.
 SEED = int(os.environ.get("SPARKLOOM_SEED", "0"))
 KILLS = int(os.environ.get("SPARKLOOM_HANDFUL", "4"))
 NAMED_AFTER = 60

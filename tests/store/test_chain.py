@@ -17,10 +17,10 @@ from sparkloom.launch import downloads
 from sparkloom.onnode.weights import agent, check, peer, serve
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.layout import Store
-from testbed.hub import repository, weights
-from testbed.hub.faults import Faults
-from testbed.hub.repository import Repository
-from testbed.hub.server import Hub
+from testbed.standins.hub import repository, weights
+from testbed.standins.hub.faults import Faults
+from testbed.standins.hub.repository import Repository
+from testbed.standins.hub.server import Hub
 
 LOADED = profile.load("nvidia--nemotron-3-super-120b-a12b-nvfp4")
 MODEL = LOADED.profile.model

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.oracle import fetch
-from testbed.engine import image
+from testbed.make import engine_image
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "testbed" / "engine"
@@ -22,7 +22,7 @@ os.environ["STANDIN_DATA"] = str(DATA)
 os.environ.setdefault("HF_HUB_CACHE", str(DATA / "no-weights"))
 os.environ["STANDIN_RELEASES"] = str(fetch.cache_root())
 sys.path.insert(0, str(ENGINE))
-image.write_data(DATA)
+engine_image.write_data(DATA)
 
 from standin import (  # noqa: E402
     catalog,

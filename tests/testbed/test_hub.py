@@ -21,10 +21,10 @@ from huggingface_hub.errors import (
 )
 
 from sparkloom.inputs import profile
-from testbed.hub import repository, weights
-from testbed.hub.faults import Faults
-from testbed.hub.repository import Repository
-from testbed.hub.server import Hub
+from testbed.standins.hub import repository, weights
+from testbed.standins.hub.faults import Faults
+from testbed.standins.hub.repository import Repository
+from testbed.standins.hub.server import Hub
 
 MODEL = profile.load("nvidia--nemotron-3-super-120b-a12b-nvfp4").profile.model
 SHAPE = weights.Shape(shards=3, shard_bytes=300_000)
@@ -177,7 +177,7 @@ def test_the_rate_holds_over_all_connections(serve: Serve, tmp_path: Path) -> No
 
 
 def test_a_models_weights_are_made_when_a_profile_names_it(tmp_path: Path) -> None:
-    from testbed.hub.catalog import Catalog
+    from testbed.standins.hub.catalog import Catalog
 
     catalog = Catalog(tmp_path, weights.Shape(1, 20_000))
     for name in profile.names():

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed.k3s import artifacts
+from testbed.make import k3s
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("k3s") / "k3s"
-    artifacts.standin(target, artifacts.release())
+    k3s.standin(target, k3s.release())
     return target
 
 
@@ -34,8 +34,8 @@ def parse(program: Path, command: str, config: dict[str, Any], tmp_path: Path, *
 
 def test_it_is_one_executable_file_and_the_same_each_time(program: Path, tmp_path: Path) -> None:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    assert said.startswith(f"k3s version {artifacts.release()} ")
-    artifacts.standin(tmp_path / "k3s", artifacts.release())
+    assert said.startswith(f"k3s version {k3s.release()} ")
+    k3s.standin(tmp_path / "k3s", k3s.release())
     assert (tmp_path / "k3s").read_bytes() == program.read_bytes()
 
 

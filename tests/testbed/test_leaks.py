@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import leaks
+from testbed.trials import leaks
 
 SECRET = secrets.token_hex(20)
 

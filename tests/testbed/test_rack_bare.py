@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import cgroups, down, golang, locks, machine, names, steps, store, tidy
-from testbed.rack.shell import RackError, run
+from testbed.base import locks, machine, names, steps, store
+from testbed.base.shell import RackError, run
+from testbed.beds.rack import cgroups, down, tidy
+from testbed.make import golang
 
 SAID: list[str] = []
 
@@ -166,7 +168,7 @@ def test_racks_do_not_wait_for_each_other_and_see_each_other(cache: Path, monkey
 
 def test_long_work_ends_with_the_command_that_was_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    script = f"from pathlib import Path; from testbed.rack.shell import run; run(['sleep', '61'], log=Path('{log}'))"
+    script = f"from pathlib import Path; from testbed.base.shell import run; run(['sleep', '61'], log=Path('{log}'))"
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=names.REPO)
     wait_for(lambda: child_of(parent.pid) is not None)
     child = child_of(parent.pid)

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from testbed.rack import checks, cluster, docker, names
-from testbed.rack.shell import RackError
+from testbed.base import docker, names
+from testbed.base.shell import RackError
+from testbed.beds.rack import checks, cluster
 
 PODS = ("p1", "p2", "p3", "p4")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testbed.rack import names
+from testbed.base import names
 
 VF = {"netdev": "enp1s0f0v0", "pci": "0000:01:00.2", "hca": "rocep1s0f0v0", "rail": "a", "speed": 200000}
 ZERO = ":".join(["0000"] * 8)

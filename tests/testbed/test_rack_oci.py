@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testbed.rack import oci
+from testbed.make import oci
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from sparkloom.site import perftest
 
 REPO = Path(__file__).resolve().parents[2]
-ORIGINAL = REPO / "testbed/kind/node/usr/local/sbin/ib_write_bw"
+ORIGINAL = REPO / "testbed/make/kind/node/usr/local/sbin/ib_write_bw"
 
 
 class Ends:

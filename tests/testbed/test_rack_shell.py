@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack.shell import APART
+from testbed.base.shell import APART
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 
@@ -38,7 +38,7 @@ def test_what_runs_apart_ends_with_a_command_that_is_killed(tmp_path: Path) -> N
     mark = f"3600.{os.getpid()}"
     script = f"mount -t tmpfs none {tmp_path}; sleep {mark} & wait"
     call = f"run({[*APART, 'sh', '-c', script]}, log=Path({str(tmp_path / 'log')!r}))"
-    program = f"from pathlib import Path; from testbed.rack.shell import run; {call}"
+    program = f"from pathlib import Path; from testbed.base.shell import run; {call}"
     command = subprocess.Popen([sys.executable, "-c", program])
     try:
         assert until(True, mark)

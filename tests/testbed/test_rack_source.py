@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import binaries, images, names, nodeimage, published, source, store
-from testbed.rack.shell import RackError
+from testbed.base import names, store
+from testbed.base.shell import RackError
+from testbed.make import binaries, images, nodeimage, published, source
 
 
 def never() -> str:

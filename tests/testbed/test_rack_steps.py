@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import names, steps, store, times
+from testbed.base import names, steps, store, times
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.rack import names, store
+from testbed.base import names, store
 
 
 @pytest.fixture

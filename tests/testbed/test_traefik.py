@@ -7,33 +7,32 @@ from typing import Any
 
 import pytest
 
-from testbed.rack import cluster
-from testbed.traefik import install, objects
+from testbed.beds.rack import cluster, traefik_install, traefik_objects
 
 
 @pytest.fixture
 def cluster_says(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     deployment = {
         "kind": "Deployment",
-        "metadata": {"annotations": {install.MADE_OF: install.recipe()}},
+        "metadata": {"annotations": {traefik_install.MADE_OF: traefik_install.recipe()}},
         "status": {"readyReplicas": 1},
     }
     service = {"kind": "Service", "metadata": {}, "status": {"loadBalancer": {"ingress": [{"ip": "172.19.0.5"}]}}}
     found: dict[str, Any] = {"items": [service, deployment]}
     monkeypatch.setattr(cluster, "kubectl", lambda *words, **_: json.dumps(found))
-    monkeypatch.setattr(cluster, "nodes", lambda: {objects.NODE: {"ip": "172.19.0.5"}})
+    monkeypatch.setattr(cluster, "nodes", lambda: {traefik_objects.NODE: {"ip": "172.19.0.5"}})
     return found
 
 
 def test_it_is_there(cluster_says: dict[str, Any]) -> None:
-    assert install.steps()[0].done() is True
+    assert traefik_install.steps()[0].done() is True
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda found: found["items"].pop(),
-        lambda found: found["items"][1]["metadata"]["annotations"].update({install.MADE_OF: "older"}),
+        lambda found: found["items"][1]["metadata"]["annotations"].update({traefik_install.MADE_OF: "older"}),
         lambda found: found["items"][1]["metadata"].pop("annotations"),
         lambda found: found["items"][1]["status"].clear(),
         lambda found: found["items"][0]["status"].update(loadBalancer={}),
@@ -43,9 +42,9 @@ def test_it_is_there(cluster_says: dict[str, Any]) -> None:
 )
 def test_it_is_brought_again(cluster_says: dict[str, Any], spoil: Any) -> None:
     spoil(cluster_says)
-    assert install.steps()[0].done() is False
+    assert traefik_install.steps()[0].done() is False
 
 
 def test_an_empty_cluster_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "kubectl", lambda *words, **_: "")
-    assert install.steps()[0].done() is False
+    assert traefik_install.steps()[0].done() is False

@@ -7,7 +7,7 @@ from types import SimpleNamespace as Made
 
 import pytest
 
-from testbed import kills, refusals
+from testbed.trials import kills, refusals
 
 SAID = "rail a: RDMA device rocep1s0f0v0 is not there"
 LINE = f"2026-11-21T23:00:01.123456789Z [sparkloom rank 1 epoch 0] refused: {SAID}"

@@ -11,14 +11,16 @@ import pytest
 import yaml
 
 from sparkloom.inputs import cluster
-from testbed.rack.shell import RackError
-from testbed.vm import image, lifecycle, names, qemu, trees
+from testbed.base import vm_names
+from testbed.base.shell import RackError
+from testbed.beds.vm import lifecycle, qemu
+from testbed.make.vm import image, trees
 
-INVENTORY = names.REPO / "inventories/vm"
+INVENTORY = vm_names.REPO / "inventories/vm"
 
 
 def line(number: int) -> str:
-    return " ".join(qemu.argv(names.Machine(number), Path("/somewhere")))
+    return " ".join(qemu.argv(vm_names.Machine(number), Path("/somewhere")))
 
 
 def test_everything_that_a_machine_listens_on_is_on_the_loopback_device() -> None:
@@ -30,20 +32,20 @@ def test_everything_that_a_machine_listens_on_is_on_the_loopback_device() -> Non
 
 
 def test_no_two_machines_share_an_address_a_port_or_an_identity() -> None:
-    machines = names.machines(names.MOST)
+    machines = vm_names.machines(vm_names.MOST)
     macs = [machine.mac(card) for machine in machines for card in (0, 1, 9)]
     assert len(set(macs)) == len(macs)
     assert all(int(mac[:2], 16) & 3 == 2 for mac in macs), "locally administered, for one receiver"
-    assert len({machine.port for machine in machines}) == len({m.machine_id for m in machines}) == names.MOST
+    assert len({machine.port for machine in machines}) == len({m.machine_id for m in machines}) == vm_names.MOST
     assert {len(machine.machine_id) for machine in machines} == {32}
 
 
 def test_the_inventory_names_the_machines_ports_and_places() -> None:
     hosts = yaml.safe_load((INVENTORY / "hosts.yml").read_text())["all"]["children"]["sparks"]["hosts"]
     assert {name: values["ansible_port"] for name, values in hosts.items()} == {
-        machine.name: machine.port for machine in names.machines(2)
+        machine.name: machine.port for machine in vm_names.machines(2)
     }
-    links = "".join(path.read_text() for path in (names.GUEST_FILES / "etc/systemd/network").iterdir())
+    links = "".join(path.read_text() for path in (vm_names.GUEST_FILES / "etc/systemd/network").iterdir())
     for rail in cluster.load(INVENTORY).fabric.rails:
         assert f"Path=pci-{rail.pci}\n[Link]\nName={rail.pf}\n" in links
 
@@ -51,7 +53,7 @@ def test_the_inventory_names_the_machines_ports_and_places() -> None:
 def test_a_kept_state_is_not_used_for_other_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     before = lifecycle.booted(2)
     assert lifecycle.booted(3) != before
-    monkeypatch.setattr(names, "MEMORY_MIB", 1024)
+    monkeypatch.setattr(vm_names, "MEMORY_MIB", 1024)
     assert lifecycle.booted(2) != before
 
 
@@ -63,10 +65,10 @@ def test_modules_are_listed_by_when_they_are_needed() -> None:
 def test_a_paravirtual_kvm_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARKLOOM_VM_ACCEL", raising=False)
     monkeypatch.setattr(Path, "read_text", lambda self: "flags : fpu hypervisor lm")
-    assert names.accelerator() == "tcg"
+    assert vm_names.accelerator() == "tcg"
     monkeypatch.setattr(Path, "read_text", lambda self: "flags : fpu vmx lm")
     monkeypatch.setattr(os, "access", lambda path, mode: True)
-    assert names.accelerator() == "kvm"
+    assert vm_names.accelerator() == "kvm"
 
 
 def test_another_distribution_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +80,8 @@ def test_another_distribution_is_told_what_to_set(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("words", [["ssh", "spark9"], ["reboot", "spark4"]])
 def test_a_machine_that_does_not_run_is_refused_in_one_line(words: list[str]) -> None:
-    done = subprocess.run([sys.executable, "-m", "testbed.vm", *words], capture_output=True, text=True, cwd=names.REPO)
+    done = subprocess.run(
+        [sys.executable, "-m", "testbed", "vm", *words], capture_output=True, text=True, cwd=vm_names.REPO
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr

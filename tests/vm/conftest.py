@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.vm import lifecycle
+from testbed.beds.vm import lifecycle
 from tests.vm.machines import REPO, Rack
 
 
@@ -27,8 +27,9 @@ def rack() -> Iterator[Rack]:
     """Fresh from their first boot. SPARKLOOM_VM_KEEP=1 takes those that run as they are, and leaves them running."""
     keep = bool(os.environ.get("SPARKLOOM_VM_KEEP"))
     for command in ("up",) if keep else ("down", "up"):
-        done = subprocess.run([sys.executable, "-m", "testbed.vm", command], cwd=REPO, capture_output=True, text=True)
+        argv = [sys.executable, "-m", "testbed", "vm", command]
+        done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
     yield Rack(lifecycle.running())
     if not keep:
-        subprocess.run([sys.executable, "-m", "testbed.vm", "down"], cwd=REPO, check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "testbed", "vm", "down"], cwd=REPO, check=True, capture_output=True)

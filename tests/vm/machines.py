@@ -15,12 +15,13 @@ from typing import Any
 
 from sparkloom.inputs import cluster
 from sparkloom.launch import fabric
-from testbed.vm import login, names
-from testbed.vm.names import Machine
+from testbed.base import vm_names
+from testbed.base.vm_names import Machine
+from testbed.beds.vm import login
 
 REPO = Path(__file__).resolve().parents[2]
 INVENTORY = REPO / "inventories/vm"
-BEFORE = names.STATE / "before.json"  # how the bare machines were; kept for a story that goes on with them
+BEFORE = vm_names.STATE / "before.json"  # how the bare machines were; kept for a story that goes on with them
 # One read of everything that a test may ask about a machine's rails; each SSH session costs seconds here.
 READ = """
 import glob, json, os, subprocess

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sparkloom.launch.fabric import Endpoint
-from testbed.vm import lifecycle, login
-from testbed.vm.names import Machine
+from testbed.base.vm_names import Machine
+from testbed.beds.vm import lifecycle, login
 from tests.vm.machines import BEFORE, Rack, as_planned, ipv4_gids
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]

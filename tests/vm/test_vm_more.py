@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.vm import login
+from testbed.beds.vm import login
 from tests.vm.machines import BEFORE, REPO, Rack, as_planned
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]

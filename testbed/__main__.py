@@ -1,0 +1,39 @@
+"""`python -m testbed NAME COMMAND`: every command of the test bed by its name."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from testbed.base.shell import RackError
+
+COMMANDS = {
+    "rack": ("testbed.face.rack", "the virtual rack: four GB10-shaped Kubernetes nodes with two rails"),
+    "bare": ("testbed.face.bare", "bare machines on which K3s is brought up"),
+    "vm": ("testbed.face.vm", "virtual machines with a kernel of their own"),
+    "engine": ("testbed.face.engine", "the stand-in engine's images, and faults for it"),
+    "kills": ("testbed.trials.kills", "kills ranks of what serves, measures until all serve again"),
+    "refusals": ("testbed.trials.refusals", "takes away what ranks need, measures until each fault is named"),
+    "race": ("testbed.trials.race", "times how weights reach the nodes, by several ways"),
+    "hub": ("testbed.standins.hub.__main__", "the stand-in model hub, alone"),
+    "pacing": ("testbed.standins.pacing.__main__", "a server that knows when it sent every token, alone"),
+}
+
+
+def main() -> int:
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in COMMANDS:
+        lines = [f"  {known:<10}{text}" for known, (_, text) in COMMANDS.items()]
+        asked = name in ("", "-h", "--help")
+        print("usage: python -m testbed NAME ...", *lines, sep="\n", file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    del sys.argv[1]
+    try:
+        return int(import_module(COMMANDS[name][0]).main())
+    except RackError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

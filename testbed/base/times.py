@@ -1,0 +1,64 @@
+"""How long steps took: cold and warm apart, here before (in the cache) or on the machine of docs/rack.md (shipped)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import date
+
+from testbed.base import names, store
+
+FILE = names.CACHE / "times.json"
+SHIPPED = names.KIND_DIR / "times.json"  # written by `python -m testbed rack times --ship` after a cold run
+
+
+@dataclass(frozen=True)
+class Usual:
+    seconds: float
+    where: str  # how to say whose time this is
+
+
+def _seconds(entry: object, kind: str) -> float | None:
+    value = entry.get(kind) if isinstance(entry, dict) else None
+    seconds = value.get("seconds") if isinstance(value, dict) else None
+    return float(seconds) if isinstance(seconds, (int, float)) else None
+
+
+def expected(name: str, warm: bool = False) -> Usual | None:
+    """This machine's last time; else the shipped one, of a cold step only."""
+    kind = "warm" if warm else "cold"
+    mine = _seconds(store.read_json(FILE).get(name), kind)
+    if mine is not None:
+        return Usual(mine, "last time")
+    shipped = store.read_json(SHIPPED)
+    theirs = _seconds(shipped.get("steps", {}).get(name), kind)
+    return None if theirs is None else Usual(theirs, f"on {shipped.get('machine', {}).get('cores')} cores")
+
+
+def record(name: str, seconds: float, warm: bool = False) -> None:
+    known = store.read_json(FILE)
+    kept = {kind: value for kind, value in known.get(name, {}).items() if kind in ("cold", "warm")}
+    known[name] = {**kept, "warm" if warm else "cold": {"seconds": round(seconds, 1), "date": date.today().isoformat()}}
+    store.write_json(FILE, known)
+
+
+def ship(order: list[str]) -> None:
+    """Keep this machine's times with the sources: what others see before their first run."""
+    known = store.read_json(FILE)
+    steps = {name: known[name] for name in order if name in known}
+    store.write_json(SHIPPED, {"machine": {"cores": os.cpu_count()}, "steps": steps})
+
+
+def table(order: list[str]) -> str:
+    """Markdown for docs/rack.md."""
+    known = store.read_json(FILE)
+    rows = ["| step | cold, s | warm, s | measured |", "|--|--|--|--|"]
+    total = 0.0
+    for name in order:
+        cold, warm = _seconds(known.get(name), "cold"), _seconds(known.get(name), "warm")
+        total += cold or 0.0
+        days = {str(v.get("date")) for v in known.get(name, {}).values() if isinstance(v, dict)}
+        cells = ["" if value is None else f"{value:.1f}" for value in (cold, warm)]
+        rows.append(f"| {name} | {cells[0]} | {cells[1]} | {', '.join(sorted(days))} |")
+    rows.append(f"| **sum of the cold steps** | **{total:.0f}** | | |")
+    return "\n".join(rows)

@@ -1,0 +1,1 @@
+"""Machines for the product to run on: a rack of containers, virtual machines, bare containers."""

@@ -1,0 +1,120 @@
+"""Making, finding and removing bare machines: the rack's node image without kind, on a network of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.base import docker, names, store
+from testbed.base.shell import RackError, ok, out, run
+from testbed.base.steps import Say
+from testbed.make import k3s, nodeimage
+
+NAME = "sparkloom-bare"  # inventories/bare names these containers and addresses
+SUBNET = "198.18.77.0/24"  # set apart for benchmarks (RFC 2544): no one's own network
+LABEL = f"sparkloom.bare={NAME}"
+STATE = names.REPO / ".build" / "bare"
+ARTIFACTS, PINS = STATE / "artifacts", STATE / "pins.json"
+# what a machine before Kubernetes does not run; the rack's stand-in for rails has none to show here
+OFF = ("kubelet", "containerd", "sparkloom-gpu", "sparkloom-testbed")
+BOOT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    address: str
+    spark: bool = True
+
+    @property
+    def container(self) -> str:
+        return f"{NAME}-{self.name}"
+
+
+def machines(sparks: int) -> list[Machine]:
+    """Sparks, and one machine beside them."""
+    rows = [Machine(f"spark{number}", f"198.18.77.{10 + number}") for number in range(1, sparks + 1)]
+    return [*rows, Machine("box1", "198.18.77.21", spark=False)]
+
+
+def there() -> dict[str, str]:
+    """{container: state}."""
+    text = out(["docker", "ps", "-a", "--filter", f"label={LABEL}", "--format", "{{.Names}}\t{{.State}}"], check=False)
+    return dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
+
+
+def up(sparks: int, say: Say) -> None:
+    wanted = machines(sparks)
+    if not ok(["docker", "network", "inspect", NAME]):
+        run(["docker", "network", "create", f"--subnet={SUBNET}", "--label", LABEL, NAME])
+    found = there()
+    missing = [machine for machine in wanted if found.get(machine.container) != "running"]
+    say(f"{len(missing)} machines to start, image {nodeimage.tag()}")
+    with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
+        list(pool.map(_create, missing))
+        list(pool.map(_wait, wanted))
+    say("the folder of release files")
+    store.write_json(PINS, k3s.make(ARTIFACTS, wanted[0].container))
+
+
+def _create(machine: Machine) -> None:
+    """As kind runs its nodes, but what K3s keeps lies on a volume of its own: containerd needs a real file system."""
+    run(["docker", "rm", "--force", "--volumes", machine.container], check=False)
+    lenient = ["--privileged", "--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined"]
+    mounts = ["--tmpfs=/tmp", "--tmpfs=/run", "--volume=/lib/modules:/lib/modules:ro"]
+    own = ["--mount=type=volume,dst=/var/lib/rancher,volume-nocopy", "--mount=type=volume,dst=/var/lib/kubelet"]
+    place = [f"--hostname={machine.name}", f"--network={NAME}", f"--ip={machine.address}", f"--label={LABEL}"]
+    run(["docker", "create", f"--name={machine.container}", "--tty", *lenient, *mounts, *own, *place, nodeimage.tag()])
+    _mask(machine)
+    run(["docker", "start", machine.container])
+
+
+def _mask(machine: Machine) -> None:
+    """Before the first boot: units that point to nothing, and no GB10's mark on a machine that is none."""
+    folder = STATE / "mask"
+    folder.mkdir(parents=True, exist_ok=True)
+    for unit in OFF:
+        link = folder / f"{unit}.service"
+        if not link.is_symlink():
+            link.symlink_to("/dev/null")
+    run(["docker", "cp", f"{folder}/.", f"{machine.container}:/etc/systemd/system/"])
+
+
+def _wait(machine: Machine) -> None:
+    deadline = time.monotonic() + BOOT_SECONDS
+    while time.monotonic() < deadline:
+        state = out(["docker", "exec", machine.container, "systemctl", "is-system-running"], check=False)
+        if state in ("running", "degraded"):
+            if not machine.spark:
+                run(["docker", "exec", machine.container, "rm", "-f", "/etc/dgx-release"])
+            return
+        time.sleep(0.5)
+    raise RackError(f"{machine.container} did not boot in {BOOT_SECONDS} s: `docker logs {machine.container}`")
+
+
+def down(say: Say) -> None:
+    found = there()
+    say(f"removing {len(found)} machines, their volumes and their network")
+    if found:
+        run(["docker", "rm", "--force", "--volumes", *found])
+    run(["docker", "network", "rm", NAME], check=False)
+    store.remove_tree(STATE)
+
+
+def status() -> dict[str, Any]:
+    states = there() if docker.answers() else {}
+    rows = {}
+    for container, state in sorted(states.items()):
+        units = out(["docker", "exec", container, "systemctl", "is-active", "k3s", "k3s-agent"], check=False).split()
+        rows[container.removeprefix(f"{NAME}-")] = {
+            "container": container,
+            "state": state,
+            "k3s": dict(zip(("k3s", "k3s-agent"), units, strict=False)),
+        }
+    pins = json.loads(PINS.read_text()) if PINS.exists() else {}
+    real = k3s.REAL in os.environ
+    return {"up": bool(rows) and set(states.values()) == {"running"}, "machines": rows, "pins": pins, "real": real}

@@ -1,0 +1,61 @@
+"""Giving an image archive to every node's containerd, without a registry."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from testbed.base import docker, names
+from testbed.base.shell import RackError, run
+from testbed.beds.rack.faults import node
+from testbed.make import oci
+
+CTR = ["ctr", "--namespace=k8s.io", "images"]
+
+
+def held(container: str) -> dict[str, str]:
+    """{reference: digest} in a node's containerd."""
+    rows = run(["docker", "exec", container, *CTR, "ls"]).stdout.splitlines()[1:]
+    return {row.split()[0]: row.split()[2] for row in rows if len(row.split()) > 2}
+
+
+def load(archive: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Import into all nodes (or `only`) at once; returns what was done per node: `loaded` or `has it`."""
+    if not archive.is_file():
+        raise RackError(f"found no archive at {archive}; expected an OCI or docker archive (tar)")
+    references = oci.references(archive)
+    if not references:
+        raise RackError(f"{archive} names no image: give it a reference (io.containerd.image.name, or RepoTags)")
+    chosen = [node(name)[1] for name in only] or list(names.NODES.values())
+    states = docker.containers()
+    down = [c for c in chosen if states.get(c) != "running"]
+    if down:
+        raise RackError(f"not running: {', '.join(down)}; `python -m testbed rack up` first")
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        results = pool.map(lambda c: _load_one(c, archive, references), chosen)
+        return dict(zip(chosen, results, strict=True))
+
+
+def _load_one(container: str, archive: Path, references: dict[str, str]) -> str:
+    there = held(container)
+    if all(digest and there.get(reference) == digest for reference, digest in references.items()):
+        return "has it"
+    # pinned: the kubelet must not collect what no registry can give again
+    command = [
+        "docker",
+        "exec",
+        "-i",
+        container,
+        *CTR,
+        "import",
+        "--label=io.cri-containerd.pinned=pinned",
+        "--no-unpack",
+        "-",
+    ]
+    with archive.open("rb") as stream:
+        done = subprocess.run(command, stdin=stream, capture_output=True, text=True)
+    if done.returncode:
+        raise RackError(f"{container} did not take {archive.name}: {(done.stderr or done.stdout).strip()[-500:]}")
+    return "loaded"

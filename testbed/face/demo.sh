@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# make demo: from this checkout to streamed answers on the virtual rack, through TLS and with a key, of one model and then
+# of another. PROFILE=name and OTHER=name choose them; an empty OTHER ends after the first.
+set -euo pipefail
+source "$(dirname "$0")/../../scripts/setup/step.sh"
+cd "$REPO"
+scripts/setup/setup.sh
+export PATH=$REPO/.venv/bin:$PATH
+inventory=$("$PY" -m testbed rack inventory)
+profile=${PROFILE:-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
+other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
+
+step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up
+step engine "building the stand-in engine's image" "$PY" -m testbed engine build
+step engine "loading it into the nodes" "$PY" -m testbed engine load
+step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
+step site "ansible-playbook -i $inventory site.yml -e profile=$profile" \
+  ansible-playbook -i "$inventory" site.yml -e "profile=$profile"
+"$PY" testbed/face/summary.py "$inventory" "$profile"
+if [[ -n $other ]]; then
+  step switch "ansible-playbook -i $inventory playbooks/switch.yml -e profile=$other" \
+    ansible-playbook -i "$inventory" playbooks/switch.yml -e "profile=$other"
+  "$PY" testbed/face/summary.py "$inventory" "$other"
+fi
+say demo "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

@@ -1,0 +1,194 @@
+"""The rack's command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from testbed.base import docker, locks, machine, names, steps, times
+from testbed.base.shell import run
+from testbed.beds.rack import (
+    cgroups,
+    checks,
+    cluster,
+    down,
+    fabric,
+    faults,
+    hub,
+    inventory,
+    load,
+    state,
+    status,
+    sysctls,
+    tidy,
+    traefik_install,
+)
+from testbed.face.console import Console, counted, enter, say
+from testbed.make import binaries, golang, images, nodeimage, rootfs, source, traefik
+
+DESCRIPTION = (
+    """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
+)
+EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
+a command that was stopped at any moment goes on where it was when it is typed again.
+docs/rack.md tells what is real."""
+
+
+def built() -> list[steps.Step]:
+    chosen = source.steps(binaries.kubernetes_is_built)
+    before = [*machine.steps(), *docker.steps(), *chosen, *rootfs.steps()]
+    return [*before, *golang.steps_around([*binaries.steps(), *traefik.steps()]), *images.steps(), *nodeimage.steps()]
+
+
+def raised(check: bool = False) -> list[steps.Step]:
+    nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
+    return [*nodes, *hub.steps(), *traefik_install.steps(), *checks.steps(check)]
+
+
+def build(_: argparse.Namespace) -> int:
+    machine.require_root()
+    with locks.rack(), locks.shared():
+        steps.perform(built())
+    return 0
+
+
+def up(args: argparse.Namespace) -> int:
+    machine.require_root()
+    with locks.rack(), ExitStack() as shared:
+        shared.enter_context(locks.shared())
+        common, own = [*built(), *sysctls.steps()], raised(args.check)
+        # from here on another rack may build or configure while this one starts
+        steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
+        if not cluster.is_current():
+            say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
+    print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
+    return 0
+
+
+def take_down(_: argparse.Namespace) -> int:
+    machine.require_root()
+    with locks.rack():
+        seen = down.down(say)
+    counted(seen["first"], seen["before"], seen["after"])
+    print(f"kept: {names.CACHE} (binaries and images) and Docker itself")
+    return 0
+
+
+def prune(_: argparse.Namespace) -> int:
+    with locks.rack(), locks.shared():
+        for path, size in tidy.prune().items():
+            print(f"{size >> 20:>8} MiB  {path}")
+    print(f"kept: what the rack is made of now, and what other parts keep in {names.CACHE}")
+    return 0
+
+
+def show_times(args: argparse.Namespace) -> int:
+    order = [step.name for step in [*built(), *sysctls.steps(), *raised()]]
+    if args.ship:
+        times.ship(order)
+    print(times.table(order))
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    found = status.status()
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0 if found["up"] else 1
+    print(f"rack: {'up' if found['up'] else 'not up'}   docker: {'answers' if found['docker'] else 'does not answer'}")
+    for name, row in found["nodes"].items():
+        trouble = " ".join([*(f"missing:{d}" for d in row["missing_links"]), *(f"fault:{f}" for f in row["faults"])])
+        where = f"{name:<8}{row['container']:<26}{row['state']:<9}"
+        print(f"{where}Ready={row['ready']:<8}{row['ip']:<14}gpu={row['gpu']} {trouble}".rstrip())
+    print(f"KUBECONFIG={found['kubeconfig']}\nkubectl: {found['kubectl']}")
+    return 0 if found["up"] else 1
+
+
+def _rails(args: argparse.Namespace) -> tuple[str, ...]:
+    return names.RAILS if args.rail == "all" else (args.rail,)
+
+
+def break_(args: argparse.Namespace) -> int:
+    print(json.dumps({args.node: faults.break_(args.node, args.fault, _rails(args))}))
+    return 0
+
+
+def mend(args: argparse.Namespace) -> int:
+    print(json.dumps({args.node: faults.mend(args.node, args.fault, _rails(args))}))
+    return 0
+
+
+def node(args: argparse.Namespace) -> int:
+    _, container = faults.node(args.node)
+    with locks.rack():
+        if args.action_name in ("stop", "restart"):
+            run(["docker", "stop", container])
+        if args.action_name in ("start", "restart"):
+            run(["docker", "start", container])
+            steps.perform([*fabric.steps(), *cluster.joining()])
+    return 0
+
+
+def load_image(args: argparse.Namespace) -> int:
+    for archive in args.archive:
+        for container, result in load.load(archive, args.node or ()).items():
+            print(f"{archive.name}: {container}: {result}")
+    return 0
+
+
+def show_inventory(_: argparse.Namespace) -> int:
+    print(inventory.path().relative_to(names.REPO))
+    return 0
+
+
+def show_state(args: argparse.Namespace) -> int:
+    print(json.dumps(state.every(args.node), indent=1, sort_keys=True))
+    return 0
+
+
+def exec_(args: argparse.Namespace) -> int:
+    _, container = faults.node(args.node)
+    return enter(container, args.command)
+
+
+def _console() -> Console:
+    console = Console("rack", DESCRIPTION, EPILOG)
+    command = console.command
+
+    sub = command("up", up, "make the rack, or heal it: build what is missing, start nodes, plug rails, check")
+    sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
+    command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
+    sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
+    sub.add_argument("--json", action="store_true", help="everything, as JSON")
+    sub = command("state", show_state, "files, kernel settings, units and links of the nodes, as JSON to compare")
+    sub.add_argument("node", nargs="*", help="spark1..spark4; all when none is named")
+    command("inventory", show_inventory, "the inventory of this rack, for ansible-playbook -i")
+    command("prune", prune, "empty the cache of what this rack does not need: old builds, Go's caches")
+    sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
+    sub.add_argument("--ship", action="store_true", help=f"also write {times.SHIPPED.relative_to(names.REPO)}")
+    command("build", build, "only build the node image (Docker, binaries, root file system, images)")
+    listed = "; ".join(f"{name}: {fault.meaning}" for name, fault in faults.FAULTS.items())
+    for name, action, text in (("break", break_, f"break a node's fabric. {listed}"), ("mend", mend, "undo a break")):
+        sub = command(name, action, text)
+        sub.add_argument("node", help="spark1..spark4")
+        sub.add_argument("fault", choices=list(faults.FAULTS), nargs=None if name == "break" else "?")
+        sub.add_argument("--rail", choices=[*names.RAILS, "all"], default="all")
+    sub = command(
+        "node", node, "stop, start or restart one node as a power button would; start also plugs its rails again"
+    )
+    sub.add_argument("node", help="spark1..spark4")
+    sub.add_argument("action_name", metavar="ACTION", choices=["stop", "start", "restart"])
+    sub = command("load-image", load_image, "give image archives (OCI or docker, tar) to the nodes that lack them")
+    sub.add_argument("archive", type=Path, nargs="+")
+    sub.add_argument("--node", action="append", help="only this node (may be repeated)")
+    sub = command("exec", exec_, "run a command on a node: exec spark2 -- ip link")
+    sub.add_argument("node", help="spark1..spark4")
+    sub.add_argument("command", nargs=argparse.REMAINDER)
+    return console
+
+
+def main() -> int:
+    return _console().main()

@@ -1,0 +1,44 @@
+"""What `make demo` has shown of one model: what was answered, how fast, over which rails, by whose word it may start.
+
+python testbed/face/summary.py INVENTORY PROFILE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from sparkloom import case
+from sparkloom.site import status
+
+ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins/engine/standin/main.py)
+
+
+def parsers(inventory: str) -> dict[str, str]:
+    """What each rank's log says of the engine's own parser: {rank: its words}."""
+    found = {}
+    for rank in status.status(inventory)["ranks"]:
+        lines = status.logs(inventory, int(rank["rank"]), follow=False, previous=False)
+        said = [line for line in lines if ACCEPTED in line]
+        found[rank["rank"]] = said[-1].split("no GPU here; ")[-1] if said else "nothing"
+    return found
+
+
+def main() -> None:
+    inventory, profile = sys.argv[1:3]
+    folder = Path("build") / case.cluster(inventory).name
+    answer = json.loads((folder / f"{profile}.answer.json").read_text())
+    transport = json.loads((folder / f"{profile}.transport.json").read_text())
+    heard = parsers(inventory)
+    print(f"model      {answer['model']} (served by the stand-in engine: its pace is no measurement)")
+    for said in sorted(set(heard.values())):
+        print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == said)}: {said}")
+    print(f"answer     {' '.join((answer['reasoning'] + ' ' + answer['text']).split())[:150]}...")
+    print(f"speed      {answer['tokens']} tokens at {answer['tokens_per_second']:.1f} tok/s")
+    print(f"transport  {transport.get('verdict', 'none planned')}: {transport.get('why', '')}")
+    print(f"kept in    {folder}/{profile}.{{yaml,answer.json,transport.json}}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# make test-vm: the fabric on virtual machines with a kernel of their own. Arguments go to pytest.
+set -euo pipefail
+source "$(dirname "$0")/../../scripts/setup/step.sh"
+cd "$REPO"
+scripts/setup/setup.sh
+export PATH=$REPO/.venv/bin:$PATH
+
+step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build
+step pytest "the fabric's story on two machines" "$PY" -m pytest -m vm --durations=0 "$@"
+say test-vm "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

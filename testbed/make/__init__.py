@@ -1,0 +1,1 @@
+"""What is built once and kept: programs, images, disks."""

@@ -1,0 +1,201 @@
+"""The stand-in's images: one under every image name that a shipped profile uses, each with its release inside."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scripts.oracle import fetch
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.catalogs import releases
+from sparkloom.judge import measured_rows
+from testbed.base import names, store
+from testbed.base.shell import out, run
+from testbed.base.steps import Say, Step, artefact
+from testbed.make import oci, rootfs
+
+RECIPE = "3"  # raise to rebuild
+HERE = names.REPO / "testbed" / "standins" / "engine"
+ORACLE = names.REPO / "scripts" / "oracle"
+JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
+ROWS = measured_rows.SHIPPED
+GB = 1e9
+
+
+@dataclass(frozen=True, order=True)
+class Wanted:
+    """One image that a profile names: the engine, the release that judges, and what the build carries beyond it."""
+
+    engine: str
+    release: str
+    reference: str
+    carries: tuple[str, ...] = ()
+
+
+def wanted() -> list[Wanted]:
+    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for name in profiles.names():
+        engine = profiles.load(name).profile.engine
+        release = releases.nearest(engine.name, engine.release).version
+        found[engine.name, release, qualified(engine.image)] |= set(engine.carries)
+    return sorted(Wanted(*key, tuple(sorted(carries))) for key, carries in found.items())
+
+
+def qualified(reference: str) -> str:
+    """An image reference as containerd keeps it: with a host."""
+    host = reference.split("/")[0]
+    return reference if "." in host or ":" in host or host == "localhost" else f"docker.io/{reference}"
+
+
+def model_facts() -> dict[str, dict[str, Any]]:
+    """What config.json would tell, for models whose weights are not on the nodes: from the shipped profiles."""
+    found = {}
+    for name in profiles.names():
+        model = profiles.load(name).profile.model
+        heads, layers = model.attention, model.layers.attention + model.layers.sliding
+        found[model.id] = {
+            "architecture": model.architecture,
+            "context": model.context,
+            "kv_heads": heads.kv_heads,
+            "hybrid": bool(model.layers.mamba or model.layers.linear),
+            "bytes_total": model.checkpoint.size_gb * GB if model.checkpoint.size_gb else None,
+            "active_share": model.active_b / model.parameters_b,
+            "kv_values": layers * heads.head_dim,
+            "weights_gib": dict(model.measured.weights_gib_per_rank),
+        }
+    return found
+
+
+def _facts() -> str:
+    return json.dumps(model_facts(), indent=1, sort_keys=True)
+
+
+def _listed() -> list[Path]:
+    """Catalogs of the engines that have no parser to ask."""
+    folder = releases.FOLDER
+    return sorted({folder / f"{w.engine}-{w.release}.json" for w in wanted() if w.engine not in JUDGED})
+
+
+def _layer_inputs() -> list[store.Part]:
+    judged = sorted({f"{w.engine} {w.release}" for w in wanted() if w.engine in JUDGED})
+    return [RECIPE, *judged, *rootfs.base_inputs(), ORACLE / "fetch.py", Path(oci.__file__)]
+
+
+def _inputs() -> list[store.Part]:
+    data = [_facts(), *(str(w) for w in wanted()), *_listed(), ROWS]
+    return [*_layer_inputs(), *data, HERE / "standin", HERE / "entry", ORACLE]
+
+
+def _build_layers(work: Path, say: Say) -> None:
+    """What changes seldom, packed once: the system, the parsers' few dependencies, each release's Python files."""
+    layers = {"base": oci.pack(rootfs.base(), work)}
+    for engine, release in sorted({(w.engine, w.release) for w in wanted() if w.engine in JUDGED}):
+        if f"needs-{engine}" not in layers:
+            layers[f"needs-{engine}"] = _pack(_needs(engine, say), work, with_libraries=True)
+        say(f"packing {engine} {release}")
+        layers[f"{engine}-{release}"] = _pack(fetch.fetch(engine, release, say=say), work)
+    index = {name: [layer.path.name, layer.digest, layer.diff_id, layer.size] for name, layer in layers.items()}
+    (work / "index.json").write_text(json.dumps(index))
+
+
+def _needs(engine: str, say: Say) -> Path:
+    """The parser's small real packages, for the Python of the image: it need not be the one that runs this."""
+    (library,) = (rootfs.base() / "usr/lib").glob("python3.*")
+    version = library.name.removeprefix("python")
+    if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return fetch.fetch_dependencies(engine, say=say)
+    ours = fetch.dependency_dir(engine)
+    folder = ours.with_name(f"{engine}-needs-py{version.replace('.', '')}-{ours.name.rpartition('-')[2]}")
+    if not (folder / "complete").is_file():
+        say(f"{engine}: installing the parser's packages for Python {version}")
+        aside = folder.with_name(f".{folder.name}")
+        store.remove_tree(aside)
+        pip = [sys.executable, "-m", "pip", "--quiet", "install", "--no-compile", "--only-binary=:all:"]
+        run([*pip, f"--python-version={version}", "--target", aside, *fetch.REAL_DEPENDENCIES[engine]])
+        (aside / "complete").write_text("")
+        aside.rename(folder)
+    return folder
+
+
+def _pack(folder: Path, work: Path, with_libraries: bool = False) -> oci.Layer:
+    tree = work / "tree"
+    shutil.copytree(folder, tree / "opt/engines" / folder.name)
+    if with_libraries:
+        _add_libraries(tree)
+    layer = oci.pack(tree, work)
+    run(["rm", "-rf", tree])
+    return layer
+
+
+def _add_libraries(tree: Path) -> None:
+    """Wheels ask for libraries that the small base has no other use for (libpthread, libdl)."""
+    system, base = rootfs.rootfs(), rootfs.base()
+    for module in tree.rglob("*.so"):
+        for name in re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE):
+            for found in system.glob(f"usr/lib/*-linux-gnu/{name}"):
+                if not (base / found.relative_to(system)).exists():
+                    rootfs.copy_into(system, tree, found)
+
+
+def _layers() -> dict[str, oci.Layer]:
+    folder = store.place("engine-layers", store.key_of(_layer_inputs()))
+    index = json.loads((folder / "index.json").read_text())
+    return {name: oci.Layer(folder / file, *rest) for name, (file, *rest) in index.items()}
+
+
+def _runtime(tree: Path) -> Path:
+    """The stand-in itself: its package, the engines' entry points, the oracle, and what was measured."""
+    site = tree / "opt/stand-in"
+    shutil.copytree(HERE / "standin", site / "standin")
+    shutil.copytree(HERE / "entry/sglang", site / "sglang")
+    shutil.copytree(ORACLE, site / "oracle")
+    shutil.copytree(HERE / "entry/bin", tree / "usr/local/bin")
+    write_data(site / "data")
+    return tree
+
+
+def write_data(folder: Path) -> None:
+    """The data that the stand-in reads; tests write the same folder."""
+    folder.mkdir(parents=True)
+    (folder / "models.json").write_text(_facts())
+    for path in [*_listed(), ROWS]:
+        shutil.copy2(path, folder / path.name)
+
+
+def _build(work: Path, say: Say) -> None:
+    scratch = work / "scratch"
+    layers = _layers()
+    runtime = oci.pack(_runtime(scratch / "runtime"), scratch / "layers")
+    images = []
+    for one in wanted():
+        own = [layers[name] for name in (f"needs-{one.engine}", f"{one.engine}-{one.release}") if name in layers]
+        settings = [
+            oci.PATH_ENV,
+            "PYTHONPATH=/opt/stand-in",
+            f"STANDIN_RELEASE={one.release}",
+            f"STANDIN_IMAGE={one.reference}",
+            f"STANDIN_CARRIES={' '.join(one.carries)}",
+        ]
+        images.append(oci.Image([one.reference], [layers["base"], *own, runtime], {"Env": settings}))
+    say("writing the archive")
+    oci.write(images, work / "engines.tar")
+    run(["rm", "-rf", scratch])
+
+
+def archive() -> Path:
+    return store.place("engine-images", store.key_of(_inputs())) / "engines.tar"
+
+
+def steps() -> list[Step]:
+    return [
+        artefact(
+            "engine-layers", "fetches and packs the engines' releases (Python files only)", _layer_inputs, _build_layers
+        ),
+        artefact("engine-images", "packs the stand-in engine under the profiles' image names", _inputs, _build),
+    ]

@@ -1,0 +1,1 @@
+"""The virtual machines' kernel, system and disk."""
