@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import os
-from pathlib import Path
 
-GOLDEN = Path(__file__).parent / "golden"
+from tests.places import REPO
+
+GOLDEN = REPO / "tests/golden"
 UPDATE = "SPARKLOOM_UPDATE_GOLDEN"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from scripts.oracle import fetch, refresh
+from tests.places import REPO
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = REPO
 ENVIRON = "class EnvField: ...\nclass Envs: ...\n"
 SERVER_ARGS = """
 class ServerArgs:

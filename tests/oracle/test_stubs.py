@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
+from tests.places import REPO
+
+SCRIPTS = REPO / "scripts"
 
 
 def run(program: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ansible.module_utils
 
-ansible.module_utils.__path__.append(str(Path(__file__).resolve().parents[2] / "plugins/module_utils"))
+from tests.places import REPO
+
+ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))

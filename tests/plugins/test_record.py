@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from typing import Any
 
-PLUGIN = Path(__file__).resolve().parents[2] / "plugins/action/sparkloom_record.py"
+from tests.places import REPO
+
+PLUGIN = REPO / "plugins/action/sparkloom_record.py"
 
 
 def judged(hostvars: dict[str, Any]) -> dict[str, Any]:

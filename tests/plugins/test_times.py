@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 
-REPO = Path(__file__).resolve().parents[2]
+from tests.places import REPO
+
 SPEC = importlib.util.spec_from_file_location("times", REPO / "plugins/callback/sparkloom_times.py")
 assert SPEC and SPEC.loader
 times = importlib.util.module_from_spec(SPEC)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
+from tests.places import REPO
 
 
 def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -20,15 +20,14 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.base import names
 from testbed.beds.rack import cluster, inventory, state
+from tests.places import REPO
 
-REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 SEEDS = int(os.environ.get("SPARKLOOM_KILLS", "20"))
 PARTS = [part for name in ("serving", "cluster", "fabric", "nodes") for part in ("-e", f"teardown_{name}=true")]

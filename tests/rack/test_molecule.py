@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from testbed.beds.rack import inventory
+from tests.places import REPO
 
-REPO = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")
 ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.conftest import REPO, Paced, serving
+from tests.measure.bench.conftest import REPO, Paced, serving
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-REPO = Path(__file__).resolve().parents[2]
+from tests.places import REPO
+
 PROGRAM = REPO / "roles/roce_fabric/files/functions"
 sys.path.insert(0, str(PROGRAM))
 import common  # noqa: E402

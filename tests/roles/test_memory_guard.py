@@ -11,7 +11,8 @@ from types import ModuleType
 
 import pytest
 
-REPO = Path(__file__).resolve().parents[2]
+from tests.places import REPO
+
 UID = "11111111-2222-3333-4444-555555555555"
 POD = "ultra-rank2-0"
 

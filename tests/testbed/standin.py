@@ -14,9 +14,10 @@ from typing import Any
 
 from scripts.oracle import fetch
 from testbed.make import engine_image
+from tests.places import REPO
 
-ROOT = Path(__file__).resolve().parents[2]
-ENGINE = ROOT / "testbed" / "engine"
+ROOT = REPO
+ENGINE = ROOT / "testbed" / "standins" / "engine"
 DATA = Path(tempfile.mkdtemp(prefix="stand-in-")) / "data"
 os.environ["STANDIN_DATA"] = str(DATA)
 os.environ.setdefault("HF_HUB_CACHE", str(DATA / "no-weights"))

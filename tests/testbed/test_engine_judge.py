@@ -13,7 +13,7 @@ from scripts.oracle import fetch
 from sparkloom.inputs import cluster, profile
 from sparkloom.inputs.catalogs.releases import nearest
 from sparkloom.launch import resolve
-from tests.engines.cases import cases
+from tests.inputs.catalogs.cases import cases
 from tests.testbed.standin import ROOT, catalog, environment, facts, judge, main, precedents, refuse
 
 POSTED = [

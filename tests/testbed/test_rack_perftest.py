@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sparkloom.site import perftest
+from tests.places import REPO
 
-REPO = Path(__file__).resolve().parents[2]
 ORIGINAL = REPO / "testbed/make/kind/node/usr/local/sbin/ib_write_bw"
 
 

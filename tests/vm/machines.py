@@ -18,8 +18,8 @@ from sparkloom.launch import fabric
 from testbed.base import vm_names
 from testbed.base.vm_names import Machine
 from testbed.beds.vm import login
+from tests.places import REPO
 
-REPO = Path(__file__).resolve().parents[2]
 INVENTORY = REPO / "inventories/vm"
 BEFORE = vm_names.STATE / "before.json"  # how the bare machines were; kept for a story that goes on with them
 # One read of everything that a test may ask about a machine's rails; each SSH session costs seconds here.

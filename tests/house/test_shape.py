@@ -1,0 +1,69 @@
+"""The shape of the Ansible side: site.yml is a table of contents, and no task hides what went wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sparkloom.site import ansible
+from tests.places import REPO
+
+PLAYBOOKS = sorted((REPO / "playbooks").glob("*.yml"))
+TASKS = sorted([*REPO.glob("roles/*/tasks/*.yml"), *REPO.glob("roles/*/handlers/*.yml")])
+INVENTORIES = sorted(path.parent.name for path in REPO.glob("inventories/*/hosts.yml"))
+
+
+def test_site_imports_existing_playbooks_tagged_by_their_own_name() -> None:
+    for entry in yaml.safe_load((REPO / "site.yml").read_text()):
+        assert set(entry) == {"name", "import_playbook", "tags"}
+        playbook = REPO / entry["import_playbook"]
+        assert playbook.exists()
+        assert entry["tags"] == [playbook.stem]
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.name)
+def test_a_playbook_runs_alone_under_its_own_tag(playbook: Path) -> None:
+    for play in yaml.safe_load(playbook.read_text()):
+        assert play["tags"] == [playbook.stem]
+        assert "tasks" not in play, "work belongs to a role"
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: str(path.relative_to(REPO)))
+def test_task_files_are_short_and_hide_nothing(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 60
+    assert "ignore_errors" not in text
+    # Product code does not know that it is under test.
+    assert not re.search(r"molecule|testbed|inventories/kind|sparkloom-worker", text)
+
+
+def test_inventories_have_the_same_files_and_keys() -> None:
+    assert {"gb10", "kind"} <= set(INVENTORIES)
+    for name in ("cluster.yml", "fabric.yml", "versions.yml"):
+        read = [yaml.safe_load((REPO / f"inventories/{i}/group_vars/all/{name}").read_text()) for i in INVENTORIES]
+        assert all(list(data) == list(read[0]) for data in read), name
+
+
+@pytest.mark.parametrize("inventory", INVENTORIES)
+def test_what_the_package_reads_holds_no_template(inventory: str) -> None:
+    folder = REPO / f"inventories/{inventory}"
+    hosts = yaml.safe_load((folder / "hosts.yml").read_text())["all"]["children"]["sparks"]["hosts"]
+    read = [{key: host.get(key) for key in ansible.OURS} for host in hosts.values()]
+    read += [yaml.safe_load((folder / f"group_vars/all/{name}.yml").read_text()) for name in ("cluster", "fabric")]
+    assert "{{" not in json.dumps(read)
+
+
+def test_product_files_never_name_the_test_bed() -> None:
+    product = ["scripts/sparkloom", "roles", "playbooks", "plugins", "model_profiles"]
+    for path in (p for folder in product for p in (REPO / folder).rglob("*") if p.suffix in (".py", ".yml", ".j2")):
+        assert "testbed" not in path.read_text(), path
+
+
+def test_action_plugins_read_switches_as_people_write_them() -> None:
+    """`-e x=false` arrives as text, which Python takes for true: adapter.true reads it."""
+    for path in (REPO / "plugins/action").glob("*.py"):
+        assert not re.search(r"bool\(args|not args\.get|if args\.get\(", path.read_text()), path.name

@@ -1,0 +1,76 @@
+"""The JSON of `sparkloom plan`: keys that others rely on, and an explanation for every number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sparkloom.inputs import cluster, profile
+from sparkloom.inputs.profile import Evidence, Numbers
+from sparkloom.judge import capacity
+from sparkloom.judge.capacity.verdict import of_subject
+from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
+
+
+def plan(name: str, *overrides: str) -> dict[str, Any]:
+    return capacity.plan(resolved(name, *overrides), cluster.load()).as_dict()
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_every_shipped_profile_fits_and_every_number_is_explained(name: str) -> None:
+    data = plan(name)
+    assert data["fits"] is True, data["reason"]
+    assert data["change"] is None
+    json.dumps(data)
+    for section in ("memory", "limits"):
+        for key in data[section]:
+            told = data["explain"][f"{section}.{key}"]
+            assert told["formula"] and told["origin"], key
+    for n in ("1", "4", "8"):
+        assert data["explain"][f"speed.bound.{n}"]["formula"]
+        assert data["explain"][f"speed.predicted.{n}"]["formula"]
+
+
+def test_the_contract() -> None:
+    data = plan(ULTRA)
+    assert data["memory"]["weights_gib_per_rank"] == 83.72
+    assert isinstance(data["memory"]["kv_tokens"], int)
+    assert data["limits"]["max_running_requests"] == 16
+    assert data["speed"]["bound_n1_tok_s"] == data["speed"]["bound"]["1"]
+    assert set(data["speed"]["predicted"]) == {"1", "4", "8"}
+    assert set(data["speed"]["measured"]) == {"1", "4", "8"}
+    assert data["speed"]["measured_source"]
+    assert data["speed"]["impossible"] == []
+
+
+def test_a_refused_plan_names_reason_and_change() -> None:
+    data = plan(ULTRA, "launch.mem_fraction_static=0.85")
+    assert data["fits"] is False
+    assert "mem_fraction_static 0.85" in data["reason"]
+    assert data["change_set"] == ["launch.mem_fraction_static=0.88"]
+    assert plan(ULTRA, *data["change_set"])["fits"] is True
+
+
+def test_a_measured_figure_beyond_the_bound_is_called_impossible() -> None:
+    asked = capacity.subject_of(resolved(f"{QWEN}--ep4"))
+    reported = Evidence(claim="a collapse", status="measured", source="a log", numbers=Numbers(n4=65.7, n8=156.4))
+    data = of_subject(asked, 4, reported).as_dict()
+    assert data["speed"]["impossible"] == ["8"]
+
+
+def test_the_prediction_says_where_its_accept_length_is_from() -> None:
+    assert "measured at 3/4" in plan(SUPER_MTP)["explain"]["speed.predicted.1"]["formula"]
+    assert "not measured" in plan(f"{QWEN}--mtp")["explain"]["speed.predicted.1"]["formula"]
+
+
+def test_a_measurement_is_judged_by_the_launch_it_was_made_with() -> None:
+    """Speculation allows more than the plain launch: a figure measured with it is not impossible without it."""
+    fast = capacity.subject_of(resolved("nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec"))
+    config: dict[str, Any] = {"speculative_algorithm": "EAGLE", "speculative_num_steps": 3}
+    n8 = 300.0
+    plain = Evidence(claim="x", status="measured", source="a log", numbers=Numbers(n8=n8))
+    drafted = plain.model_copy(update={"config": config})
+    assert of_subject(fast, 4, plain).impossible == ("8",)
+    assert of_subject(fast, 4, drafted).impossible == ()

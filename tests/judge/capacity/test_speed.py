@@ -1,0 +1,97 @@
+"""Fifteen points of four models from their facts and two constants; sockets, speculation, pipelines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from sparkloom.judge.capacity import Speed, impossible, traffic
+from sparkloom.judge.capacity.view import Subject
+from tests.judge.capacity.conftest import GLM, QWEN, SUPER, SUPER_MTP, ULTRA, Maker, make
+
+# Sum of per-request tok/s at n = 1, 4, 8, as the posts report it.
+MEASURED = {
+    ULTRA: (10.1, 29.3, 43.2),
+    SUPER: (31.67, 95.0, 146.3),
+    QWEN: (21.5, 67.8, 102.0),
+    f"{QWEN}--ep4": (21.43, 65.7, 98.5),
+    GLM: (14.5, 40.6, 60.0),
+}
+POINTS = [(name, n, value) for name, values in MEASURED.items() for n, value in zip((1, 4, 8), values, strict=True)]
+
+
+def predicted(asked: Subject, n: int) -> float:
+    value = Speed(asked).predicted(n)
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize(("name", "n", "measured"), POINTS)
+def test_each_point_within_15_percent_and_below_its_bound(subject: Maker, name: str, n: int, measured: float) -> None:
+    asked = subject(name)
+    assert predicted(asked, n) == pytest.approx(measured, rel=0.15)
+    assert Speed(asked).bound(n) > measured
+
+
+def test_all_points_within_8_percent_rms() -> None:
+    errors = [predicted(make(name), n) / value - 1 for name, n, value in POINTS]
+    assert math.sqrt(sum(error**2 for error in errors) / len(errors)) < 0.08
+
+
+@pytest.mark.parametrize(("n", "measured"), [(1, 53.99), (4, 136.8), (8, 199.7)])
+def test_speculation_through_the_accept_length(subject: Maker, n: int, measured: float) -> None:
+    assert predicted(subject(SUPER_MTP), n) == pytest.approx(measured, rel=0.15)
+
+
+def test_a_longer_draft_is_not_faster_at_eight(subject: Maker) -> None:
+    """More draft steps than three cost more than their tokens save: what the posts found."""
+    shorter = subject(SUPER_MTP)
+    longer = subject(SUPER_MTP, "speculative_num_steps=5", "speculative_num_draft_tokens=5")
+    assert predicted(longer, 8) < predicted(shorter, 8)
+
+
+def test_sockets_are_slower_and_only_when_asked_for(subject: Maker) -> None:
+    over_rails = subject(QWEN)
+    assert not over_rails.sockets
+    over_tcp = replace(over_rails, env={"NCCL_NET": "Socket"})
+    assert 1.4 < predicted(over_rails, 4) / predicted(over_tcp, 4) < 3
+    assert Speed(over_tcp).bound(4) == Speed(over_rails).bound(4)
+
+
+def test_more_requests_touch_more_experts_but_never_more_than_there_are() -> None:
+    assert traffic.touched(512, 10, 1) == pytest.approx(10)
+    assert traffic.touched(512, 10, 8) < 80
+    assert traffic.touched(512, 10, 10_000) == pytest.approx(512)
+
+
+def test_the_busiest_of_four_ranks_reads_more_than_a_quarter() -> None:
+    assert traffic.busiest_share(22, 512, 1) == 22
+    assert 22 / 4 < traffic.busiest_share(22, 512, 4) < 22
+    assert traffic.busiest_share(512, 512, 4) == 128
+
+
+def test_bound_grows_with_requests_and_falls_with_layers_on_one_rank(subject: Maker) -> None:
+    speeds = [Speed(subject(ULTRA)).bound(n) for n in (1, 2, 4, 8, 16, 64)]
+    assert speeds == sorted(speeds)
+
+
+def test_a_pipeline_waits_for_every_stage(subject: Maker) -> None:
+    """One request uses one stage at a time: three stages are no faster than one node would be."""
+    pipeline = subject("nvidia--minimax-m2.5-nvfp4--pp3")
+    assert Speed(pipeline).bound(1) < Speed(subject("nvidia--minimax-m2.5-nvfp4--2node")).bound(1)
+    assert Speed(pipeline).bound(3) > 2.5 * Speed(pipeline).bound(1)
+
+
+def test_a_draft_model_of_unknown_size_gives_no_prediction(subject: Maker) -> None:
+    asked = subject(SUPER_MTP)
+    stranger = replace(asked, model=asked.model.model_copy(update={"mtp": None}))
+    assert Speed(stranger).predicted(1) is None
+    assert Speed(stranger).bound(1) >= Speed(asked).bound(1)
+
+
+def test_impossible() -> None:
+    assert impossible(156.4, 147.0)
+    assert not impossible(98.5, 147.0)
+    assert not impossible(98.5, None)

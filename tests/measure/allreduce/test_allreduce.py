@@ -1,0 +1,214 @@
+"""The all-reduce check: its objects beside the serving pods', its verdicts by logs of real NCCL, and its course."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.allreduce import jobs, run, sweep, verdict
+from sparkloom.render import manifests
+from sparkloom.render.manifests import names
+from tests import places
+from tests.render.manifests import case, schemas
+
+DATA = places.DATA / "allreduce"
+
+
+def real(name: str) -> dict[str, str]:
+    return {str(rank): (DATA / f"{name}.{rank}.log").read_text() for rank in (0, 1)}
+
+
+def objects(where: Any = None) -> list[case.Object]:
+    where = where or case.cluster()
+    return jobs.objects(case.launch(case.ULTRA, where), where)
+
+
+def pods(found: list[case.Object]) -> list[case.Object]:
+    return [item["spec"]["template"] for item in case.of_kind(found, "Job")]
+
+
+@pytest.mark.parametrize("where", [case.cluster(), case.one_rail(), case.cluster(security_mode="device-plugin")])
+def test_objects_are_valid_in_every_release(where: Any) -> None:
+    found = list(yaml.safe_load_all(manifests.to_yaml(objects(where))))
+    assert [text for release in schemas.RELEASES for item in found for text in schemas.problems(item, release)] == []
+
+
+@pytest.mark.parametrize("where", [case.cluster(), case.one_rail(), case.cluster(security_mode="device-plugin")])
+def test_the_pods_have_the_serving_pods_network_shape(where: Any) -> None:
+    """Rails, addresses, node, image, rights, devices and NCCL's variables are those of the engine's pods."""
+    serving = case.pods(case.build(case.ULTRA, where))
+    for mine, theirs in zip(pods(objects(where)), serving, strict=True):
+        network = "k8s.v1.cni.cncf.io/networks"
+        assert mine["metadata"]["annotations"][network] == theirs["metadata"]["annotations"][network]
+        (one,), (other,) = mine["spec"]["containers"], theirs["spec"]["containers"]
+        for key in ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks"):
+            assert mine["spec"][key] == theirs["spec"][key]
+        assert (one["image"], one["securityContext"]) == (other["image"], other["securityContext"])
+        assert one["resources"]["limits"] == other["resources"]["limits"]
+        told = {v["name"]: v.get("value") for v in one["env"]}
+        for variable in other["env"]:
+            if variable["name"].startswith("NCCL_") and not variable["name"].startswith("NCCL_DEBUG"):
+                assert told[variable["name"]] == variable["value"], variable["name"]
+        assert "valueFrom" not in json.dumps(one["env"]), "no secret is needed to add numbers"
+        paths = {m["mountPath"] for m in one["volumeMounts"]}
+        assert {m["mountPath"] for m in other["volumeMounts"] if m["mountPath"] == "/etc/nccl.conf"} <= paths
+
+
+def test_ranks_meet_at_the_head_s_first_rail_and_no_service_leads_to_them() -> None:
+    found, built = objects(), case.build()
+    for number, pod in enumerate(pods(found)):
+        env = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
+        assert (env["RANK"], env["WORLD_SIZE"], env["MASTER_ADDR"]) == (str(number), "4", "192.168.100.11")
+        assert len({v["name"] for v in pod["spec"]["containers"][0]["env"]}) == len(pod["spec"]["containers"][0]["env"])
+        for item in case.of_kind(built, "Service"):
+            assert not item["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    (program,) = case.of_kind(found, "ConfigMap")
+    mounts = pods(found)[0]["spec"]["containers"][0]["volumeMounts"]
+    assert {m["subPath"] for m in mounts if "subPath" in m} == set(program["data"])
+    compile(program["data"]["sparkloom-allreduce-sweep.py"], "sweep.py", "exec")
+
+
+@pytest.mark.parametrize(("name", "word"), [(case.SOLO, "one node"), (case.RPC, "no torch")])
+def test_where_nothing_crosses_the_network_it_is_refused(name: str, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        jobs.objects(case.launch(name), case.cluster())
+
+
+def test_real_logs_over_sockets_are_no_success_at_any_speed() -> None:
+    found = verdict.judge(real("socket"), rails=2, nodes=2, least={"two rails": 1.0})
+    assert found["verdict"] == "wrong-transport" and "socket" in found["why"] and found["busbw_gb_s"] == 4.037
+    assert found["nccl"] == "2.28.9" and found["latency_us"] == 40.86 and len(found["sizes"]) == 9
+
+
+def test_real_logs_inside_one_machine_are_not_the_fabric() -> None:
+    found = verdict.judge(real("p2p"), rails=2, nodes=2)
+    assert found["verdict"] == "wrong-transport" and found["transport"]["verdict"] == "local"
+
+
+def test_a_killed_rank_is_a_failure_with_nccl_s_own_reason() -> None:
+    found = verdict.judge(real("killed"), rails=2, nodes=2)
+    assert found["verdict"] == "failed" and "peer is gone" in found["why"] and found["sizes"] == []
+
+
+@pytest.mark.parametrize(
+    ("busbw", "rails", "transport", "expected", "word"),
+    [
+        (22.4, 2, "roce", "ok", "two rails"),
+        (21.9, 2, "roce", "ok", ""),
+        (11.0, 2, "roce", "slow", "as over one rail"),
+        (2.1, 2, "roce", "slow", "as over sockets"),
+        (9.6, 1, "roce", "ok", "one rail"),
+        (9.0, 1, "roce", "slow", "9.5 were expected"),
+        (22.4, 2, "roce-partial", "wrong-transport", "roce-partial"),
+        (22.4, 2, "socket", "wrong-transport", "socket"),
+    ],
+)
+def test_bandwidth_tells_the_ways_apart(
+    monkeypatch: pytest.MonkeyPatch, busbw: float, rails: int, transport: str, expected: str, word: str
+) -> None:
+    report = SimpleNamespace(verdict=transport, why="as told")
+    monkeypatch.setattr(verdict.nccl_log, "read_text", lambda text, **_: report)
+    sizes = [{"bytes": 8192, "us": 30.0, "busbw_gb_s": 0.1}, {"bytes": 1 << 30, "us": 9e4, "busbw_gb_s": busbw}]
+    line = json.dumps({"allreduce": {"nccl": "2.28.9", "sizes": sizes}})
+    found = verdict.judge({"0": f"spark1 | {line}", "1": ""}, rails=rails, nodes=2)
+    assert found["verdict"] == expected and word in found["why"] and found["latency_us"] == 30.0
+
+
+def test_a_rank_that_dies_without_a_word_of_ours_is_quoted() -> None:
+    logs = {"0": "", "1": "Traceback\nImportError: libcudart.so.13\n"}
+    assert "rank 1 said last: ImportError: libcudart.so.13" in verdict.judge(logs, rails=2, nodes=2)["why"]
+    assert "no rank left a log" in verdict.judge({"0": "", "1": ""}, rails=2, nodes=2)["why"]
+
+
+def test_an_error_of_a_rank_is_the_reason() -> None:
+    said = json.dumps({"error": "ValueError: the sum is 3.0, 10.0 is right", "rank": 2})
+    found = verdict.judge({"0": "", "2": said}, rails=2, nodes=4)
+    assert found["verdict"] == "failed" and "rank 2: ValueError: the sum is 3.0" in found["why"]
+
+
+class Cluster:
+    """Answers as the cluster would: pods that run for some looks, then end."""
+
+    def __init__(self, logs: dict[str, str], phases: list[list[str]], served: bool = False) -> None:
+        self.namespace, self.logs, self.phases, self.served = "sparkloom", logs, phases, served
+        self.made: list[str] = []
+        self.removed: list[int] = []
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        if labels == names.ENGINES:
+            return [SimpleNamespace(metadata=SimpleNamespace(name="ultra-rank0-0"))] if self.served else []
+        now = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
+        return [
+            SimpleNamespace(metadata=SimpleNamespace(name=f"check{n}", labels={"sparkloom/rank": str(n)}),
+                            status=SimpleNamespace(phase=phase)) for n, phase in enumerate(now)
+        ]  # fmt: skip
+
+    def put_config_map(self, name: str, data: dict[str, str]) -> bool:
+        self.made.append(name)
+        return True
+
+    def whole(self, pod: str) -> str:
+        return self.logs[pod[-1]]
+
+    def create_namespaced_job(self, namespace: str, body: dict[str, Any]) -> None:
+        assert self.old <= 0, "a Job of the same name is still there"
+        self.made.append(body["metadata"]["name"])
+
+    def delete_collection_namespaced_job(self, namespace: str, **options: Any) -> None:
+        assert "fabric-check" in options["label_selector"]
+        self.removed.append(len(self.made))
+        self.old = 2  # they take a while to go
+
+    def list_namespaced_job(self, namespace: str, **options: Any) -> Any:
+        self.old -= 1
+        return SimpleNamespace(items=[None] * max(self.old, 0))
+
+
+def carry_out(cluster: Cluster) -> dict[str, Any]:
+    clock = iter(range(0, 100_000, 5))
+    return run.carry_out(case.launch(), objects(), cluster, cluster, lambda _: None,
+                         sleep=lambda _: None, now=lambda: float(next(clock)))  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_the_course_of_a_check() -> None:
+    cluster = Cluster({**real("socket"), "2": "", "3": ""}, [[], ["Pending"] * 4, ["Running"] * 4, ["Succeeded"] * 4])
+    found = carry_out(cluster)
+    assert found["verdict"] == "wrong-transport" and found["ranks"] == dict.fromkeys("0123", "Succeeded")
+    assert len(cluster.made) == 5 and cluster.removed == [0, 5], "old ones go before, its own afterwards"
+
+
+def test_one_that_fails_does_not_let_it_wait_for_ever() -> None:
+    cluster = Cluster({**real("killed"), "2": "", "3": ""}, [["Running", "Failed", "Running", "Running"]])
+    found = carry_out(cluster)
+    assert found["verdict"] == "failed" and found["ranks"]["1"] == "Failed" and cluster.removed[-1] == 5
+
+
+def test_nothing_is_made_while_a_model_is_served() -> None:
+    cluster = Cluster({}, [[]], served=True)
+    with pytest.raises(InputError, match="stop the model first"):
+        carry_out(cluster)
+    assert cluster.made == []
+
+
+def test_sizes_grow_to_the_largest() -> None:
+    assert sweep.sizes(8192) == [8192]
+    assert sweep.sizes(1 << 30)[0] == 8192 and sweep.sizes(1 << 30)[-1] == 1 << 30
+    assert sweep.sizes(100_000) == [8192, 32768, 100_000]
+
+
+def test_a_rank_without_torch_says_so() -> None:
+    env = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
+    blocked = "import sys; sys.modules['torch'] = None; import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, sweep.__file__], env=env, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1 and re.search(r'"error": "\w+Error: ', done.stdout)

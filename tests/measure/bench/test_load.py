@@ -1,0 +1,75 @@
+"""What measuring costs, beside the least that a client can be. The full table is scripts/bench/load.py's."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sparkloom.measure.bench.request import Reader, Request
+from tests.measure.bench.conftest import serving
+from tests.measure.bench.test_reading import HEAD, event, framed
+from tests.places import REPO
+
+
+@pytest.fixture(scope="module")
+def load() -> object:
+    sys.path.insert(0, str(REPO / "scripts" / "bench"))
+    try:
+        import load
+    finally:
+        sys.path.pop(0)
+    return load
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [8, 64])
+def test_no_more_than_twice_the_bare_client(load: object, streams: int) -> None:
+    """CPU time, best of three each; a busy machine makes both slower."""
+    best = {}
+    for peer in (load.peers.OURS, load.peers.BARE):
+        runs = [load.measured(peer, streams, 100, "") for _ in range(3)]
+        assert all(runs), "a client failed; what it said is above"
+        best[peer.name] = {key: min(run[key] for run in runs) for key in runs[0]}
+    ours, bare = best["sparkloom bench"], best["bare"]
+    assert ours["cpu_per_1k"] <= 2 * bare["cpu_per_1k"], best
+    assert ours["rss_mb"] <= 60 and ours["overhead_s"] <= 1.0, best
+    # Exact to 0.02 ms and 0.5 % where the machine is; where it is not, no worse than a client that does nothing else.
+    assert ours["itl_error_ms"] <= max(0.02, 2 * bare["itl_error_ms"]), best
+    assert ours["tok_s_error_percent"] <= max(0.5, 2 * bare["tok_s_error_percent"]), best
+    assert ours["ttft_error_ms"] <= max(10.0, 2 * bare["ttft_error_ms"]), best
+
+
+def best_of(work: Callable[[], object]) -> float:
+    spent = []
+    for _ in range(5):
+        started = time.process_time()
+        work()
+        spent.append(time.process_time() - started)
+    return min(spent)
+
+
+def test_reading_a_stream_costs_less_than_parsing_it() -> None:
+    events = [event({"content": f"word{n % 977} "}) for n in range(4000)]
+    arrivals = framed(events)
+
+    def read() -> None:
+        request = Request(0, "p", b"", 0.0, guarded=False)
+        reader = Reader(request)
+        reader.read([HEAD], [0.0])
+        for at in range(0, len(arrivals), 16):
+            reader.read(arrivals[at : at + 16], [1.0] * 16)
+        assert len(request.times) == 4000
+
+    assert best_of(read) < 0.8 * best_of(lambda: [json.loads(one[6:]) for one in events])
+
+
+@pytest.mark.slow
+def test_sixty_megabytes_hold_sixty_four_long_answers() -> None:
+    with serving("ttft=0.05", "rate=300", "prose=1") as server:
+        data = server.bench("-n", "64", "--max-tokens", "3072", "-q")
+    assert data["levels"][0]["output_tokens"] == 64 * 3072 and data["valid"]
+    assert data["provenance"]["client"]["rss_mib"] <= 60

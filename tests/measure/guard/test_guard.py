@@ -1,0 +1,188 @@
+"""The guard by its labelled cases, by place, by cost, and by input that is no stream."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream, samples, selftest
+from tests.measure.guard import make_cases
+
+CASES = selftest.cases()
+
+
+def feed(text: str, *, seed: int = 0, widest: int = 7, guard: Guard | None = None) -> Guard:
+    guard = guard or Guard()
+    for piece in selftest.pieces(text, random.Random(seed), widest):
+        guard.feed(piece)
+    return guard
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_labelled_case(case: dict) -> None:
+    verdict = selftest.judged(case)
+    assert (verdict["verdict"] == "garbage") == (case["label"] == "garbage"), (case["note"], verdict)
+
+
+def test_the_set_is_what_the_script_writes_and_large_enough() -> None:
+    assert json.loads(json.dumps(make_cases.every())) == CASES
+    labels = [case["label"] for case in CASES]
+    assert len(CASES) >= 150 and min(labels.count("garbage"), labels.count("sane")) >= 75
+    assert len({case["id"] for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1120))
+def test_generated_sane_stream(seed: int) -> None:
+    assert selftest.sane_stream(seed)["verdict"] == "ok"
+
+
+@pytest.mark.slow
+def test_a_thousand_generated_sane_streams() -> None:
+    assert [seed for seed in range(1000) if selftest.sane_stream(seed)["verdict"] != "ok"] == []
+
+
+@pytest.mark.parametrize("period", random.Random(3).sample(range(2, 1400), 24))
+def test_a_loop_is_seen_soon_and_not_before_it_began(period: int) -> None:
+    good = samples.make("prose", 77, 3000)
+    unit = samples.make("prose", period, 4000)[500 : 500 + period]
+    guard = feed(good + unit * max(40, 9000 // period), widest=1 + period % 11)
+    assert guard.verdict is not None and guard.verdict.kind == "loop"
+    assert len(good) < guard.verdict.at_char < len(good) + max(700, 16 * period)
+    assert guard.verdict.at_chunk < guard.verdict.at_char
+
+
+@pytest.mark.parametrize("widest", [1, 2, 3, 64, 5000])
+def test_the_verdict_does_not_depend_on_how_the_text_is_cut(widest: int) -> None:
+    unit = samples.make("prose", 4, 3000)[100:271]  # 28 words: a 4-gram's share stays below 14 %
+    assert len(unit.split()) >= 25
+    assert feed(unit * 20, widest=widest).finish().kind == "loop"
+    assert feed(samples.make("code", 4, 9000), widest=widest).finish().ok
+
+
+def test_channels_are_judged_apart() -> None:
+    guard = Guard()
+    for _ in range(200):
+        guard.feed("ha ", "content")
+        guard.feed("ho ", "reasoning")
+    assert guard.verdict is not None and guard.verdict.channel in ("content", "reasoning")
+    draft = samples.make("prose", 8, 2500)
+    guard = Guard()
+    guard.feed(draft, "reasoning")
+    guard.feed(draft, "content")
+    assert guard.finish().ok
+
+
+@pytest.mark.parametrize("garbage", ["!", "so it is and ", "the same sentence again. " * 8, None])
+@pytest.mark.parametrize("size", [1, 5, 32])
+def test_several_chunks_at_a_time_give_the_same_verdict_at_the_same_place(garbage: str | None, size: int) -> None:
+    text = samples.make("prose", 9, 2600) + (garbage * (4000 // len(garbage)) if garbage else "")
+    chunks = list(selftest.pieces(text, random.Random(size), 9))
+    stops = [0.02 * number + (400.0 if number > 700 and not garbage else 0.0) for number in range(len(chunks))]
+    one, many = Guard(), Guard()
+    for chunk, stamp in zip(chunks, stops, strict=True):
+        one.feed(chunk, "reasoning", stamp)
+    for at in range(0, len(chunks), size):
+        many.feed_run(chunks[at : at + size], "reasoning", stops[at : at + size])
+    assert one.finish() == many.finish() and one.verdict is not None
+    assert one.verdict.kind == ("loop" if garbage else "stall" if len(chunks) > 701 else None)
+
+
+def test_after_the_verdict_nothing_changes_it() -> None:
+    guard = feed("!" * 400)
+    first = guard.verdict
+    assert first is not None and guard.feed(samples.make("prose", 1, 3000)) is first and guard.finish() is first
+
+
+def test_a_stall_needs_time_stamps_and_a_rhythm_that_it_breaks() -> None:
+    guard = Guard(stall_s=60)
+    for number in range(20):
+        assert guard.feed("word ", t=number * 0.05) is None
+    assert guard.stalled(30.0) is None
+    assert guard.stalled(90.0) is not None
+    verdict = guard.feed("word ", t=90.0)
+    assert verdict is not None and verdict.kind == "stall" and verdict.at_chunk == 20
+    slow = Guard(stall_s=60)
+    assert [slow.feed(f"word {n} ", t=n * 40.0) for n in range(5)] == [None] * 5
+    assert slow.stalled(4 * 40.0 + 100) is None
+
+
+def test_tokens_without_text() -> None:
+    assert Guard().finish({"completion_tokens": 3072}).kind == "no-text"
+    assert Guard().finish({"completion_tokens": 1}).ok
+    assert Guard().finish().ok
+
+
+def test_memory_is_bounded() -> None:
+    guard = feed("".join(samples.make("prose", seed, 20_000) for seed in range(12)), widest=30)
+    text = guard._texts["content"]
+    assert text.characters > 200_000
+    assert len(text._loops._tail) <= 30_000 and len(text._novelty._history) <= 16_384 and len(text._salad._words) <= 768
+
+
+def test_shapes_of_lines() -> None:
+    openai = ["", 'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"role": "assistant"}}]}', ": ping"]
+    openai += ['data: {"choices": [{"delta": {"content": "!"}}]}'] * 400
+    openai += ['{"choices": [], "usage": {"completion_tokens": 400}}', "data: [DONE]"]
+    assert judge_stream(openai).as_dict()["kind"] == "loop"
+    tool = '{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{}, "}}]}}]}'
+    assert judge_stream([tool] * 300).channel == "tool"
+    verdict = judge_stream(['{"content": "Paris."}', '{"usage": {"completion_tokens": 3}}']).as_dict()
+    assert verdict == {"verdict": "ok", "kind": None, "at_chunk": None, "at_char": None}
+    late = [json.dumps({"content": f"word {n} ", "t": n * 0.1}) for n in range(50)]
+    assert judge_stream([*late, '{"content": "end", "t": 999.0}']).kind == "stall"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "not valid JSON"),
+        ("[1]", "found list"),
+        ('{"content": 3}', "content is int"),
+        ('{"usage": 7}', "usage is int"),
+        ('{"choices": {}}', "choices is dict"),
+        ('{"contnet": "x"}', "unknown keys contnet"),
+    ],
+)
+def test_broken_lines_are_refused_with_their_number(line: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        judge_stream(['{"content": "fine"}', "", line], name="rec.jsonl")
+    assert caught.value.problems[0].line == 3 and caught.value.problems[0].file == "rec.jsonl"
+
+
+def test_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        judge_file(str(tmp_path / "none.jsonl"))
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("\n\n")
+    with pytest.raises(InputError, match="is empty"):
+        judge_file(str(empty))
+    empty.write_bytes(b'{"content": "\xff"}')
+    with pytest.raises(InputError, match="UTF-8"):
+        judge_file(str(empty))
+    batch = tmp_path / "batch.json"
+    for text in ("[" * 100_000, '{"content": 1' + "0" * 5000 + "}"):
+        batch.write_text(text)
+        for judge in (judge_batch_file, lambda path: judge_file(str(path))):
+            with pytest.raises(InputError, match="nested too deep"):
+                judge(batch)
+    for text, words in (("{", "not valid JSON"), ("{}", "no list"), ('{"requests": []}', "empty"), ("[1]", "no list")):
+        batch.write_text(text)
+        with pytest.raises(InputError, match=words):
+            judge_batch_file(batch)
+
+
+def test_a_batch_faster_than_memory_allows_is_impossible(tmp_path: Path) -> None:
+    requests = [{"tokens_per_sec": 19.5 + n / 10, "output_tokens": 900 + n, "finish_reason": "stop"} for n in range(8)]
+    assert judge_batch(requests)["verdict"] == "ok"
+    path = tmp_path / "level.json"
+    path.write_text(json.dumps({"requests": requests, "bound_tok_s": 147}))
+    assert judge_batch_file(path)["kind"] == "impossible-speed"
+
+
+def test_cost_per_chunk_is_flat() -> None:
+    short, long = (min(selftest.cost(chunks) for _ in range(times)) for chunks, times in ((1_000, 5), (100_000, 2)))
+    assert long < 1.6 * short

@@ -1,0 +1,160 @@
+"""What stays of a matrix: evidence in a profile, a measured row, and rules to propose."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
+from sparkloom.judge import measured_rows
+from sparkloom.measure.matrix import evidence_add
+from sparkloom.measure.matrix import propose as proposals
+from sparkloom.measure.matrix import spec as specs
+from tests.places import REPO
+
+PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+SPEC = f"""name: small
+profile: {PROFILE}
+axes:
+  launch.moe_runner_backend: [flashinfer_cutlass, triton]
+  launch.mem_fraction_static: [0.88, 0.9]
+  env.NCCL_DEBUG: [INFO, WARN]
+"""
+KNOWN = {
+    "image_digest": "repo/engine@sha256:" + "0" * 64,
+    "transport": {"verdict": "roce"},
+    "driver": {"spark1": "580.159"},
+}
+SAID = ["RuntimeError: capture failed after 17 of 36 graphs at 0x7f00"]
+
+
+class Grid:
+    def __init__(self, folder: Path) -> None:
+        self.spec_path = folder / "small.yml"
+        self.spec_path.write_text(SPEC)
+        self.spec, text = specs.load(self.spec_path)
+        self.cells = {tuple(cell.settings.values()): cell for cell in specs.cells(self.spec, text)}
+        self.folder = folder / "small"
+        self.folder.mkdir()
+        self.profile = folder / "profile.yml"
+        shutil.copy(REPO / "model_profiles" / f"{PROFILE}.yml", self.profile)
+
+    def put(self, *values: Any, status: str = "ok", **more: Any) -> str:
+        cell = self.cells[values]
+        rates = {1: 10.2, 4: 29.3, 8: 43.4}
+        levels = [{"concurrency": n, "requests": n, "ok": n, "sum_tok_s": rate, "ttft_ms": {"p50": 1770.0}}
+                  for n, rate in rates.items()]  # fmt: skip
+        result = {"id": cell.id, "profile": PROFILE, "settings": cell.settings, "status": status,
+                  "levels": levels if status in ("ok", "garbage") else [], "started": "2026-11-22T01:02:03Z",
+                  "provenance": KNOWN, **more}  # fmt: skip
+        (self.folder / f"{cell.id}.json").write_text(json.dumps(result))
+        return cell.id
+
+    def add(self, cell: str) -> dict[str, Any]:
+        return evidence_add.add(self.spec_path, cell, to=str(self.profile))
+
+    def proposals(self) -> list[proposals.Proposal]:
+        return proposals.proposals(self.spec, list(specs.read_results(self.folder).values()))
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Grid:
+    return Grid(tmp_path)
+
+
+def test_a_cell_becomes_evidence_and_a_row(grid: Grid) -> None:
+    before = grid.profile.read_text()
+    cell = grid.put("flashinfer_cutlass", 0.88, "INFO")
+    told = grid.add(cell[:6])
+    loaded = profile.load(grid.profile).profile
+    assert len(loaded.evidence) == len(profile.load(PROFILE).profile.evidence) + 1
+    kept = loaded.evidence[-1]
+    assert kept.numbers is not None and (kept.numbers.n1, kept.numbers.n8, kept.numbers.ttft_n8) == (10.2, 43.4, 1.77)
+    assert kept.config is not None and kept.config["mem_fraction_static"] == 0.88 and kept.date == "2026-11-22"
+    assert grid.profile.read_text().startswith(before.rstrip("\n")), "nothing else of the profile is touched"
+    (row,) = measured_rows.load(Path(told["rows"]))
+    assert (row["outcome"], row["n4"], row["transport"], row["tp"]) == ("ok", 29.3, "roce", 4)
+    assert row["extra"]["driver"] == "580.159" and row["image"].startswith("repo/engine@sha256")
+    shipped = set().union(*measured_rows.shipped())
+    assert set(row) <= shipped, "no key that the measured rows do not have"
+    assert measured_rows.score(told["rows"])["tn"] == 1
+    for again in range(2):
+        with pytest.raises(InputError, match="already"):
+            grid.add(cell)
+        if not again:
+            Path(told["rows"]).unlink()
+    assert not Path(told["rows"]).exists(), "a refused one leaves no half"
+
+
+def test_a_failure_is_evidence_too(grid: Grid) -> None:
+    crash = grid.put("triton", 0.9, "INFO", status="bench_crash", telling=SAID, note="8 cut")
+    told = grid.add(crash)
+    assert told["row"]["outcome"] == "runtime_crash" and "capture failed" in told["row"]["symptom"]
+    assert not any(key.startswith("n1") for key in told["row"])
+    kept = profile.load(grid.profile).profile.evidence[-1]
+    assert kept.claim.startswith("ends while it serves: RuntimeError") and kept.numbers is None
+
+
+@pytest.mark.parametrize(
+    "ending", ["evidence: []\n", "", "evidence:\n- {claim: x, status: vendor, source: y}\nenv: {A: b}\n"]
+)
+def test_a_profile_of_any_shape_takes_it(grid: Grid, ending: str) -> None:
+    text = grid.profile.read_text()
+    grid.profile.write_text(re.sub(r"\nenv:\n.*?\n\n", "\n", text[: text.index("evidence:")], flags=re.S) + ending)
+    before = len(profile.load(grid.profile).profile.evidence)
+    grid.add(grid.put("flashinfer_cutlass", 0.9, "WARN"))
+    after = profile.load(grid.profile).profile
+    assert len(after.evidence) == before + 1 and (after.env == {"A": "b"}) == ("env" in ending)
+
+
+def test_an_unknown_cell_is_refused_by_name(grid: Grid) -> None:
+    known = grid.put("flashinfer_cutlass", 0.9, "INFO")
+    with pytest.raises(InputError, match=known):
+        grid.add("zzz")
+
+
+def test_what_failures_share_and_nothing_fine_has_is_proposed(grid: Grid) -> None:
+    for memory in (0.88, 0.9):
+        for debug in ("INFO", "WARN"):
+            grid.put("flashinfer_cutlass", memory, debug)
+            grid.put(
+                "triton", memory, debug, status="startup_crash", telling=[SAID[0].replace("17", str(int(memory * 100)))]
+            )
+    (found,) = grid.proposals()
+    assert found.hangs_on == [[("launch.moe_runner_backend", "triton")]] and len(found.cells) == 4
+    assert re.search(found.pattern or "", "RuntimeError: capture failed after 3 of 36 graphs at 0x7fab") is not None
+    text = proposals.skeleton(grid.spec, found)
+    ast.parse(text)
+    assert "ctx.flag('moe_runner_backend') == 'triton'" in text and 'severity = "warning"' in text
+
+
+def test_two_settings_together(grid: Grid) -> None:
+    for values in grid.cells:
+        bad = values[0] == "triton" and values[2] == "INFO"
+        grid.put(*values, status="garbage" if bad else "ok", note='the guard says "loop"' if bad else "")
+    (found,) = grid.proposals()
+    assert found.hangs_on == [[("launch.moe_runner_backend", "triton"), ("env.NCCL_DEBUG", "INFO")]]
+    text = proposals.skeleton(grid.spec, found)
+    ast.parse(text)
+    assert "ctx.env.get('NCCL_DEBUG') == 'INFO'" in text and found.pattern is None
+
+
+def test_what_a_rule_explains_is_not_proposed_again(grid: Grid) -> None:
+    grid.put("triton", 0.9, "INFO", status="startup_crash", matched_rules=["a-rule"], telling=SAID)
+    grid.put("flashinfer_cutlass", 0.9, "INFO")
+    assert grid.proposals() == []
+    assert "explained" in proposals.text(grid.spec, [])
+
+
+def test_without_anything_fine_nothing_is_blamed(grid: Grid) -> None:
+    grid.put("triton", 0.9, "INFO", status="startup_crash", telling=SAID)
+    (found,) = grid.proposals()
+    assert found.hangs_on == []
+    ast.parse(proposals.skeleton(grid.spec, found))

@@ -1,0 +1,127 @@
+"""The supervisor's parts alone: weights, budget, named causes, NCCL's words, and that Python 3.10 is enough."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.judge import rules
+from sparkloom.onnode.rank import causes, order, weights
+from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.transport import Transport
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
+from sparkloom.render.manifests import program
+from tests.onnode.rank.ranks import REPO, python
+
+MODEL, COMMIT = "org/model", "a" * 40
+NCCL = REPO / "tests/data/nccl"
+
+
+def of(**changes: Any) -> order.Plan:
+    data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": []}
+    return order.of({**data, **changes})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path)
+    content = b"weights"
+    digest = hashlib.sha256(content).hexdigest()
+    entry = Entry("model-00001.safetensors", len(content), digest, digest)
+    made.blob(MODEL, entry).parent.mkdir(parents=True)
+    made.blob(MODEL, entry).write_bytes(content)
+    made.publish(Snapshot(MODEL, COMMIT, (entry,)))
+    return made
+
+
+def fault(store: Store, revision: str | None = None) -> str:
+    found = weights.faults(of(store=str(store.root), weights=[{"id": MODEL, "revision": revision}]))
+    return found[0] if found else ""
+
+
+def test_verified_weights_are_right(store: Store) -> None:
+    assert fault(store) == fault(store, COMMIT) == ""
+
+
+def test_wrong_weights_are_named(store: Store) -> None:
+    (blob,) = store.repository(MODEL).glob("blobs/*")
+    assert "no verified weights of org/model at bbbb" in fault(store, "b" * 40)
+    os.utime(blob, ns=(1, 1))
+    assert "model-00001.safetensors was changed after it was verified; run playbooks/models.yml" in fault(store)
+    blob.write_bytes(b"weigh")
+    assert "has 5 bytes, verified were 7" in fault(store)
+    blob.unlink()
+    assert "model-00001.safetensors is missing" in fault(store)
+    shutil.rmtree(store.root / "manifests")
+    assert f"no verified weights of org/model at {COMMIT}" in fault(store)
+
+
+def test_a_link_that_leads_elsewhere_is_named(store: Store) -> None:
+    link = store.snapshot(MODEL, COMMIT) / "model-00001.safetensors"
+    link.unlink()
+    link.write_text("other")
+    assert "its link does not lead to the verified file" in fault(store)
+
+
+def test_a_budget_counts_within_its_window_and_is_learned() -> None:
+    now = [0.0]
+    budget = Budget(2, 100, lambda: now[0])
+    assert budget.failed() and budget.pause() == 0
+    assert budget.failed() and budget.pause() == 2
+    now[0] = 50
+    other = Budget(2, 100, lambda: now[0] + 1000)
+    other.learn(budget.ages())
+    assert not other.failed()
+    now[0] = 120
+    assert budget.failed() and len(budget.recent()) == 1
+
+
+@pytest.mark.parametrize("rule", [r for r in rules.every() if r.log_pattern], ids=lambda rule: rule.id)
+def test_every_rule_s_pattern_works_as_it_is_shipped(rule: rules.Rule) -> None:
+    """The patterns travel as text, so they may use nothing that text loses."""
+    assert re.compile(json.loads(json.dumps(str(rule.log_pattern))))
+
+
+def test_the_cause_is_the_rule_s_or_the_most_telling_line() -> None:
+    pattern = {"rule": "r", "severity": "error", "pattern": "mem-fraction", "why": "w", "fix": "raise it"}
+    lines = ["[2026-06-01 10:00:00 TP0] loading", "RuntimeError: increase --mem-fraction-static", "bye"]
+    assert causes.named(lines, [pattern]) == "r: RuntimeError: increase --mem-fraction-static; fix: raise it"
+    assert causes.named(["fine", "ValueError: no such thing", "bye"], [pattern]) == "ValueError: no such thing"
+    assert causes.named(["all is well"], []) == ""
+
+
+@pytest.mark.parametrize("log", sorted(NCCL.rglob("*.log")), ids=lambda path: path.name)
+def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(log: Path) -> None:
+    judged, early = Transport(2, 2), ""
+    for number, line in enumerate(log.read_text(errors="replace").splitlines()):
+        judged.hear(line)
+        early = early or (judged.refusal() if number % 7 == 0 else "")
+    verdict, last = judged.report().verdict, judged.refusal()
+    assert not early or verdict in ("socket", "roce-partial", "failed"), early
+    assert bool(last) == (verdict == "socket") or verdict == "roce-partial"
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_it_needs_nothing_but_python(version: str, tmp_path: Path) -> None:
+    """In an engine's image there is Python and what the ConfigMap brings; nothing of this repository's venv."""
+    interpreter = python(version)
+    if interpreter is None:
+        pytest.skip(f"no Python {version} on this machine")
+    for path, text in program.files().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    modules = [p[:-3].replace("/", ".") for p in program.files() if p.endswith(".py") and p != "__main__.py"]
+    code = f"import importlib, sys; [importlib.import_module(m.removesuffix('.__init__')) for m in {modules}]"
+    code += "; assert not [m for m in sys.modules if m.startswith(('yaml', 'pydantic', 'packaging', 'ansible'))]"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    subprocess.run([interpreter, "-S", "-W", "error", "-c", code], env=environment, check=True, cwd=tmp_path)
+    done = subprocess.run([interpreter, str(tmp_path), "status"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and "is no plan of a group" in done.stdout, done.stderr

@@ -1,0 +1,135 @@
+"""What is refused, what is missing, why K3s is restarted, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.render.k3s import machines, paths
+from sparkloom.site.k3s import judge
+from tests.k3s_sites import chosen, site
+
+OPTIONS = chosen()
+PLAN = machines.plan(site(["spark1", "spark2", "spark3"]), OPTIONS)
+AGENT = PLAN["hosts"]["spark4"]
+
+
+def refused(state: dict[str, Any], host: str = "spark4", **options: Any) -> list[str]:
+    rows = list(judge.refusals(host, PLAN["hosts"][host], state, chosen(**options)))
+    return [f"{row.check}: {row.found} | {row.expected} | {row.change}" for row in rows]
+
+
+def running(state: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    state["units"][wanted["service"]] |= {"exists": True, "ours": True, "active": True, "enabled": True}
+    state["stamp"] = {**wanted["expected"], paths.BINARY: OPTIONS.sha256["arm64"], paths.TOKEN: "t"}
+    items = machines.artifacts(OPTIONS, "aarch64")
+    state["programs"] = {item["name"]: {"sha256": item["sha256"], "intact": True} for item in items}
+    return state
+
+
+def test_a_bare_machine_is_taken(state: dict[str, Any]) -> None:
+    assert refused(state) == []
+    assert [item["name"] for item in judge.missing(state, OPTIONS)] == [
+        "k3s-arm64",
+        "cni-plugins-linux-arm64-v1.9.1.tgz",
+    ]
+    assert judge.reasons(AGENT, state, OPTIONS, {}) == ["k3s-agent does not run"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"machine": "riscv64"}, "architecture: riscv64"),
+        ({"kubelet": True}, "another Kubernetes that runs here"),
+        ({"default_route": False}, "default route: none"),
+        ({"version": "v1.36.1+k3s1"}, "Kubernetes cannot go back"),
+        ({"version": "v1.33.4+k3s1"}, "first a 1.34 in versions.yml"),
+    ],
+)
+def test_what_is_in_the_way_is_named(state: dict[str, Any], change: dict[str, Any], said: str) -> None:
+    (row,) = refused(state | change)
+    assert said in row
+
+
+@pytest.mark.parametrize("version", ["v1.35.3+k3s1", "v1.34.9+k3s1", "v1.35.8+k3s1"])
+def test_an_older_release_is_upgraded(state: dict[str, Any], version: str) -> None:
+    assert refused(state | {"version": version}) == []
+
+
+def test_a_k3s_of_somebody_elses_is_left_alone_unless_told(state: dict[str, Any]) -> None:
+    state["units"]["k3s-agent"] |= {"exists": True, "active": True}
+    (row,) = refused(state)
+    assert "k3s_adopt: true" in row
+    assert refused(state, k3s_adopt=True) == []
+
+
+def test_a_machine_does_not_change_its_part_while_it_runs(state: dict[str, Any]) -> None:
+    state["units"]["k3s"] |= {"exists": True, "ours": True, "active": True}
+    (row,) = refused(state)
+    assert "found a running k3s" in row.replace("K3s: ", "found ") or "a running k3s" in row
+
+
+def test_a_machine_kind_without_a_checksum_is_refused(state: dict[str, Any]) -> None:
+    (row,) = refused(state, k3s_sha256={"amd64": "0" * 64})
+    assert "k3s_sha256.arm64" in row
+
+
+def test_nothing_is_done_where_all_is_as_planned(state: dict[str, Any]) -> None:
+    whole = running(state, AGENT)
+    assert judge.missing(whole, OPTIONS) == []
+    assert judge.reasons(AGENT, whole, OPTIONS, {paths.TOKEN: "t"}) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "said"),
+    [
+        ("stamp", {paths.CONFIG: "other"}, f"{paths.CONFIG} is not what K3s was started with"),
+        ("stamp", {paths.BINARY: "older"}, f"{paths.BINARY} is not what"),
+        ("stamp", {paths.TOKEN: "wrong"}, f"{paths.TOKEN} is not what"),
+    ],
+)
+def test_why_it_is_restarted(state: dict[str, Any], key: str, change: dict[str, Any], said: str) -> None:
+    whole = running(state, AGENT)
+    whole[key] |= change
+    (reason,) = judge.reasons(AGENT, whole, OPTIONS, {paths.TOKEN: "t"})
+    assert reason.startswith(said)
+
+
+def test_a_toolkit_that_came_later_is_a_reason(state: dict[str, Any]) -> None:
+    whole = running(state, AGENT) | {"nvidia": "/usr/bin/nvidia-container-runtime"}
+    assert judge.reasons(AGENT, whole, OPTIONS, {}) == ["/usr/bin/nvidia-container-runtime came after K3s' start"]
+    assert judge.reasons(AGENT, whole | {"nvidia_known": True}, OPTIONS, {}) == []
+
+
+def test_a_changed_plugin_is_installed_again_without_a_restart(state: dict[str, Any]) -> None:
+    whole = running(state, AGENT)
+    whole["programs"]["cni-plugins-linux-arm64-v1.9.1.tgz"]["intact"] = False
+    assert [item["name"] for item in judge.missing(whole, OPTIONS)] == ["cni-plugins-linux-arm64-v1.9.1.tgz"]
+    assert judge.reasons(AGENT, whole, OPTIONS, {}) == []
+
+
+def test_servers_come_first_and_only_agents_that_never_ran_start_together() -> None:
+    now = {name: {"reasons": ["why"], "running": True, "missing": []} for name in PLAN["hosts"]}
+    assert [step["host"] for step in judge.sequence(PLAN["hosts"], now)] == ["spark2", "spark3", "spark4"]
+    assert judge.together(PLAN["hosts"], now) == []
+    bare = {name: {"reasons": ["why"], "running": False, "missing": []} for name in PLAN["hosts"]}
+    assert [step["host"] for step in judge.sequence(PLAN["hosts"], bare)] == ["spark2", "spark3"]
+    assert judge.together(PLAN["hosts"], bare) == ["spark4"]
+    still = {name: {"reasons": [], "running": True, "missing": []} for name in PLAN["hosts"]}
+    assert judge.sequence(PLAN["hosts"], still) == [] and judge.together(PLAN["hosts"], still) == []
+
+
+def test_a_drop_in_by_hand_is_said_and_does_not_stop(state: dict[str, Any]) -> None:
+    (row,) = judge.warnings("spark4", state | {"dropins": ["/etc/rancher/k3s/config.yaml.d/x.yaml"]})
+    assert row.severity == "warning" and "x.yaml" in row.found
+
+
+def test_the_folder_that_stands_for_the_network_must_be_whole(tmp_path: Path) -> None:
+    items = machines.artifacts(chosen(k3s_artifacts=str(tmp_path)), "aarch64")
+    rows = list(judge.held(str(tmp_path), items))
+    assert len(rows) == 3 and all("no such file" in row.found for row in rows)
+    (tmp_path / "k3s-arm64").write_text("not it")
+    rows = list(judge.held(str(tmp_path), items))
+    assert rows[0].expected == OPTIONS.sha256["arm64"] and "k3s_sha256.arm64 in versions.yml" in rows[0].change

@@ -1,0 +1,77 @@
+"""The role's steps on the controller, over variables as Ansible hands them on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkloom.render.k3s import machines
+from sparkloom.site.k3s import steps
+from tests.k3s_sites import REPO, chosen, site
+
+SITE = site(["spark1"], nodes=2)
+SECRETS = {"tokens": {"server": "K10s", "agent": "K10a", "agent_passphrase": "P"}, "kubeconfig": ""}
+
+
+def variables(states: dict[str, dict[str, Any]], secrets: dict[str, Any]) -> dict[str, Any]:
+    hosts = {host: {"__state": state} for host, state in states.items()}
+    every = {"spark1": {}, "spark2": {}} | hosts
+    return {"groups": {"sparks": ["spark1", "spark2"]}, "hostvars": every, "__secrets": secrets}
+
+
+def step(given: dict[str, Any], dry: bool = False, **args: Any) -> steps.Step:
+    versions = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/versions.yml").read_text())
+    defaults = yaml.safe_load((REPO / "roles/k3s/defaults/main.yml").read_text())
+    common = {
+        "options": versions | defaults,
+        "plan": machines.plan(SITE, chosen()),
+        "state": "__state",
+        "secrets": "__secrets",
+    }
+    return steps.Step(lambda _: SITE.model_dump() | {"cluster": {}}, given, common | args, dry)
+
+
+def test_bare_machines_start_the_first_alone_and_the_rest_together(state: dict[str, Any]) -> None:
+    bare = {"tokens": {"server": "", "agent": "", "agent_passphrase": ""}}
+    said = step(variables({"spark1": state, "spark2": state}, bare)).decide()
+    assert said["first_starts"] and said["together"] == ["spark2"] and said["sequence"] == []
+    assert [item["name"] for item in said["hosts"]["spark2"]["missing"]] == [
+        "k3s-arm64",
+        "cni-plugins-linux-arm64-v1.9.1.tgz",
+    ]
+
+
+def test_a_limited_run_joins_a_cluster_that_is_there_and_no_other(state: dict[str, Any]) -> None:
+    only = {"spark2": state}
+    assert step(variables(only, SECRETS)).decide()["together"] == ["spark2"]
+    refused = step(variables(only, {"tokens": {}})).decide()
+    assert refused["failed"] and "run without --limit" in refused["msg"]
+
+
+def test_tokens_reach_only_the_step_that_is_never_shown(state: dict[str, Any]) -> None:
+    given = variables({"spark1": state, "spark2": state}, SECRETS)
+    assert "K10" not in json.dumps(step(given).decide())
+    assert step(given).secrets()["hosts"] == {"spark1": {}, "spark2": {"/etc/rancher/k3s/sparkloom-token": "K10a"}}
+    none = variables({}, {"tokens": {"agent_passphrase": ""}})
+    assert step(none, dry=True).secrets()["hosts"] == {"spark1": {}, "spark2": {}}
+
+
+def test_the_bare_machines_are_those_of_their_inventory() -> None:
+    from testbed.beds.bare import machines
+
+    hosts = yaml.safe_load((REPO / "inventories/bare/hosts.yml").read_text())["all"]["children"]
+    listed = hosts["sparks"]["hosts"] | hosts["k3s_servers"]["hosts"]
+    made = {m.name: {"ansible_host": m.container, "management_address": m.address} for m in machines.machines(2)}
+    assert {name: {key: host[key] for key in made[name]} for name, host in listed.items()} == made
+
+
+def test_no_inventory_pins_another_k3s() -> None:
+    pins = [
+        {key: value for key, value in yaml.safe_load(path.read_text()).items() if key.startswith("k3s_")}
+        for path in sorted(Path(REPO / "inventories").glob("*/group_vars/all/versions.yml"))
+        if path.parts[-4] != "bare"  # pins the folder that it installs from
+    ]
+    assert len(pins) >= 3 and all(pin == pins[0] for pin in pins)
