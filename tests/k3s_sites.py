@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom.inputs.cluster import Cluster, from_vars
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import from_vars
 from sparkloom.render.k3s.options import Options, options
 from tests.places import REPO
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.inputs import profile
-from sparkloom.inputs.cluster import Cluster, from_vars, load
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import from_vars, load
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import fabric
 from sparkloom.launch import resolve as launches

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError, Refused
-from sparkloom.inputs import cluster as clusters
+from sparkloom.base.finding import Finding, ranked
+from sparkloom.inputs import inventory as inventories
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.judge.rules import Finding
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
@@ -37,7 +37,7 @@ def cluster(inventory: Inventory = None) -> Cluster:
     """Cluster from an inventory folder, from variables that Ansible resolved, or the shipped example."""
     if isinstance(inventory, Cluster):
         return inventory
-    return clusters.from_vars(inventory) if isinstance(inventory, Mapping) else clusters.load(inventory)
+    return inventories.from_vars(inventory) if isinstance(inventory, Mapping) else inventories.load(inventory)
 
 
 def judge(
@@ -51,7 +51,7 @@ def judge(
     target = cluster(inventory)
     launch = resolve(loaded, target, release=release)
     findings = [*flags.check(launch), *rules.check(launch), *profile_status.check(loaded)]
-    return Case(target, launch, rules.ranked(findings))
+    return Case(target, launch, ranked(findings))
 
 
 def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:

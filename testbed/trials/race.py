@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.render import pack
 from testbed.base import names
@@ -38,7 +38,7 @@ def sh(node: str, script: str, stdin: bytes = b"") -> str:
 
 
 def rails(node: str) -> list[fabric.Endpoint]:
-    site = cluster.load(INVENTORY)
+    site = inventory.load(INVENTORY)
     return list(fabric.plan(site).of(node, site.fabric.check_vf))
 
 
@@ -61,7 +61,7 @@ def prepare(size_mb: int, files: int, program: Path) -> None:
 def shape(rate_mbit: int) -> None:
     def one(node: str) -> None:
         # Both functions of a rail are on one subnet: packets leave by either.
-        for end in fabric.plan(cluster.load(INVENTORY)).of(node):
+        for end in fabric.plan(inventory.load(INVENTORY)).of(node):
             sh(node, f"tc qdisc del dev {end.interface} root 2>/dev/null || true")
             if rate_mbit:
                 limit = f"tbf rate {rate_mbit}mbit burst 256kb latency 100ms"

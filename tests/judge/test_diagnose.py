@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.finding import ORDER
 from sparkloom.judge import diagnose, rules
 from tests.places import DATA
 
@@ -46,7 +47,7 @@ def test_ranks_are_named() -> None:
 def test_errors_come_before_hints() -> None:
     text = "error in kvcache.cuh:196\nRuntimeError: cuDNN is not available.\n"
     severities = [match["severity"] for match in diagnose.diagnose(text)["matches"]]
-    assert severities == sorted(severities, key=lambda severity: rules.ORDER[severity]) and len(severities) == 2
+    assert severities == sorted(severities, key=lambda severity: ORDER[severity]) and len(severities) == 2
 
 
 def test_an_unknown_failure_gives_the_three_most_telling_lines() -> None:

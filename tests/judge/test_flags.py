@@ -6,7 +6,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.judge.rules import Finding
+from sparkloom.base.finding import Finding
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"

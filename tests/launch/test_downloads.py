@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import cluster, profile
+from sparkloom.inputs import inventory, profile
 from sparkloom.launch import downloads
 from sparkloom.onnode.weights.layout import StoreError
 from sparkloom.render import pack
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
 
-CLUSTER = cluster.load()
+CLUSTER = inventory.load()
 NODES = [node.name for node in CLUSTER.nodes]
 ULTRA = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
 SETTINGS = downloads.Settings(port=20900, connections=8, run="run")

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.cluster import Cluster, from_vars, load
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import from_vars, load
 from sparkloom.launch import fabric
 from tests.places import REPO
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.site import nodefiles
 
 
 def test_the_port_without_an_address_does_not_answer_for_those_of_its_functions() -> None:
     """Seen on a real kernel: the port answered with its own MAC, and replies never reached the function."""
-    site = cluster.load()
+    site = inventory.load()
     for files in nodefiles.every(site, fabric.plan(site)).values():
         names = [rail.pf for rail in site.fabric.rails] + [function["interface"] for function in files["functions"]]
         assert {f"net.ipv4.conf.{name}.arp_ignore" for name in names} == {

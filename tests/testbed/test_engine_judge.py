@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.oracle import fetch
-from sparkloom.inputs import cluster, profile
+from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.catalogs.releases import nearest
 from sparkloom.launch import resolve
 from tests.inputs.catalogs.cases import cases
@@ -103,7 +103,7 @@ def test_their_words_and_status(engine: str, words: list[str], said: str, status
 @pytest.mark.oracle
 @pytest.mark.slow
 def test_every_shipped_profile_starts_and_none_meets_a_failed_row(monkeypatch: pytest.MonkeyPatch, real: None) -> None:
-    here = cluster.load(ROOT / "inventories" / "kind")
+    here = inventory.load(ROOT / "inventories" / "kind")
     plans = [(profile.load(name), resolve.resolve(profile.load(name), here)) for name in profile.names()]
     lines: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for loaded, plan in plans:

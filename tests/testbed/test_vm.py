@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory as inventories
 from testbed.base import vm_names
 from testbed.base.shell import RackError
 from testbed.beds.vm import lifecycle, qemu
@@ -46,7 +46,7 @@ def test_the_inventory_names_the_machines_ports_and_places() -> None:
         machine.name: machine.port for machine in vm_names.machines(2)
     }
     links = "".join(path.read_text() for path in (vm_names.GUEST_FILES / "etc/systemd/network").iterdir())
-    for rail in cluster.load(INVENTORY).fabric.rails:
+    for rail in inventories.load(INVENTORY).fabric.rails:
         assert f"Path=pci-{rail.pci}\n[Link]\nName={rail.pf}\n" in links
 
 

@@ -13,7 +13,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from testbed.base import vm_names
 from testbed.base.vm_names import Machine
@@ -84,7 +84,7 @@ class Rack:
     """The machines, the plan that they are to follow, and the product's playbook."""
 
     machines: list[Machine]
-    plan: fabric.Plan = field(default_factory=lambda: fabric.plan(cluster.load(INVENTORY)))
+    plan: fabric.Plan = field(default_factory=lambda: fabric.plan(inventory.load(INVENTORY)))
 
     def read(self, machine: Machine) -> dict[str, Any]:
         found = login.run([*login.argv(machine), "python3 -"], stdin=READ, timeout=300)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from sparkloom.judge.rules import Finding
+from sparkloom.base.finding import Finding
 
 
 class Problem(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkloom.inputs import cluster, profile
+from sparkloom.inputs import cluster, inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
 from sparkloom.judge import capacity, profile_status
 from sparkloom.judge.capacity import constants, traffic
@@ -56,7 +56,7 @@ class Point:
 
 def points(names: Iterator[str] | tuple[str, ...]) -> Iterator[Point]:
     """Every measured level of the profiles, beside what its facts say."""
-    sparks = cluster.load()
+    sparks = inventory.load()
     for name in names:
         loaded = profile.load(name)
         best = profile_status.best_evidence(loaded.profile)
@@ -88,7 +88,7 @@ def table(found: list[Point]) -> str:
 
 def weighed() -> str:
     """Computed beside logged weights, once per model."""
-    rows, seen, sparks = [], set(), cluster.load()
+    rows, seen, sparks = [], set(), inventory.load()
     for name in profile.names():
         loaded = profile.load(name)
         given = loaded.profile

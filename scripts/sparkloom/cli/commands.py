@@ -318,9 +318,9 @@ def diagnose(
 def schema_command() -> None:
     """The JSON schema of a profile, for editors (model_profiles/schema.json)."""
     from sparkloom.cli import show
-    from sparkloom.inputs import profile
+    from sparkloom.launch import schema
 
-    show.out(profile.json_schema(), True, str)
+    show.out(schema.build(), True, str)
 
 
 @evidence_app.command("find")
@@ -335,10 +335,10 @@ def evidence_find(
     """What was measured closest to this configuration."""
     from sparkloom import case
     from sparkloom.cli import show
-    from sparkloom.judge import measured_rows
+    from sparkloom.judge import nearest_runs
 
     launch = case.judge(profile, inventory, overrides=overrides or [], release=engine_version).launch
-    show.out(measured_rows.find(launch, limit), json, show.rows)
+    show.out([near.as_dict() for near in nearest_runs.find(launch, limit)], json, show.rows)
 
 
 @evidence_app.command("best")
@@ -349,9 +349,9 @@ def evidence_best(
 ) -> None:
     """The fastest sane measurements of a model."""
     from sparkloom.cli import show
-    from sparkloom.judge import measured_rows
+    from sparkloom.judge import nearest_runs
 
-    show.out(measured_rows.best(model, limit), json, show.rows)
+    show.out([nearest_runs.as_dict(row) for row in nearest_runs.best(model, limit)], json, show.rows)
 
 
 @evidence_app.command("add")

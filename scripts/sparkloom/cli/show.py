@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from sparkloom.base.finding import Finding
     from sparkloom.cli.linting import Result
-    from sparkloom.judge.rules import Finding
 
 COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "green"}
 

@@ -1,29 +1,13 @@
-"""What an inventory is: the machines, their addresses and the rails between them.
-
-`load(folder)` reads the plain data that the package needs out of an Ansible inventory folder; Ansible
-itself reads the same files. `from_vars()` takes what an action plugin hands over, already resolved.
-"""
+"""What an inventory is, once read: the machines, their addresses and the rails between them."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from sparkloom.base import document
-from sparkloom.base.document import Document
-from sparkloom.base.errors import InputError
-from sparkloom.base.repository import REPO
-from sparkloom.inputs import addressing
 from sparkloom.inputs.profile import Strict
-
-INVENTORIES = REPO / "inventories"
-DEFAULT_INVENTORY = INVENTORIES / "gb10"
-GROUP = "sparks"
-SERVERS = "k3s_servers"  # Sparks or other machines; the first Spark where the group is empty
 
 
 def _network(text: str) -> str:
@@ -93,110 +77,3 @@ class Cluster(Strict):
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
     servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")
     fabric: Fabric
-
-
-def load(folder: str | Path | None = None) -> Cluster:
-    """Cluster of an inventory folder (or of its hosts.yml); the shipped gb10 example when none is given."""
-    path = Path(folder) if folder else DEFAULT_INVENTORY
-    if path.name == "hosts.yml":
-        path = path.parent
-    try:
-        found = path.is_dir()
-    except OSError:  # a name that no file system takes
-        found = False
-    if not found:
-        raise InputError.single(
-            str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
-        )
-    return _validated(_gather(path))
-
-
-def from_vars(variables: Mapping[str, Any]) -> Cluster:
-    """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it."""
-    data = {
-        **dict(variables["cluster"]),
-        "fabric": variables["fabric"],
-        "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
-        "servers": [_server(dict(s)) for s in variables.get("servers", [])],
-    }
-    return _validated(Document("inventory variables", data))
-
-
-def _validated(source: Document) -> Cluster:
-    cluster = document.validate(Cluster, source)
-    faults = addressing.faults(cluster)
-    if faults:
-        raise InputError([source.problem(fault.loc, str(fault), "fabric") for fault in faults])
-    return cluster
-
-
-def _gather(folder: Path) -> Document:
-    hosts = document.load(folder / "hosts.yml")
-    group_vars = folder / "group_vars" / "all"
-    merged = Document(str(folder), {})
-    for part in ("cluster", "fabric"):
-        read = document.load(group_vars / f"{part}.yml")
-        if not isinstance(read.data.get(part), dict):
-            raise InputError.single(read.file, f"expected a mapping '{part}:'", rule="missing-key")
-        target = () if part == "cluster" else (part,)
-        _graft(merged, read, (part,), target)
-        if part == "cluster":
-            merged.data.update(read.data[part])
-        else:
-            merged.data[part] = read.data[part]
-    merged.data["nodes"] = _hosts(hosts, merged)
-    merged.data["servers"] = _servers(hosts)
-    return merged
-
-
-def _graft(merged: Document, read: Document, source: document.Loc, target: document.Loc) -> None:
-    for loc, mark in read.marks.items():
-        if loc[: len(source)] == source:
-            new = (*target, *loc[len(source) :])
-            merged.marks[new] = mark
-            merged.files[new] = read.file
-
-
-def _hosts(hosts: Document, merged: Document) -> list[dict[str, Any]]:
-    loc: document.Loc = ("all", "children", GROUP, "hosts")
-    node: Any = hosts.data
-    for part in loc:
-        node = node.get(part) if isinstance(node, dict) else None
-    if not isinstance(node, dict) or not node:
-        raise InputError(
-            [
-                hosts.problem(
-                    ("all",), f"no hosts under all.children.{GROUP}.hosts; list your Sparks there", "missing-key"
-                )
-            ]
-        )
-    for index, name in enumerate(node):
-        _graft(merged, hosts, (*loc, name), ("nodes", index))
-    return [_node({"name": name, **(values or {})}, index) for index, (name, values) in enumerate(node.items(), 1)]
-
-
-def _servers(hosts: Document) -> list[dict[str, Any]]:
-    """The group k3s_servers; a Spark's own variables stand in the group of the Sparks."""
-    groups = hosts.data["all"]["children"]
-    sparks = groups[GROUP]["hosts"]
-    listed = (groups.get(SERVERS) or {}).get("hosts") or {}
-    return [_server({"name": name, **(sparks.get(name) or {}), **(values or {})}) for name, values in listed.items()]
-
-
-def _server(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": values["name"],
-        "kubernetes_node": values.get("kubernetes_node", values["name"]),
-        "management_address": values.get("management_address"),
-        "management_interface": values.get("management_interface"),
-    }
-
-
-def _node(values: dict[str, Any], index: int) -> dict[str, Any]:
-    """The few host variables that are ours; Ansible's own (ansible_*) stay Ansible's."""
-    return {
-        "name": values["name"],
-        "kubernetes_node": values.get("kubernetes_node", values["name"]),
-        "management_address": values.get("management_address"),
-        "fabric_index": values.get("fabric_index", index),
-    }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.finding import ORDER
 from sparkloom.judge import rules
 from sparkloom.judge.rules.base import Rule
 from sparkloom.onnode import loglines
@@ -26,7 +27,7 @@ def diagnose(text: str) -> dict[str, Any]:
     raw, lines = text.split("\n"), list(loglines.clean(text))
     joined = "\n".join(lines)
     matches = [match for rule in _known() if (match := _match(rule, joined, lines, raw))]
-    matches.sort(key=lambda match: (rules.ORDER[match["severity"]], -match["count"], match["rule"]))
+    matches.sort(key=lambda match: (ORDER[match["severity"]], -match["count"], match["rule"]))
     return {"matches": matches, "lines": [] if matches else loglines.telling(lines)}
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.base.finding import Finding, Severity
+from sparkloom.inputs.catalogs import argv as command_line
+from sparkloom.inputs.catalogs import environment
 from sparkloom.inputs.catalogs.catalog import Catalog, FlagError, FlagProblem
 from sparkloom.inputs.catalogs.releases import UnknownEngine, releases
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.judge.rules import Finding
-from sparkloom.judge.rules.base import Severity
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 
@@ -65,18 +66,18 @@ def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
     yield from typed
     # All ranks between the first and the last differ in their number only.
     for rank in {0, len(launch.ranks) - 1}:
-        for problem in catalog.check_argv(launch.ranks[rank].argv):
+        for problem in command_line.check(catalog, launch.ranks[rank].argv):
             # A word too many is the echo of a value that was refused already.
             if problem.flag.startswith("-") or not typed:
                 yield problem
-    yield from catalog.check_env({variable.name: variable.value for variable in launch.ranks[0].env})
+    yield from environment.check(catalog, {variable.name: variable.value for variable in launch.ranks[0].env})
 
 
 def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
     if setting.origin.kind not in ("profile", "set") or catalog.flag(setting.name) is None:
         return None
     try:
-        catalog.coerce(setting.name, setting.value)
+        command_line.coerce(catalog, setting.name, setting.value)
     except FlagError as error:
         return error.problem
     return None

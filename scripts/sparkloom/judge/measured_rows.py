@@ -22,7 +22,7 @@ from sparkloom.judge import rules
 from sparkloom.judge.rules.base import Context, Rule
 
 if TYPE_CHECKING:
-    from sparkloom.launch.resolve import Launch
+    pass
 
 Row = Mapping[str, Any]
 Prediction = Literal["ok", "fail", "unknown"]
@@ -273,17 +273,3 @@ def score(path: str | Path) -> dict[str, Any]:
     tally, per_row = judge(load(Path(path)))
     counts = {name: getattr(tally, name) for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall")}
     return {**counts, "per_row": per_row}
-
-
-def find(launch: Launch, limit: int = 5) -> list[dict[str, Any]]:
-    """The runs closest to a launch, nearest first, each with its distance and the settings that differ."""
-    from sparkloom.judge import nearest_runs
-
-    return [near.as_dict() for near in nearest_runs.find(launch, limit)]
-
-
-def best(model: str, limit: int = 5) -> list[dict[str, Any]]:
-    """The fastest sane runs of a model."""
-    from sparkloom.judge import nearest_runs
-
-    return [nearest_runs.as_dict(row) for row in nearest_runs.best(model, limit)]

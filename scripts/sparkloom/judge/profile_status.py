@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.profile import Evidence, LoadedProfile, Profile
-from sparkloom.judge.rules import Finding
 
 RANK = {"measured": 3, "vendor": 2, "inferred": 1, "unvalidated": 0}
 UNSET = (None, False)  # a switch that is off and one that is not named give the same command line

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.finding import Finding
 from sparkloom.base.repository import REPO
 from sparkloom.case import Refused
-from sparkloom.inputs.cluster import GROUP, SERVERS, Cluster
-from sparkloom.judge.rules import Finding
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
 from sparkloom.site import checks

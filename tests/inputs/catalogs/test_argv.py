@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.releases import releases
 from tests.inputs.catalogs.cases import Case, cases
@@ -21,7 +22,7 @@ def test_every_case_is_judged_as_listed(engine: str, release: str) -> None:
 
 
 def differences(case: Case, catalog: Catalog) -> list[str]:
-    problems = catalog.check_argv(case.argv)
+    problems = command_line.check(catalog, case.argv)
     kinds = {problem.kind for problem in problems}
     accepted = case.holds("accepted", catalog.version)
     wrong = []
@@ -44,11 +45,13 @@ def test_the_list_is_long_and_two_sided() -> None:
 
 
 def message(engine: str, release: str, *words: str) -> str:
-    return "\n".join(problem.message for problem in Catalog.load(engine, release).check_argv(words))
+    return "\n".join(problem.message for problem in command_line.check(Catalog.load(engine, release), words))
 
 
 def test_all_problems_are_named_at_once() -> None:
-    found = Catalog.load("sglang", "0.5.12").check_argv(["--tp-size", "four", "--attention-backend", "x", "--nope"])
+    found = command_line.check(
+        Catalog.load("sglang", "0.5.12"), ["--tp-size", "four", "--attention-backend", "x", "--nope"]
+    )
     assert [problem.kind for problem in found] == ["type", "choice", "unknown", "required"]
 
 
@@ -100,17 +103,17 @@ def test_no_word_list_breaks_the_judge() -> None:
         known = [name for flag in catalog.flags() for name in flag.names]
         for _ in range(200):
             words = [chance.choice([*nasty, *chance.sample(known, 5)]) for _ in range(chance.randint(0, 6))]
-            assert all(problem.message for problem in catalog.check_argv(words)), words
+            assert all(problem.message for problem in command_line.check(catalog, words)), words
 
 
 def test_a_plugin_may_register_its_own_parser() -> None:
     words = ["m", "--reasoning-parser", "super_v3", "--reasoning-parser-plugin", "/x.py"]
-    assert Catalog.load("vllm", "0.19.0").check_argv(words) == []
+    assert command_line.check(Catalog.load("vllm", "0.19.0"), words) == []
 
 
 def test_the_entry_words_may_be_left_out_and_paths_are_fine() -> None:
     catalog = Catalog.load("sglang", "0.5.12")
     flags = ["--model-path", "m", "--tp-size", "4"]
     for start in ([], ["python3", "-m", "sglang.launch_server"], ["/usr/bin/python3", "-m", "sglang.launch_server"]):
-        assert catalog.check_argv([*start, *flags]) == []
-    assert catalog.check_argv(["python3", "-m", "other.module", *flags]) != []
+        assert command_line.check(catalog, [*start, *flags]) == []
+    assert command_line.check(catalog, ["python3", "-m", "other.module", *flags]) != []

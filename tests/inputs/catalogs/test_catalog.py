@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from scripts.oracle import catalog as writer
-from sparkloom.inputs.catalogs import flagtypes
+from sparkloom.inputs.catalogs import argv as command_line
+from sparkloom.inputs.catalogs import environment, flagtypes
 from sparkloom.inputs.catalogs.catalog import Catalog, FlagError
 from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
 
@@ -108,7 +109,7 @@ def test_deprecation_follows_the_releases() -> None:
     ],
 )
 def test_a_profile_value_is_typed(name: str, value: object, typed: object) -> None:
-    assert Catalog.load("sglang", "0.5.12").coerce(name, value) == typed
+    assert command_line.coerce(Catalog.load("sglang", "0.5.12"), name, value) == typed
 
 
 @pytest.mark.parametrize(
@@ -127,39 +128,45 @@ def test_a_profile_value_is_typed(name: str, value: object, typed: object) -> No
 )
 def test_a_wrong_profile_value_is_refused(name: str, value: object, kind: str) -> None:
     with pytest.raises(FlagError) as refusal:
-        Catalog.load("sglang", "0.5.12").coerce(name, value)
+        command_line.coerce(Catalog.load("sglang", "0.5.12"), name, value)
     assert refusal.value.problem.kind == kind
 
 
 def test_sizes_are_spelled_differently_by_each_engine() -> None:
     sglang, vllm = Catalog.load("sglang", "0.5.12"), Catalog.load("vllm", "0.19.0")
-    assert vllm.coerce("max_model_len", "8K") == 8192 and vllm.coerce("max_model_len", "auto") == -1
+    assert (
+        command_line.coerce(vllm, "max_model_len", "8K") == 8192
+        and command_line.coerce(vllm, "max_model_len", "auto") == -1
+    )
     with pytest.raises(FlagError, match="a whole number"):
-        sglang.coerce("context_length", "8K")
+        command_line.coerce(sglang, "context_length", "8K")
     with pytest.raises(FlagError, match="before K"):
-        vllm.coerce("max_model_len", "1.5K")
+        command_line.coerce(vllm, "max_model_len", "1.5K")
 
 
 def test_environment_variables() -> None:
     catalog = Catalog.load("sglang", "0.5.12")
     assert (
-        catalog.check_env({"SGLANG_ENABLE_JIT_DEEPGEMM": "0", "SGLANG_HOST_IP": "10.0.0.1", "NCCL_ANYTHING": "x"}) == []
+        environment.check(
+            catalog, {"SGLANG_ENABLE_JIT_DEEPGEMM": "0", "SGLANG_HOST_IP": "10.0.0.1", "NCCL_ANYTHING": "x"}
+        )
+        == []
     )
-    (word,) = catalog.check_env({"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
+    (word,) = environment.check(catalog, {"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
     assert word.kind == "type" and "false" in word.message
-    (typo,) = catalog.check_env({"SGLANG_ENABLE_JIT_DEEPGEM": "0"})
+    (typo,) = environment.check(catalog, {"SGLANG_ENABLE_JIT_DEEPGEM": "0"})
     assert typo.kind == "unknown" and "did you mean SGLANG_ENABLE_JIT_DEEPGEMM?" in typo.message
-    (old,) = catalog.check_env({"SGLANG_GC_LOG": "1"})
+    (old,) = environment.check(catalog, {"SGLANG_GC_LOG": "1"})
     assert old.kind == "deprecated" and "SGLANG_LOG_GC" in old.message
-    vllm = Catalog.load("vllm", "0.33.0").check_env(
-        {"VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
+    vllm = environment.check(
+        Catalog.load("vllm", "0.33.0"), {"VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     )
     assert [(problem.flag, problem.kind) for problem in vllm] == [("VLLM_NVFP4_GEMM_BACKEND", "unknown")]
     assert "0.17.1 to 0.19.0" in vllm[0].message
 
 
 def test_a_variable_that_is_read_only_to_say_it_is_gone() -> None:
-    (gone,) = Catalog.load("sglang", "0.5.14").check_env({"SGLANG_ENABLE_SPEC_V2": "1"})
+    (gone,) = environment.check(Catalog.load("sglang", "0.5.14"), {"SGLANG_ENABLE_SPEC_V2": "1"})
     assert gone.kind == "removed" and "does nothing" in gone.message
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from scripts.oracle import fetch
+from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.releases import FOLDER, releases
 from tests.inputs.catalogs.cases import Case, cases
@@ -107,7 +108,7 @@ def test_our_judge_agrees_with_the_engine_on_random_lines(engine: str, release: 
     lines = command_lines(catalog, RANDOM_LINES, seed=len(release))
     wrong = []
     for argv, verdict in zip(lines, answer.random, strict=True):
-        problems = catalog.check_argv(argv)
+        problems = command_line.check(catalog, argv)
         if verdict["accepted"] == any(problem.rejected for problem in problems):
             wrong.append(f"{argv}\n  engine: {verdict['error'] or 'accepts'}\n  ours: {[p.message for p in problems]}")
         elif verdict["accepted"] and bool(verdict["abbreviated"]) != any(p.kind == "abbreviated" for p in problems):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkloom.inputs import cluster, profile
+from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Measured, Model
 from sparkloom.judge import capacity
 from sparkloom.judge.capacity import Subject
@@ -23,7 +23,7 @@ GLM = "nvidia--glm-4.7-nvfp4"
 
 
 def resolved(name: str, *overrides: str) -> Launch:
-    return resolve.resolve(profile.load(name, overrides=overrides), cluster.load())
+    return resolve.resolve(profile.load(name, overrides=overrides), inventory.load())
 
 
 def facts_only(model: Model) -> Model:

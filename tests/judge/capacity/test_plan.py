@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import cluster, profile
+from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Evidence, Numbers
 from sparkloom.judge import capacity
 from sparkloom.judge.capacity.verdict import of_subject
@@ -15,7 +15,7 @@ from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
 
 def plan(name: str, *overrides: str) -> dict[str, Any]:
-    return capacity.plan(resolved(name, *overrides), cluster.load()).as_dict()
+    return capacity.plan(resolved(name, *overrides), inventory.load()).as_dict()
 
 
 @pytest.mark.parametrize("name", profile.names())

@@ -9,6 +9,7 @@ import time
 import pytest
 import yaml
 
+from sparkloom.base.finding import ORDER
 from sparkloom.cli import rules_page
 from sparkloom.judge import rules
 from sparkloom.judge.rules.base import Context, Rule, Scope, within
@@ -29,7 +30,7 @@ def test_the_failing_case_fires_and_the_passing_one_does_not(rule: Rule) -> None
 
 @by_id
 def test_a_rule_says_where_it_holds_why_and_what_to_do(rule: Rule) -> None:
-    assert rule.severity in rules.ORDER
+    assert rule.severity in ORDER
     assert len(rule.why) > 30 and len(rule.fix) > 3
     assert rule.evidence and all(source.what for source in rule.evidence)
     assert type(rule).__module__.rsplit(".", 1)[1] == rule.id.replace("-", "_"), "the file bears the rule's name"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.inputs import cluster, profile
+from sparkloom.base.finding import Finding
+from sparkloom.inputs import inventory, profile
 from sparkloom.judge import rules
 from sparkloom.launch import resolve
 
-SPARKS = cluster.load()
+SPARKS = inventory.load()
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SUPER = "nvidia--nemotron-3-super-120b-a12b-nvfp4"
 QWEN_EP4 = "nvidia--qwen3.5-397b-a17b-nvfp4--ep4"
@@ -49,7 +50,7 @@ def test_no_shipped_profile_springs_a_trap(name: str) -> None:
     assert not errors, "\n".join(f"{finding.rule}: {finding.message}" for finding in errors)
 
 
-def _findings(name: str, *changes: str) -> dict[str, rules.Finding]:
+def _findings(name: str, *changes: str) -> dict[str, Finding]:
     return {
         finding.rule: finding for finding in rules.check(resolve.resolve(profile.load(name, overrides=changes), SPARKS))
     }

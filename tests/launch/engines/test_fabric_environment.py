@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.inputs import profile
-from sparkloom.inputs.cluster import load
+from sparkloom.inputs.inventory import load
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
 SHIPPED = load()

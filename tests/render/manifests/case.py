@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 from sparkloom.inputs import profile
-from sparkloom.inputs.cluster import Cluster, load
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import load
 from sparkloom.launch.resolve import Launch, resolve
 from sparkloom.render import manifests
 from sparkloom.render.manifests.names import CONFIG_HASH

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.render.manifests import gpu
 from tests.render.manifests import schemas
 
-CLUSTER = cluster.load()
+CLUSTER = inventory.load()
 IMAGE = "plugin:v1"
 
 

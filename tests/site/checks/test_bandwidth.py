@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.site import perftest
 from sparkloom.site.checks import bandwidth, failures
 from sparkloom.site.checks import bandwidth_verdict as verdict
 from tests import places
 
-SITE = cluster.load()
+SITE = inventory.load()
 PLAN = fabric.plan(SITE)
 NODES = list(PLAN.nodes)
 SHAPE = {"size": 1 << 20, "iterations": 2000, "queue_pairs": 4}

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.render.manifests.attachments import NETWORKS
 from sparkloom.site import ansible, checks
 from sparkloom.site.checks import kubernetes, networks, rails
 
-CLUSTER = cluster.load()
+CLUSTER = inventory.load()
 PLAN = fabric.plan(CLUSTER)
 NODES = [node.name for node in CLUSTER.nodes]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.render.manifests import gpu
 from sparkloom.site.checks import failures, gpus
 
-CLUSTER = cluster.load()
+CLUSTER = inventory.load()
 NODES = [node.kubernetes_node for node in CLUSTER.nodes]
 OURS = {"namespace": gpu.NAMESPACE, "name": gpu.NAME, "image": "nvcr.io/nvidia/k8s-device-plugin:v0.18.2@sha256:0"}
 OTHER = {"namespace": "gpu-operator", "name": "nvidia-device-plugin-daemonset", "image": "x/k8s-device-plugin:v0.17.4"}

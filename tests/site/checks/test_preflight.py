@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.inputs import cluster
+from sparkloom.inputs import inventory
 from sparkloom.site import preflight
 from sparkloom.site.checks import Row, clocks, expected, failures, host, kernels, ports
 from sparkloom.site.checks.expected import Expected
 from sparkloom.site.checks.report import report
 
-CLUSTER = cluster.load()
+CLUSTER = inventory.load()
 NODES = [node.name for node in CLUSTER.nodes]
 STORE = CLUSTER.model_store
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"

@@ -29,6 +29,8 @@ class Use:
 
 
 def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
+    """Everything that is wrong with a command line, with or without the words that start the engine."""
+    catalog = catalog.command(argv)
     words, problems = normalise(catalog, without_entry(catalog, argv))
     uses: list[Use] = []
     for item in _scan(catalog, words):
@@ -43,6 +45,7 @@ def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
 
 
 def coerce(catalog: Catalog, name: str, value: object) -> object:
+    """The typed value of a flag written in a profile. FlagError says what to write instead."""
     flag = catalog.flag(name)
     if flag is None:
         raise FlagError(

@@ -143,18 +143,6 @@ class Catalog:
         program = argv[0].rsplit("/", 1)[-1] if argv else ""
         return _other(self, program) if program in self._others else self
 
-    def check_argv(self, argv: Sequence[str]) -> list[FlagProblem]:
-        """Everything that is wrong with a command line, with or without the words that start the engine."""
-        from sparkloom.inputs.catalogs.argv import check
-
-        return check(self.command(argv), argv)
-
-    def coerce(self, name: str, value: object) -> object:
-        """The typed value of a flag written in a profile. FlagError says what to write instead."""
-        from sparkloom.inputs.catalogs.argv import coerce
-
-        return coerce(self, name, value)
-
     def variable(self, name: str) -> Variable | None:
         facts = self._env.get(name)
         if facts is None:
@@ -166,12 +154,6 @@ class Catalog:
 
     def variables(self) -> tuple[str, ...]:
         return tuple(self._env)
-
-    def check_env(self, env: Mapping[str, str]) -> list[FlagProblem]:
-        """Variables of the engine that this release does not read, or whose value it would not understand."""
-        from sparkloom.inputs.catalogs.environment import check
-
-        return check(self, env)
 
 
 @lru_cache

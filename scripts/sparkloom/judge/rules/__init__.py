@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
+from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import families
-from sparkloom.judge.rules.base import Context, Rule, Severity
+from sparkloom.judge.rules.base import Context, Rule
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch
 
-ORDER: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
 NOT_RULES = {"base", "sources"}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    rule: str
-    severity: Severity
-    where: str
-    message: str
-    fix: str
-    evidence: list[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @cache
@@ -78,11 +63,6 @@ def check(launch: Launch) -> list[Finding]:
     )
 
 
-def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors first, then by rule and place."""
-    return sorted(findings, key=_rank)
-
-
 def fired(ctx: Context, rules: Iterable[Rule] | None = None) -> list[Rule]:
     """The rules that match a context."""
     return [rule for rule in (every() if rules is None else rules) if next(iter(rule.judge(ctx)), None) is not None]
@@ -99,7 +79,3 @@ def _where(launch: Launch, places: dict[str, str], flag: str) -> str:
 def _finding(rule: Rule, message: str, where: str) -> Finding:
     sources = [" ".join(part for part in (source.what, source.date, source.link) if part) for source in rule.evidence]
     return Finding(rule.id, rule.severity, where, f"{message}: {rule.why}", rule.fix, sources)
-
-
-def _rank(finding: Finding) -> tuple[int, str, str]:
-    return ORDER[finding.severity], finding.rule, finding.where

@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from sparkloom.base.finding import Severity
 from sparkloom.inputs.families import Facts
 from sparkloom.inputs.profile import FlagValue
 
-Severity = Literal["error", "warning", "info"]
 NO_FACTS = Facts()
 
 

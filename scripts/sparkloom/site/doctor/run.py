@@ -16,7 +16,7 @@ from typing import IO
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.inputs.cluster import DEFAULT_INVENTORY
+from sparkloom.inputs.inventory import DEFAULT_INVENTORY
 from sparkloom.site.doctor.verdict import Report, report
 
 TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w-]+ : )?(.*?)\] \*")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom import case
-from sparkloom.inputs.cluster import GROUP, SERVERS, Cluster
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.render.k3s import machines, options, paths
 from sparkloom.render.k3s.options import Options
 from sparkloom.site import ansible, checks

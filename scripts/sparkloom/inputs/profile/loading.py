@@ -1,0 +1,158 @@
+"""Reads a profile: `model_profiles/<name>.yml` (or a path), merged with the one parent that `extends:` names.
+
+Whatever is not exactly understood is refused, with file, line and column.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base import document
+from sparkloom.base.document import Document, Loc
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.base.repository import REPO
+from sparkloom.inputs.profile.model import Profile
+
+PROFILES = REPO / "model_profiles"
+OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
+
+
+@dataclass(frozen=True)
+class LoadedProfile:
+    """A validated profile with its name and the positions of every value."""
+
+    name: str
+    profile: Profile
+    document: Document
+
+    def where(self, *loc: str | int) -> str:
+        return self.document.where(loc)
+
+
+def names(folder: Path = PROFILES) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yml"))
+
+
+def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Path = PROFILES) -> LoadedProfile:
+    """Profile by name or path; `overrides` are `launch.key=value` texts from `--set`."""
+    path = find(name_or_path, folder)
+    merged = _merge_parent(document.load(path, shown=_shown(path)), path.parent)
+    for override in overrides:
+        apply_override(merged, override)
+    return LoadedProfile(path.stem, document.validate(Profile, merged), merged)
+
+
+def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
+    text = str(name_or_path)
+    if not text.strip():
+        raise InputError.single(
+            "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
+        )
+    if "/" in text or text.endswith((".yml", ".yaml")):
+        return Path(text)
+    shipped = names(folder)
+    if text in shipped:
+        return folder / f"{text}.yml"
+    own = os.environ.get(OWN)
+    if own and text in names(Path(own)):
+        return Path(own) / f"{text}.yml"
+    raise InputError.single(
+        text, f"no such profile in {_shown(folder)}{did_you_mean(text, shipped)}", rule="missing-file"
+    )
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _merge_parent(child: Document, folder: Path) -> Document:
+    parent_name = child.data.get("extends")
+    if parent_name is None:
+        return child
+    if not isinstance(parent_name, str) or not parent_name:
+        raise InputError(
+            [child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")]
+        )
+    home = next((place for place in (folder, PROFILES) if parent_name in names(place)), None)
+    if home is None:
+        hint = did_you_mean(parent_name, [*names(folder), *names()])
+        message = f"extends: no profile '{parent_name}' beside this one or in {_shown(PROFILES)}{hint}"
+        raise InputError([child.problem(("extends",), message, "missing-file")])
+    parent_path = home / f"{parent_name}.yml"
+    parent = document.load(parent_path, shown=_shown(parent_path))
+    if parent.data.get("extends") is not None:
+        message = (
+            f"extends: '{parent_name}' itself extends '{parent.data['extends']}'; one level only: name that one here"
+        )
+        raise InputError([child.problem(("extends",), message, "inheritance")])
+    return _merged(parent, child)
+
+
+def _merged(parent: Document, child: Document) -> Document:
+    """Child over parent: mappings merge, everything else replaces, null removes.
+
+    Evidence is about one configuration, so it is never inherited; another engine's flags, environment
+    and request toggles mean nothing here, so a changed `engine.name` starts those three afresh.
+    """
+    base = copy.deepcopy(parent.data)
+    base.pop("evidence", None)
+    child_engine, parent_engine = child.data.get("engine"), base.get("engine")
+    if isinstance(child_engine, dict) and isinstance(parent_engine, dict):
+        spoken = parent_engine.get("name")
+        for section in ("engine", "launch", "env", "requests") if child_engine.get("name", spoken) != spoken else ():
+            base.pop(section, None)
+    merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
+    for loc, mark in child.marks.items():
+        merged.marks[loc] = mark
+        merged.files[loc] = child.file
+    merged.data = _overlay(base, child.data)
+    return merged
+
+
+def _overlay(base: Any, over: Any) -> Any:
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    result = dict(base)
+    for key, value in over.items():
+        if value is None and key in result:
+            del result[key]
+        else:
+            result[key] = _overlay(result.get(key), value)
+    return result
+
+
+def apply_override(target: Document, text: str) -> None:
+    """One `--set launch.key=value`; the value is read as YAML, so `true`, `8` and `'8'` differ."""
+    key, equals, raw = text.partition("=")
+    shown = f"--set {text}"
+    if not equals or not key.strip():
+        raise InputError.single(shown, "expected key=value, as in launch.mem_fraction_static=0.88", rule="bad-override")
+    loc: Loc = tuple(key.strip().split("."))
+    if loc[0] not in {"launch", "env", "engine"} or len(loc) < 2:
+        raise InputError.single(
+            shown,
+            "only launch.*, env.* and engine.* can be set here; edit the profile for the rest",
+            rule="bad-override",
+        )
+    parsed = document.parse(f"value: {raw}", shown).data["value"] if raw.strip() else None
+    node = target.data
+    for depth, part in enumerate(loc[:-1], 1):
+        if part not in node:  # what is created here is blamed here
+            target.marks[loc[:depth]], target.files[loc[:depth]] = (1, 1), shown
+        node = node.setdefault(part, {})
+        if not isinstance(node, dict):
+            raise InputError.single(shown, f"'{part}' is no mapping in {target.file}", rule="bad-override")
+    if parsed is None:
+        node.pop(loc[-1], None)
+    else:
+        node[loc[-1]] = parsed
+    target.marks[loc] = (1, 1)
+    target.files[loc] = shown

@@ -1,3 +1,0 @@
-from tests.k3s_sites import state
-
-__all__ = ["state"]
