@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE))
 
-from sparkloom.rank import patching
+from sparkloom.onnode.rank import patching
 
 told = json.loads((HERE / "patches.json").read_text())
 try:

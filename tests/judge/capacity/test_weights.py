@@ -41,7 +41,7 @@ def test_expert_parallelism_changes_no_rank_total(subject: Maker) -> None:
 
 
 def test_a_measured_rank_is_used_and_the_computed_one_shown_beside_it() -> None:
-    from tests.capacity.conftest import resolved
+    from tests.judge.capacity.conftest import resolved
 
     from sparkloom.judge import capacity
 
