@@ -7,7 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import said, text
 
@@ -89,8 +89,8 @@ def main() -> None:
         drifted = [path for path in drifted if text(path) != made.strip()]
         for path in drifted:
             if path == Path(module.params["etc"]):  # the other one is gone at the next boot anyway
-                origin.keep_file(path)
-            origin.write(path, made, 0o644)
+                backup.keep_file(path)
+            backup.write(path, made, 0o644)
             specs[str(path)] = recorded(made)
     module.exit_json(changed=bool(drifted), diff=diff if drifted else [], **answer)
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -96,9 +96,9 @@ def proven(module: AnsibleModule, path: Path) -> None:
         module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"], check_rc=True)
     for suffix in ("before", "restore"):
         (KEPT / f"{path.name}.{suffix}").unlink(missing_ok=True)
-    if origin.is_original(path):
-        origin.forget("links", str(path))
-        origin.forget("file", str(path))
+    if backup.matches_file(path):
+        backup.forget("links", str(path))
+        backup.forget("file", str(path))
 
 
 def keep(module: AnsibleModule, path: Path) -> Path:
@@ -156,8 +156,8 @@ def kernel(interface: str) -> dict[str, str]:
 
 def remember(module: AnsibleModule, path: Path) -> None:
     """The file, and the links that it will describe: netplan leaves an MTU or an address when a file goes."""
-    origin.keep_file(path)
-    if origin.load("links", str(path)) is not None:
+    backup.keep_file(path)
+    if backup.load("links", str(path)) is not None:
         return
     named = {want["interface"] for want in module.params["expect"]}
     kept = {
@@ -165,13 +165,13 @@ def remember(module: AnsibleModule, path: Path) -> None:
         for name, link in links(module).items()
         if name in named
     }
-    origin.save("links", str(path), kept)
+    backup.save("links", str(path), kept)
 
 
 def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
     """`up`: a port that the undo of its functions has put down already stays so."""
     present = links(module)
-    for name, was in (origin.load("links", str(path)) or {}).items():
+    for name, was in (backup.load("links", str(path)) or {}).items():
         link = present.get(name)
         if link is None:
             continue
@@ -189,11 +189,11 @@ def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
 
 
 def absent(module: AnsibleModule, path: Path) -> None:
-    changed = not origin.is_original(path) or origin.load("links", str(path)) is not None
+    changed = not backup.matches_file(path) or backup.load("links", str(path)) is not None
     if changed and not module.check_mode:
         keep(module, path)
         up = {name for name, link in links(module).items() if "UP" in link["flags"]}
-        origin.restore_file(path, forget_it=False)
+        backup.restore_file(path, forget_it=False)
         arm(module, path, module.params["rollback_after"])
         settle(module, [])
         restore_links(module, path, up)
@@ -239,7 +239,7 @@ def main() -> None:
         remember(module, path)
         keep(module, path)
         if rewrite:
-            origin.write(path, content, 0o600)
+            backup.write(path, content, 0o600)
         arm(module, path, module.params["rollback_after"])
         settle(module, expect)
     module.exit_json(**result)
