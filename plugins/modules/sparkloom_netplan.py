@@ -61,8 +61,8 @@ def validate(module: AnsibleModule, path: Path, content: str) -> None:
         candidate.write_text(content)
         code, out, err = module.run_command(["netplan", "generate", "--root-dir", root])
     if code:
-        said = (err or out).strip().replace(root, "")
-        module.fail_json(msg=f"netplan refuses the new {path}, nothing was changed: {said}")
+        refusal = (err or out).strip().replace(root, "")
+        module.fail_json(msg=f"netplan refuses the new {path}, nothing was changed: {refusal}")
 
 
 def links(module: AnsibleModule) -> dict[str, dict]:
@@ -125,9 +125,9 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
     kept, script = KEPT / f"{path.name}.before", KEPT / f"{path.name}.restore"
     # A file that took a link down leaves it down when it goes.
     upped = [f"ip link set dev {name} up" for name, link in links(module).items() if "UP" in link["flags"]]
-    said = "the node stopped answering after a change of netplan; what was before is back"
+    note = "the node stopped answering after a change of netplan; what was before is back"
     back = f"if [ -s {kept} ]; then cp -p {kept} {path}; else rm -f {path}; fi"
-    lines = [back, f"rm -f {kept} {script}", "netplan apply", *upped, f"logger -t sparkloom '{said}'"]
+    lines = [back, f"rm -f {kept} {script}", "netplan apply", *upped, f"logger -t sparkloom '{note}'"]
     # In a file of its own: systemd 252 mangles a semicolon in a command that a transient timer is to start.
     script.write_text("\n".join(lines) + "\n")
     command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
@@ -139,8 +139,8 @@ def settle(module: AnsibleModule, expect: list[dict]) -> None:
     code, out, err = module.run_command(["netplan", "apply"])
     if code:
         seconds = module.params["rollback_after"]
-        said = (err or out).strip()
-        module.fail_json(msg=f"netplan apply failed; what was before comes back within {seconds} s: {said}")
+        refusal = (err or out).strip()
+        module.fail_json(msg=f"netplan apply failed; what was before comes back within {seconds} s: {refusal}")
     until = time.monotonic() + SETTLE_SECONDS
     while differing(module, expect) and time.monotonic() < until:
         time.sleep(0.5)
