@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from sparkloom.base.errors import InputError
 from testbed.base.shell import RackError
 
 COMMANDS = {
     "rack": ("testbed.face.rack", "the virtual rack: four GB10-shaped Kubernetes nodes with two rails"),
-    "bare": ("testbed.face.bare", "bare machines on which K3s is brought up"),
+    "bare": ("testbed.face.bare", "bare machines, on which the roles make a K3s cluster"),
     "vm": ("testbed.face.vm", "virtual machines with a kernel of their own"),
     "engine": ("testbed.face.engine", "the stand-in engine's images, and faults for it"),
     "kills": ("testbed.trials.kills", "kills ranks of what serves, measures until all serve again"),
@@ -23,16 +24,19 @@ COMMANDS = {
 def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in COMMANDS:
-        lines = [f"  {known:<10}{text}" for known, (_, text) in COMMANDS.items()]
+        lines = ["usage: python -m testbed NAME ...   (python -m testbed NAME -h says more)", ""]
+        lines += [f"  {known:<10}{text}" for known, (_, text) in COMMANDS.items()]
         asked = name in ("", "-h", "--help")
-        print("usage: python -m testbed NAME ...", *lines, sep="\n", file=sys.stdout if asked else sys.stderr)
+        print(*lines, sep="\n", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     del sys.argv[1]
     try:
         return int(import_module(COMMANDS[name][0]).main())
-    except RackError as problem:
+    except (RackError, InputError) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from pathlib import Path
 
 def run(*argv: str, timeout: float = 10) -> str:
     """Standard output of a command, or nothing."""
-    return said(*argv, timeout=timeout)[0]
+    return outcome(*argv, timeout=timeout)[0]
 
 
-def said(*argv: str, timeout: float = 10) -> tuple[str, str]:
+def outcome(*argv: str, timeout: float = 10) -> tuple[str, str]:
     """Standard output of a command that ended well, or why there is none."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)

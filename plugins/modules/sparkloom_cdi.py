@@ -7,9 +7,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.sparkloom_read import said, text
+from ansible.module_utils.sparkloom_read import outcome, text
 
 DOCUMENTATION = r"""
 module: sparkloom_cdi
@@ -29,12 +29,12 @@ LIBRARY = re.compile(r"/lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
 
 
 def toolkit() -> str:
-    found = re.search(r"version\s+v?(\d+\.\d+\.\d+)", said("nvidia-ctk", "--version")[0])
-    return found[1] if found else ""
+    match = re.search(r"version\s+v?(\d+\.\d+\.\d+)", outcome("nvidia-ctk", "--version")[0])
+    return match[1] if match else ""
 
 
 def driver() -> tuple[str, str]:
-    answer, why = said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    answer, why = outcome("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     return next(iter(answer.split()), ""), why
 
 
@@ -46,14 +46,14 @@ def recorded(spec: str) -> str:
 
 def wanted(etc: Path, run: Path) -> list[Path]:
     """Every specification that is there; where one belongs when there is none."""
-    found = [path for path in (etc, run) if path.exists()]
-    return found or [run if said("systemctl", "cat", REFRESH)[0] else etc]
+    there = [path for path in (etc, run) if path.exists()]
+    return there or [run if outcome("systemctl", "cat", REFRESH)[0] else etc]
 
 
 def generate() -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "nvidia.yaml")
-        _, why = said("nvidia-ctk", "cdi", "generate", f"--output={path}", timeout=60)
+        _, why = outcome("nvidia-ctk", "cdi", "generate", f"--output={path}", timeout=60)
         if why:
             raise RuntimeError(f"nvidia-ctk cdi generate: {why}")
         return path.read_text()
@@ -89,8 +89,8 @@ def main() -> None:
         drifted = [path for path in drifted if text(path) != made.strip()]
         for path in drifted:
             if path == Path(module.params["etc"]):  # the other one is gone at the next boot anyway
-                origin.keep_file(path)
-            origin.write(path, made, 0o644)
+                backup.keep_file(path)
+            backup.write(path, made, 0o644)
             specs[str(path)] = recorded(made)
     module.exit_json(changed=bool(drifted), diff=diff if drifted else [], **answer)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -73,20 +73,20 @@ def present(module: AnsibleModule, changed: list, diffs: list) -> None:
         diffs.append(described(path, *shown) | ({} if before is None else modes(before_mode, mode)))
         if not module.check_mode:
             if module.params["remember"]:
-                origin.keep_file(path)
-            origin.write(path, content, mode)
+                backup.keep_file(path)
+            backup.write(path, content, mode)
 
 
 def absent(module: AnsibleModule, changed: list, diffs: list) -> None:
     """The last first, so that a folder is empty when the file goes that it was made for."""
     for entry in reversed(module.params["files"]):
         path = Path(entry["path"])
-        if not origin.file_changed(path):
+        if not backup.holds_file(path):
             continue
         before, _ = current(path)
         changed.append(str(path))
         if not module.check_mode:
-            origin.restore_file(path)
+            backup.restore_file(path)
             diffs.append(described(path, before, current(path)[0] or ""))
 
 

@@ -51,16 +51,16 @@ ITEM = {
 DATA = (".tar", ".tar.zst", ".tar.gz")  # not programs
 
 
-class Refused(Exception):
+class ReleaseFileError(Exception):
     """Something a person can act on."""
 
 
 def digest(path: Path) -> str:
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            checksum.update(block)
+    return checksum.hexdigest()
 
 
 def obtained(item: dict, staging: Path) -> Path:
@@ -74,16 +74,16 @@ def obtained(item: dict, staging: Path) -> Path:
                 shutil.copyfileobj(answer, target, 1 << 20)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise Refused(
+            raise ReleaseFileError(
                 f"{item['name']}: {item['url']} gave no file ({error}); name a mirror in k3s_url or k3s_cni_url, "
                 "set k3s_fetch_by: controller, or a folder of files in k3s_artifacts"
             ) from None
         part.replace(path)
-    found = digest(path)
-    if found != item["sha256"]:
+    checksum = digest(path)
+    if checksum != item["sha256"]:
         path.unlink()
-        raise Refused(
-            f"{item['name']}: found sha256 {found}, expected {item['sha256']}; not installed. "
+        raise ReleaseFileError(
+            f"{item['name']}: found sha256 {checksum}, expected {item['sha256']}; not installed. "
             f"If the file is the right one, {item['variable']} in versions.yml is wrong"
         )
     return path
@@ -114,7 +114,7 @@ def inside(archive: tarfile.TarFile, member: str, name: str) -> tarfile.TarInfo:
     for entry in archive:
         if entry.isreg() and entry.name.removeprefix("./") == member:
             return entry
-    raise Refused(f"{name} has no {member}; k3s_cni_version in versions.yml names another archive")
+    raise ReleaseFileError(f"{name} has no {member}; k3s_cni_version in versions.yml names another archive")
 
 
 def main() -> None:
@@ -146,7 +146,7 @@ def main() -> None:
             done[item["name"]] = {"sha256": item["sha256"], "files": hashes}
             record.parent.mkdir(parents=True, exist_ok=True)
             record.write_text(json.dumps(done, indent=1) + "\n")
-    except Refused as refusal:
+    except ReleaseFileError as refusal:
         module.fail_json(msg=str(refusal))
     shutil.rmtree(staging, ignore_errors=True)
     module.exit_json(changed=True, diff=diff)

@@ -43,7 +43,7 @@ def run(*argv: str, stdin: str | None = None) -> subprocess.CompletedProcess:
 
 def shims(data: str) -> list:
     """Processes that K3s' shims look after: containers go on when K3s stops, so they must be ended one by one."""
-    parents, found = {}, set()
+    parents, pids = {}, set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             stat = (process / "stat").read_text()
@@ -54,13 +54,13 @@ def shims(data: str) -> list:
         parents[pid] = int(stat.rpartition(")")[2].split()[1])
         program = words[0].decode(errors="replace")
         if program.startswith(f"{data}/data/") and "containerd-shim" in program:
-            found.add(pid)
+            pids.add(pid)
     grown = True
     while grown:
-        children = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= children
+        children = {pid for pid, parent in parents.items() if parent in pids} - pids
+        pids |= children
         grown = bool(children)
-    return sorted(found)
+    return sorted(pids)
 
 
 def end(pids: list) -> None:
@@ -89,13 +89,13 @@ def rules() -> dict:
 
 def present(args: dict) -> list:
     """All that there is to take away, as a person reads it."""
-    found = [f"unit {name}" for name in args["services"] if (UNITS / f"{name}.service").exists()]
-    found += [f"{len(pids)} processes of containers" for pids in [shims(args["data"])] if pids]
-    found += [f"mount {point}" for point in mounted(args["mounts"])]
-    found += [f"network namespace {name}" for name in namespaces()] if found else []
-    found += [f"link {name}" for name in args["links"] if Path(f"/sys/class/net/{name}").exists()]
-    found += [f"{tool} rules" for tool in rules()] if found else []
-    return found + [path for path in args["remove"] if not gone(Path(path))]
+    things = [f"unit {name}" for name in args["services"] if (UNITS / f"{name}.service").exists()]
+    things += [f"{len(pids)} processes of containers" for pids in [shims(args["data"])] if pids]
+    things += [f"mount {point}" for point in mounted(args["mounts"])]
+    things += [f"network namespace {name}" for name in namespaces()] if things else []
+    things += [f"link {name}" for name in args["links"] if Path(f"/sys/class/net/{name}").exists()]
+    things += [f"{tool} rules" for tool in rules()] if things else []
+    return things + [path for path in args["remove"] if not gone(Path(path))]
 
 
 def gone(path: Path) -> bool:

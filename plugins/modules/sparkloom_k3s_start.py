@@ -79,7 +79,7 @@ class Start:
     def hopeless(self, since: float) -> bool:
         return self.ended() >= ENDS or sum(bool(HOPELESS.search(line)) for line in self.log(since)) >= ENDS
 
-    def said(self, since: float) -> str:
+    def last_words(self, since: float) -> str:
         lines = self.log(since)
         told = [line for line in lines if re.search(r"level=(fatal|error)|Incorrect Usage|not defined|refused", line)]
         return "\n".join(f"  | {line[:400]}" for line in dict.fromkeys(told[-8:] or lines[-12:]))
@@ -121,7 +121,7 @@ def main() -> None:
         time.sleep(1)
     module.fail_json(
         msg=f"{start.unit}: after {time.time() - since:.0f} s still waiting for {waiting}; "
-        f"it ended {start.ended()} times. It said:\n{start.said(since)}\n"
+        f"it ended {start.ended()} times. It said:\n{start.last_words(since)}\n"
         f"`journalctl -u {args['service']}` has all of it; it may take k3s_ready_seconds ({args['seconds']})"
     )
 

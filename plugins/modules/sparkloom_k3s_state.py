@@ -42,14 +42,14 @@ def text(path: str) -> str:
 
 
 def digest(path: str) -> str:
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     try:
         with open(path, "rb") as stream:  # noqa: PTH123
             while block := stream.read(1 << 20):
-                found.update(block)
+                checksum.update(block)
     except OSError:
         return ""
-    return found.hexdigest()
+    return checksum.hexdigest()
 
 
 def service(name: str) -> dict:
@@ -77,8 +77,8 @@ def programs(record: str) -> dict:
 
 
 def version(binary: str) -> str:
-    found = re.search(r"\bv\d+\.\d+\.\d+\+k3s\d+", run(binary, "--version") if os.access(binary, os.X_OK) else "")
-    return found[0] if found else ""
+    match = re.search(r"\bv\d+\.\d+\.\d+\+k3s\d+", run(binary, "--version") if os.access(binary, os.X_OK) else "")
+    return match[0] if match else ""
 
 
 def stamp(path: str) -> dict:

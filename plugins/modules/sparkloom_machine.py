@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.sparkloom_read import number, run, said, text
+from ansible.module_utils.sparkloom_read import number, outcome, run, text
 
 DOCUMENTATION = r"""
 module: sparkloom_machine
@@ -46,7 +46,7 @@ def system(release_file: str, sysfs: Path) -> dict:
 
 def driver() -> dict:
     """What nvidia-smi says, why it says nothing, and what the kernel has loaded."""
-    answer, why = said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    answer, why = outcome("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     loaded = re.search(r"(?:Kernel Module|Module for \S+)\s+([\d.]+)", text(PROC / "driver/nvidia/version"))
     return {"version": next(iter(answer.split()), ""), "why": why, "loaded": loaded[1] if loaded else ""}
 
@@ -71,13 +71,13 @@ def memory() -> dict:
 
 def processes() -> list[dict]:
     page = os.sysconf("SC_PAGE_SIZE")
-    found = []
+    rows = []
     for folder in PROC.glob("[0-9]*"):
         words = text(folder / "statm").split()
         if len(words) > 2:
             # resident, less what is shared with others
-            found.append({**named(int(folder.name)), "gib": (int(words[1]) - int(words[2])) * page / GIB})
-    return found
+            rows.append({**named(int(folder.name)), "gib": (int(words[1]) - int(words[2])) * page / GIB})
+    return rows
 
 
 def named(pid: int) -> dict:
@@ -104,11 +104,11 @@ def content_gib(folder: str) -> float:
 
 def ports(sysfs: Path) -> list[dict]:
     """Every network port that is a physical PCI function, with what its link and its RDMA device say."""
-    found = []
+    rows = []
     for device in sorted(sysfs.glob("bus/pci/devices/*")):
         if text(device / "class").startswith("0x02") and not (device / "physfn").exists():
-            found.append(port(sysfs, device))
-    return found
+            rows.append(port(sysfs, device))
+    return rows
 
 
 def port(sysfs: Path, device: Path) -> dict:
@@ -137,8 +137,8 @@ def port(sysfs: Path, device: Path) -> dict:
 
 
 def gpus(sysfs: Path) -> list[str]:
-    found = [device for device in sorted(sysfs.glob("bus/pci/devices/*")) if text(device / "vendor") == NVIDIA]
-    return [text(device / "device") for device in found if text(device / "class").startswith("0x03")]
+    devices = [device for device in sorted(sysfs.glob("bus/pci/devices/*")) if text(device / "vendor") == NVIDIA]
+    return [text(device / "device") for device in devices if text(device / "class").startswith("0x03")]
 
 
 def main() -> None:

@@ -32,14 +32,14 @@ def read() -> tuple[float, float]:
 
 def resident() -> list[tuple[float, str]]:
     """GiB and name of each process, the largest first."""
-    page, found = os.sysconf("SC_PAGE_SIZE"), []
+    page, users = os.sysconf("SC_PAGE_SIZE"), []
     for folder in PROC.glob("[0-9]*"):
         try:
             words = (folder / "statm").read_text().split()
-            found.append(((int(words[1]) - int(words[2])) * page / GIB, (folder / "comm").read_text().strip()))
+            users.append(((int(words[1]) - int(words[2])) * page / GIB, (folder / "comm").read_text().strip()))
         except (OSError, IndexError, ValueError):
             continue  # ended meanwhile
-    return sorted(found, reverse=True)
+    return sorted(users, reverse=True)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -61,8 +61,8 @@ def validate(module: AnsibleModule, path: Path, content: str) -> None:
         candidate.write_text(content)
         code, out, err = module.run_command(["netplan", "generate", "--root-dir", root])
     if code:
-        said = (err or out).strip().replace(root, "")
-        module.fail_json(msg=f"netplan refuses the new {path}, nothing was changed: {said}")
+        refusal = (err or out).strip().replace(root, "")
+        module.fail_json(msg=f"netplan refuses the new {path}, nothing was changed: {refusal}")
 
 
 def links(module: AnsibleModule) -> dict[str, dict]:
@@ -96,9 +96,9 @@ def proven(module: AnsibleModule, path: Path) -> None:
         module.run_command(["systemctl", "stop", f"{ROLLBACK}.timer"], check_rc=True)
     for suffix in ("before", "restore"):
         (KEPT / f"{path.name}.{suffix}").unlink(missing_ok=True)
-    if origin.is_original(path):
-        origin.forget("links", str(path))
-        origin.forget("file", str(path))
+    if backup.matches_file(path):
+        backup.forget("links", str(path))
+        backup.forget("file", str(path))
 
 
 def keep(module: AnsibleModule, path: Path) -> Path:
@@ -125,9 +125,9 @@ def arm(module: AnsibleModule, path: Path, seconds: int) -> None:
     kept, script = KEPT / f"{path.name}.before", KEPT / f"{path.name}.restore"
     # A file that took a link down leaves it down when it goes.
     upped = [f"ip link set dev {name} up" for name, link in links(module).items() if "UP" in link["flags"]]
-    said = "the node stopped answering after a change of netplan; what was before is back"
+    note = "the node stopped answering after a change of netplan; what was before is back"
     back = f"if [ -s {kept} ]; then cp -p {kept} {path}; else rm -f {path}; fi"
-    lines = [back, f"rm -f {kept} {script}", "netplan apply", *upped, f"logger -t sparkloom '{said}'"]
+    lines = [back, f"rm -f {kept} {script}", "netplan apply", *upped, f"logger -t sparkloom '{note}'"]
     # In a file of its own: systemd 252 mangles a semicolon in a command that a transient timer is to start.
     script.write_text("\n".join(lines) + "\n")
     command = ["systemd-run", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s"]
@@ -139,8 +139,8 @@ def settle(module: AnsibleModule, expect: list[dict]) -> None:
     code, out, err = module.run_command(["netplan", "apply"])
     if code:
         seconds = module.params["rollback_after"]
-        said = (err or out).strip()
-        module.fail_json(msg=f"netplan apply failed; what was before comes back within {seconds} s: {said}")
+        refusal = (err or out).strip()
+        module.fail_json(msg=f"netplan apply failed; what was before comes back within {seconds} s: {refusal}")
     until = time.monotonic() + SETTLE_SECONDS
     while differing(module, expect) and time.monotonic() < until:
         time.sleep(0.5)
@@ -156,8 +156,8 @@ def kernel(interface: str) -> dict[str, str]:
 
 def remember(module: AnsibleModule, path: Path) -> None:
     """The file, and the links that it will describe: netplan leaves an MTU or an address when a file goes."""
-    origin.keep_file(path)
-    if origin.load("links", str(path)) is not None:
+    backup.keep_file(path)
+    if backup.load("links", str(path)) is not None:
         return
     named = {want["interface"] for want in module.params["expect"]}
     kept = {
@@ -165,13 +165,13 @@ def remember(module: AnsibleModule, path: Path) -> None:
         for name, link in links(module).items()
         if name in named
     }
-    origin.save("links", str(path), kept)
+    backup.save("links", str(path), kept)
 
 
 def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
     """`up`: a port that the undo of its functions has put down already stays so."""
     present = links(module)
-    for name, was in (origin.load("links", str(path)) or {}).items():
+    for name, was in (backup.load("links", str(path)) or {}).items():
         link = present.get(name)
         if link is None:
             continue
@@ -189,11 +189,11 @@ def restore_links(module: AnsibleModule, path: Path, up: set[str]) -> None:
 
 
 def absent(module: AnsibleModule, path: Path) -> None:
-    changed = not origin.is_original(path) or origin.load("links", str(path)) is not None
+    changed = not backup.matches_file(path) or backup.load("links", str(path)) is not None
     if changed and not module.check_mode:
         keep(module, path)
         up = {name for name, link in links(module).items() if "UP" in link["flags"]}
-        origin.restore_file(path, forget_it=False)
+        backup.restore_file(path, forget_it=False)
         arm(module, path, module.params["rollback_after"])
         settle(module, [])
         restore_links(module, path, up)
@@ -239,7 +239,7 @@ def main() -> None:
         remember(module, path)
         keep(module, path)
         if rewrite:
-            origin.write(path, content, 0o600)
+            backup.write(path, content, 0o600)
         arm(module, path, module.params["rollback_after"])
         settle(module, expect)
     module.exit_json(**result)

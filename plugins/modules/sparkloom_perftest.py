@@ -53,7 +53,7 @@ def places(sysfs: Path) -> dict[str, tuple[str, int]]:
 
     A table has up to 1024 entries, nearly all empty: each is read once, with little around it.
     """
-    found = {}
+    by_address = {}
     for gids in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
         for name in os.listdir(gids):  # noqa: PTH208
             try:
@@ -63,8 +63,8 @@ def places(sysfs: Path) -> dict[str, tuple[str, int]]:
                 continue
             if gid.startswith(MAPPED) and "v2" in text(gids.parent / "gid_attrs/types" / name):
                 address = ipaddress.IPv6Address(gid.decode()).ipv4_mapped
-                found[str(address)] = (gids.parts[-4], int(name))
-    return found
+                by_address[str(address)] = (gids.parts[-4], int(name))
+    return by_address
 
 
 def command(tool: str, test: dict, place: tuple[str, int]) -> list[str]:
@@ -103,18 +103,18 @@ def run(argv: list[str], seconds: int) -> str:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
         return done.stdout
     except subprocess.TimeoutExpired as error:
-        said = error.stdout or b""
-        return f"{said.decode(errors='replace') if isinstance(said, bytes) else said}\nno end within {seconds} s"
+        output = error.stdout or b""
+        return f"{output.decode(errors='replace') if isinstance(output, bytes) else output}\nno end within {seconds} s"
 
 
 def client(tool: str, test: dict, place: tuple[str, int], seconds: int) -> str:
     """Servers start at the same time as the first clients: a refused connection is asked again."""
     for _ in range(5):
-        said = run([*command(tool, test, place), test["peer"]], seconds)
-        if "Couldn't connect" not in said and "Connection refused" not in said:
-            return said
+        output = run([*command(tool, test, place), test["peer"]], seconds)
+        if "Couldn't connect" not in output and "Connection refused" not in output:
+            return output
         time.sleep(1)
-    return said
+    return output
 
 
 def ping(test: dict) -> dict:
@@ -129,13 +129,13 @@ def ping(test: dict) -> dict:
 def measure(tests: list[dict], sysfs: Path, seconds: int) -> list[dict]:
     known = places(sysfs)
     runs = [{**test, "ping": ping(test), "place": known.get(test["address"])} for test in tests]
-    able = [one for one in runs if one["place"] and one["ping"]["ok"]]
+    able = [test for test in runs if test["place"] and test["ping"]["ok"]]
     with ThreadPoolExecutor(max_workers=max(1, len(able))) as pool:
-        together = list(pool.map(lambda one: client(BANDWIDTH, one, one["place"], seconds), able))
-    for one, said in zip(able, together):  # noqa: B905 - a node's Python may be older than strict=
-        one[BANDWIDTH] = said
-        one[LATENCY] = client(LATENCY, one, one["place"], seconds)
-    return [{**one, "has_gid": bool(one.pop("place"))} for one in runs]
+        together = list(pool.map(lambda test: client(BANDWIDTH, test, test["place"], seconds), able))
+    for test, output in zip(able, together):  # noqa: B905 - a node's Python may be older than strict=
+        test[BANDWIDTH] = output
+        test[LATENCY] = client(LATENCY, test, test["place"], seconds)
+    return [{**test, "has_gid": bool(test.pop("place"))} for test in runs]
 
 
 def main() -> None:

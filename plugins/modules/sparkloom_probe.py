@@ -40,14 +40,14 @@ author: [Sparkloom]
 
 def gids(sysfs: Path) -> dict[str, list[dict]]:
     """Network interface -> its GIDs. The table is sparse and differs per node: scan, never assume an index."""
-    found: dict[str, list[dict]] = {}
+    by_interface: dict[str, list[dict]] = {}
     for port in sorted(sysfs.glob("class/infiniband/*/ports/*")):
         for index, gid in table(str(port / "gids")):
             interface = text(port / f"gid_attrs/ndevs/{index}")
             if interface:
                 kind = text(port / f"gid_attrs/types/{index}")
-                found.setdefault(interface, []).append({"index": index, "gid": gid, "type": kind})
-    return found
+                by_interface.setdefault(interface, []).append({"index": index, "gid": gid, "type": kind})
+    return by_interface
 
 
 def table(folder: str) -> list[tuple[int, str]]:
@@ -71,11 +71,11 @@ def rdma_ports(sysfs: Path) -> dict[str, str]:
 
 def links(sysfs: Path, tables: dict[str, list[dict]]) -> dict[str, dict]:
     known = json.loads(run("ip", "-json", "address", "show", timeout=60) or "[]")
-    found = {}
+    facts = {}
     for link in known:
         name = link["ifname"]
         device = sysfs / "class/net" / name
-        found[name] = {
+        facts[name] = {
             "up": "UP" in link["flags"],
             "carrier": text(device / "carrier") == "1",
             "speed": number(device / "speed"),
@@ -86,7 +86,7 @@ def links(sysfs: Path, tables: dict[str, list[dict]]) -> dict[str, dict]:
             "vfs": number(device / "device/sriov_numvfs"),
             "gids": tables.get(name, []),
         }
-    return found
+    return facts
 
 
 def settled(functions: list[dict], present: dict[str, dict]) -> bool:
@@ -121,7 +121,7 @@ def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
     missing = {f["mac"].lower(): f["interface"] for f in functions if f["interface"] not in present}
     if not missing:
         return []
-    seen, found = {Path("/proc/self/ns/net").readlink()}, set()
+    seen, interfaces = {Path("/proc/self/ns/net").readlink()}, set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             namespace = (process / "ns/net").readlink()
@@ -131,8 +131,9 @@ def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
             continue
         seen.add(namespace)
         inside = json.loads(run("nsenter", "--target", process.name, "--net", "ip", "-json", "link", "show") or "[]")
-        found |= {missing[link["address"].lower()] for link in inside if link.get("address", "").lower() in missing}
-    return sorted(found)
+        macs = {link.get("address", "").lower() for link in inside}
+        interfaces |= {missing[mac] for mac in macs & missing.keys()}
+    return sorted(interfaces)
 
 
 def ping(wanted: dict, patience: float) -> dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible.module_utils import sparkloom_origin as origin
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_kernel import apply, live
 
@@ -31,23 +31,23 @@ author: [Sparkloom]
 
 def remember(path: Path, now: dict) -> None:
     """The file and the values before the first change; keys that a later plan adds join them."""
-    origin.keep_file(path)
-    kept = origin.load("sysctl", str(path)) or {}
+    backup.keep_file(path)
+    kept = backup.load("sysctl", str(path)) or {}
     added = {key: value for key, value in now.items() if value is not None and key not in kept}
     if added:
-        origin.save("sysctl", str(path), {**kept, **added})
+        backup.save("sysctl", str(path), {**kept, **added})
 
 
 def restore(module: AnsibleModule, path: Path) -> None:
-    kept = origin.load("sysctl", str(path)) or {}
+    kept = backup.load("sysctl", str(path)) or {}
     differing = [key for key, value in kept.items() if live(key) not in (None, value)]
-    changed = origin.file_changed(path) or bool(kept)
+    changed = backup.holds_file(path) or bool(kept)
     if not module.check_mode:
         refused = {key: reason for key in differing if (reason := apply(key, kept[key]))}
         if refused:
             module.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
-        origin.restore_file(path)
-        origin.forget("sysctl", str(path))
+        backup.restore_file(path)
+        backup.forget("sysctl", str(path))
     module.exit_json(changed=changed, keys=sorted(differing))
 
 
@@ -74,7 +74,7 @@ def main() -> None:
         if module.params["remember"] and (before != content or differing):
             remember(path, now)
         if before != content:
-            origin.write(path, content, 0o644)
+            backup.write(path, content, 0o644)
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}
     changed = sorted(set(differing) - set(refused))

@@ -6,8 +6,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_kernel as kernel
-from ansible.module_utils import sparkloom_origin as origin
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -41,21 +41,21 @@ UNITS = Path("/etc/systemd/system")
 
 def recorded(kind: str) -> list[Path]:
     """What the records of a kind are about."""
-    names = [path.name.removeprefix(f"{kind}-").removesuffix(".json") for path in origin.FOLDER.glob(f"{kind}-*.json")]
+    names = [path.name.removeprefix(f"{kind}-").removesuffix(".json") for path in backup.FOLDER.glob(f"{kind}-*.json")]
     return [Path("/" + name.replace("!", "/")) for name in sorted(names)]
 
 
 def new_units(files: list[Path]) -> list[str]:
     """Units that came with us: their file was not there before."""
     ours = [path for path in files if path.parent == UNITS and path.suffix != ".conf"]
-    return [path.name for path in ours if "content" not in (origin.load("file", str(path)) or {})]
+    return [path.name for path in ours if "content" not in (backup.load("file", str(path)) or {})]
 
 
 def settings() -> dict[str, str]:
     """Kernel settings as they were, where the key still exists and differs."""
     kept: dict[str, str] = {}
     for path in recorded("sysctl"):
-        kept |= origin.load("sysctl", str(path)) or {}
+        kept |= backup.load("sysctl", str(path)) or {}
     return {key: value for key, value in kept.items() if kernel.live(key) not in (None, value)}
 
 
@@ -66,10 +66,10 @@ def put_back(module: AnsibleModule, files: list[Path]) -> None:
     if refused:
         module.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
     # A file that came with its folder goes last, when the folder is empty.
-    for path in sorted(files, key=lambda file: len((origin.load("file", str(file)) or {}).get("folders", ()))):
-        origin.restore_file(path)
+    for path in sorted(files, key=lambda file: len((backup.load("file", str(file)) or {}).get("folders", ()))):
+        backup.restore_file(path)
     for path in recorded("sysctl"):
-        origin.forget("sysctl", str(path))
+        backup.forget("sysctl", str(path))
     if any(UNITS in path.parents for path in files):
         module.run_command(["systemctl", "daemon-reload"], check_rc=True)
 

@@ -43,10 +43,10 @@ def steps(unit: dict, written: bool) -> list[tuple[str, ...]]:
     name, enabled, active = unit["name"], is_("enabled", unit["name"]), is_("active", unit["name"])
     if not unit["run"]:
         return [("stop", name)] * active + [("disable", name)] * enabled
-    found = [] if enabled else [("enable", name)]
+    words = [] if enabled else [("enable", name)]
     if active and written:
-        found.append(("restart", name))
-    return found if active else [*found, ("start", name)]
+        words.append(("restart", name))
+    return words if active else [*words, ("start", name)]
 
 
 def main() -> None:
@@ -69,8 +69,8 @@ def main() -> None:
             answer = systemctl(*words)
             if answer.returncode:
                 name = unit["name"]
-                said = " ".join((answer.stderr or answer.stdout).split())
-                module.fail_json(msg=f"systemctl {done[-1]}: {said}; see journalctl -u {name} on the node", done=done)
+                why = " ".join((answer.stderr or answer.stdout).split())
+                module.fail_json(msg=f"systemctl {done[-1]}: {why}; see journalctl -u {name} on the node", done=done)
     module.exit_json(changed=bool(done), done=done)
 
 

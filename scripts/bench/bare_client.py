@@ -32,8 +32,8 @@ class Stream(asyncio.Protocol):
         self.times.extend([now] * len(TEXT.findall(data)))
         self.tail = (self.tail + data)[-400:]
         if b"[DONE]" in self.tail and not self.ended.done():
-            if found := COUNT.search(self.tail):
-                self.count = int(found[1])
+            if match := COUNT.search(self.tail):
+                self.count = int(match[1])
             self.ended.set_result(None)
             self.transport.close()
 

@@ -82,8 +82,8 @@ def measure(count: int) -> Iterator[Figure]:
     yield command(f"sparkloom lint, all {shipped} profiles", 1500, "lint")
     yield command("sparkloom render, one profile of four ranks", 700, "render", ULTRA, "--force")
     where, every = load(), list(itertools.islice(synthetic(), count))
-    render: Callable[[LoadedProfile], str] = lambda one: manifests.to_yaml(  # noqa: E731
-        manifests.build(launches.resolve(one, where), where)
+    render: Callable[[LoadedProfile], str] = lambda loaded: manifests.to_yaml(  # noqa: E731
+        manifests.build(launches.resolve(loaded, where), where)
     )
     yield per_item(f"resolve and render, mean of {count} profiles", 3, every, render)
     yield per_item("plan of a fabric with 64 nodes", 50, [large()] * 5, fabric.plan)
@@ -116,12 +116,12 @@ def per_item(what: str, budget: float, items: list[Any], work: Callable[[Any], o
 def synthetic() -> Iterator[LoadedProfile]:
     """Shipped profiles with other names, images and a flag that differs, without end: no two the same."""
     shipped = [profile.load(name) for name in profile.names()]
-    for number, one in enumerate(itertools.cycle(shipped)):
-        engine = one.profile.engine.model_copy(update={"image": f"registry.example/engine:{number}"})
-        flags = {**one.profile.launch.flags, "served_model_name": f"model-{number}"}
-        launch = one.profile.launch.model_validate({"parallel": one.profile.launch.parallel, **flags})
-        changed = one.profile.model_copy(update={"engine": engine, "launch": launch})
-        yield replace(one, name=f"{one.name}-{number}", profile=changed)
+    for number, loaded in enumerate(itertools.cycle(shipped)):
+        engine = loaded.profile.engine.model_copy(update={"image": f"registry.example/engine:{number}"})
+        flags = {**loaded.profile.launch.flags, "served_model_name": f"model-{number}"}
+        launch = loaded.profile.launch.model_validate({"parallel": loaded.profile.launch.parallel, **flags})
+        changed = loaded.profile.model_copy(update={"engine": engine, "launch": launch})
+        yield replace(loaded, name=f"{loaded.name}-{number}", profile=changed)
 
 
 def large() -> Cluster:

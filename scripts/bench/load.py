@@ -144,34 +144,34 @@ def _against(peer: Peer, port: int, streams: int, tokens: int, folder: Path) -> 
         wall = time.monotonic() - begun
         out.seek(0)
         err.seek(0)
-        said, complained = out.read(), err.read()
+        output, complaint = out.read(), err.read()
     if code:
-        raise ValueError(f"exit {code}: {(complained or said)[-500:]}")
+        raise ValueError(f"exit {code}: {(complaint or output)[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     truth = _truth(port, streams)
-    work = max(one["end"] for one in truth) - min(one["asked"] for one in truth)
-    made = sum(sum(one["tokens"]) for one in truth)
+    work = max(request["end"] for request in truth) - min(request["asked"] for request in truth)
+    made = sum(sum(request["tokens"]) for request in truth)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
         "cpu_per_1k": 1000 * cpu / made,
         "rss_mb": watch.most / 1024,
         "overhead_s": wall - work,
-        **_errors(peer.figures(folder, said), truth),
+        **_errors(peer.figures(folder, output), truth),
     }
 
 
 def _truth(port: int, streams: int) -> list[dict[str, Any]]:
     """The measured requests: the last ones, for some clients try one or two first."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/truth", timeout=10) as answer:
-        found = [one for one in json.load(answer) if one["sent"] and one["end"]]
-    if len(found) < streams:
-        raise ValueError(f"{len(found)} requests came, {streams} were wanted")
-    return sorted(found, key=lambda one: float(one["asked"]))[-streams:]
+        requests = [request for request in json.load(answer) if request["sent"] and request["end"]]
+    if len(requests) < streams:
+        raise ValueError(f"{len(requests)} requests came, {streams} were wanted")
+    return sorted(requests, key=lambda request: float(request["asked"]))[-streams:]
 
 
 def _errors(figures: dict[str, float], truth: list[dict[str, Any]]) -> dict[str, float]:
-    spans = [(one["sent"][-1] - one["sent"][0], sum(one["tokens"][1:])) for one in truth]
-    first = 1000 * statistics.mean(one["sent"][0] - one["asked"] for one in truth)
+    spans = [(request["sent"][-1] - request["sent"][0], sum(request["tokens"][1:])) for request in truth]
+    first = 1000 * statistics.mean(request["sent"][0] - request["asked"] for request in truth)
     between = 1000 * sum(span for span, _ in spans) / sum(count for _, count in spans)
     speed = statistics.mean(count / span for span, count in spans)
     return {
@@ -198,14 +198,14 @@ class Watch(threading.Thread):
 
 
 def _family(pid: int) -> list[int]:
-    found = [pid]
-    for one in found:
-        for file in Path(f"/proc/{one}/task").glob("*/children"):
+    family = [pid]
+    for member in family:
+        for file in Path(f"/proc/{member}/task").glob("*/children"):
             try:
-                found += [int(word) for word in file.read_text().split()]
+                family += [int(word) for word in file.read_text().split()]
             except OSError:
                 continue
-    return found
+    return family
 
 
 def _rss(pid: int) -> int:

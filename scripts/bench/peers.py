@@ -71,8 +71,8 @@ def ours(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     return [*program, "bench", "--url", url, *limits, "--json", "-q"]
 
 
-def ours_figures(folder: Path, said: str) -> dict[str, float]:
-    level = json.loads(said)["levels"][0]
+def ours_figures(folder: Path, output: str) -> dict[str, float]:
+    level = json.loads(output)["levels"][0]
     return {"ttft_ms": level["ttft_ms"]["mean"], "itl_ms": level["itl_ms"]["mean"], "tok_s": level["decode_tok_s"]}
 
 
@@ -96,7 +96,7 @@ def sglang(port: int, streams: int, tokens: int, folder: Path, *native: str) -> 
     ]  # fmt: skip
 
 
-def sglang_figures(folder: Path, said: str) -> dict[str, float]:
+def sglang_figures(folder: Path, output: str) -> dict[str, float]:
     report = json.loads((folder / "report.jsonl").read_text().splitlines()[-1])
     spans = [(sum(gaps), length - 1) for gaps, length in zip(report["itls"], report["output_lens"], strict=True)]
     return {
@@ -115,7 +115,7 @@ def aiperf(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def aiperf_figures(folder: Path, said: str) -> dict[str, float]:
+def aiperf_figures(folder: Path, output: str) -> dict[str, float]:
     report = json.loads(next(folder.rglob("profile_export_aiperf.json")).read_text())
     names = {
         "ttft_ms": "time_to_first_token",
@@ -136,7 +136,7 @@ def guidellm(port: int, streams: int, tokens: int, folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def guidellm_figures(folder: Path, said: str) -> dict[str, float]:
+def guidellm_figures(folder: Path, output: str) -> dict[str, float]:
     metrics = json.loads((folder / "report.json").read_text())["benchmarks"][0]["metrics"]
     first, between = (
         float(metrics[name]["successful"]["mean"]) for name in ("time_to_first_token_ms", "inter_token_latency_ms")
@@ -154,7 +154,7 @@ SGLANG_CLIENT = (
     "transformers==5.19.0",
 )  # fmt: skip
 OURS = Peer("sparkloom bench", (), ours, ours_figures)
-BARE = Peer("bare", ("uvloop==0.22.1",), bare, lambda _, said: dict(json.loads(said)))
+BARE = Peer("bare", ("uvloop==0.22.1",), bare, lambda _, output: dict(json.loads(output)))
 SGLANG = Peer("sglang", ("sglang==0.5.23", *SGLANG_CLIENT), sglang, sglang_figures, alone=True)
 PEERS = (
     OURS,

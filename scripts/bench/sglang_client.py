@@ -29,10 +29,10 @@ def main() -> None:
     name, constant = CONSTANT
     text = root.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8")
     module = sys.modules[name] = ModuleType(name)
-    found = re.search(rf'^{constant} = "(.*)"$', text, re.M)
-    if not found:
+    match = re.search(rf'^{constant} = "(.*)"$', text, re.M)
+    if not match:
         raise SystemExit(f"{name} has no {constant} any more; this script knows sglang 0.5.23")
-    setattr(module, constant, found[1])
+    setattr(module, constant, match[1])
     if sys.argv[1:2] == ["native"]:  # its newer client, written in Rust; it needs none of the modules above
         from sglang.benchmark import rust_client  # type: ignore[import-not-found]
 

@@ -11,7 +11,7 @@ from scripts.image import recipe
 from scripts.oracle import fetch
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
-from sparkloom.onnode.rank.patching import Refused
+from sparkloom.onnode.rank.patching import PatchError
 
 # where a package's top folders lie in its wheel, when not at the top
 INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}
@@ -44,7 +44,7 @@ def main(words: list[str] | None = None) -> int:
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
-    except (Refused, fetch.FetchError) as refusal:
+    except (PatchError, fetch.FetchError) as refusal:
         print(f"image: {refusal}", file=sys.stderr)
         return 1
     return 0

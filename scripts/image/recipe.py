@@ -34,7 +34,7 @@ from sparkloom.onnode.rank import patching
 told = json.loads((HERE / "patches.json").read_text())
 try:
     changed = patching.prepare(told, patching.find_package)
-except patching.Refused as refusal:
+except patching.PatchError as refusal:
     sys.exit(f"sparkloom: {refusal}")
 for (folder, inner), text in changed.items():
     (folder / inner).write_text(text)
@@ -88,9 +88,9 @@ def write(files: dict[str, str], folder: Path) -> None:
 
 
 def check(loaded: LoadedProfile, find: Callable[[dict[str, Any], str], Path | None]) -> list[str]:
-    """Do the profile's patches apply to the released files? One line per patch; `patching.Refused` names the place."""
-    said = []
+    """Do the profile's patches apply to the released files? One line per patch; a `PatchError` names the place."""
+    lines = []
     for patch in patches.of(loaded):
         changed = patching.prepare([patch], lambda package, patch=patch: find(patch, package))
-        said.append(f"{patch['id']}: {len(changed)} files of {patch['package']}")
-    return said
+        lines.append(f"{patch['id']}: {len(changed)} files of {patch['package']}")
+    return lines

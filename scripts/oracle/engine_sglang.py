@@ -78,13 +78,13 @@ class Engine:
     def environment(self) -> dict[str, dict[str, Any]]:
         module = importlib.import_module("sglang.srt.environ")
         source = self._folder / "sglang" / "srt" / "environ.py"
-        found = envscan.names_read(self._folder / "sglang", "SGLANG_")
+        names = envscan.names_read(self._folder / "sglang", "SGLANG_")
         for name, field in vars(module.Envs).items():
             if isinstance(field, module.EnvField):
-                found[name] = _describe_field(field) | found.get(name, {})
+                names[name] = _describe_field(field) | names.get(name, {})
         for name, replacement in _deprecated_names(source, module).items():
-            found.setdefault(name, {})["deprecated"] = replacement or True
-        return found
+            names.setdefault(name, {})["deprecated"] = replacement or True
+        return names
 
     def registries(self) -> dict[str, Any]:
         return {}
@@ -109,9 +109,9 @@ def _describe_field(field: Any) -> dict[str, Any]:
 
 def _deprecated_names(source: Path, module: Any) -> dict[str, str]:
     """Retired names: newer releases keep a table, older ones call a helper per name."""
-    found: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for name, entry in getattr(module, "_DEPRECATED_ENVS", {}).items():
-        found[name] = entry.replacement or envscan.flag_in(entry.note or "")
+        replacements[name] = entry.replacement or envscan.flag_in(entry.note or "")
     for node in ast.walk(ast.parse(source.read_text())):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             continue
@@ -120,7 +120,7 @@ def _deprecated_names(source: Path, module: Any) -> dict[str, str]:
             # The order of its two names was swapped between releases: go by what the release calls them.
             order = list(inspect.signature(module._print_deprecated_env).parameters)
             by_name = dict(zip(order, words, strict=False))
-            found[by_name["old_name"]] = by_name.get("new_name", "")
+            replacements[by_name["old_name"]] = by_name.get("new_name", "")
         elif node.func.id == "_warn_deprecated_env_to_cli_flag" and len(words) == 2:
-            found[words[0]] = envscan.flag_in(words[1])
-    return found
+            replacements[words[0]] = envscan.flag_in(words[1])
+    return replacements

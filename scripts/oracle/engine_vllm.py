@@ -70,13 +70,13 @@ class Engine:
     def environment(self) -> dict[str, dict[str, Any]]:
         module = importlib.import_module("vllm.envs")
         declared = _declared_variables(self._folder / "vllm" / "envs.py")
-        found = envscan.names_read(self._folder / "vllm", "VLLM_")
+        names = envscan.names_read(self._folder / "vllm", "VLLM_")
         for name, read in module.environment_variables.items():
             facts = dict(declared.get(name, {}))
             if facts.get("type") == "bool" and not _takes(name, read, "true"):
                 facts["type"] = "bool01"
-            found[name] = facts
-        return found
+            names[name] = facts
+        return names
 
     def registries(self) -> dict[str, Any]:
         quantization = importlib.import_module("vllm.model_executor.layers.quantization")
@@ -126,7 +126,7 @@ def _first_module(*names: str) -> Any:
 
 def _declared_variables(source: Path) -> dict[str, dict[str, Any]]:
     """Types and literal defaults as declared for type checkers at the top of vllm/envs.py."""
-    found: dict[str, dict[str, Any]] = {}
+    variables: dict[str, dict[str, Any]] = {}
     for block in ast.parse(source.read_text()).body:
         if not (isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"):
             continue
@@ -135,8 +135,8 @@ def _declared_variables(source: Path) -> dict[str, dict[str, Any]]:
                 facts: dict[str, Any] = {"type": _type_word(ast.unparse(node.annotation))}
                 if isinstance(node.value, ast.Constant):
                     facts["default"] = node.value.value
-                found[node.target.id] = envscan.tidy(facts)
-    return found
+                variables[node.target.id] = envscan.tidy(facts)
+    return variables
 
 
 def _type_word(annotation: str) -> str:
@@ -188,7 +188,7 @@ def _assigned(source: Path, name: str) -> ast.expr:
 
 
 def _flatten(literal: Any) -> set[str]:
-    found: set[str] = set()
+    words: set[str] = set()
     for item in get_args(literal):
-        found |= {item} if isinstance(item, str) else _flatten(item)
-    return found
+        words |= {item} if isinstance(item, str) else _flatten(item)
+    return words

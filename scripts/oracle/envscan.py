@@ -16,19 +16,19 @@ def names_read(folder: Path, prefix: str) -> dict[str, dict[str, Any]]:
 
     A name whose only reader tells people that it is gone is marked so.
     """
-    found: dict[str, dict[str, Any]] = {}
+    names: dict[str, dict[str, Any]] = {}
     for path in folder.rglob("*.py"):
         text = path.read_text(encoding="utf-8", errors="replace") if "test" not in path.parts else ""
         if prefix not in text:
             continue
         for name in _READ.findall(text):
             if name.startswith(prefix):
-                found.setdefault(name, {})
+                names.setdefault(name, {})
         for name, verb, rest in _NOTICE.findall(text):
             if name.startswith(prefix):
                 gone = verb != "is deprecated"
-                found[name] = {"removed": True} if gone else {"deprecated": flag_in(rest) or True}
-    return found
+                names[name] = {"removed": True} if gone else {"deprecated": flag_in(rest) or True}
+    return names
 
 
 def tidy(facts: dict[str, Any]) -> dict[str, Any]:

@@ -20,15 +20,15 @@ class NotFlat(ValueError):
 
 def safe_load(source: str | IO[str]) -> dict[str, Any]:
     text = source if isinstance(source, str) else source.read()
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = LINE.fullmatch(line)
         if not match:
             raise NotFlat(f"line {number}: expected `key: value`")
-        found[match[1]] = _value(match[2], number)
-    return found
+        values[match[1]] = _value(match[2], number)
+    return values
 
 
 def _value(text: str, number: int) -> Any:

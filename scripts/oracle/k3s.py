@@ -53,14 +53,14 @@ def described(kind: str, inside: str) -> Flag | None:
 
 
 def named(text: str) -> dict[str, Flag]:
-    found = {}
+    flags = {}
     for match in NAMED.finditer(text):
         literal = LITERAL.search(text, match.start())
         assert literal
         flag = described(literal[1], body(text, literal.end() - 1))
         if flag:
-            found[match[1]] = flag
-    return found
+            flags[match[1]] = flag
+    return flags
 
 
 def listed(inside: str, known: dict[str, Flag]) -> list[Flag]:

@@ -43,10 +43,10 @@ def extract(wheel: Path, collections: dict[str, str], into: Path) -> None:
                 raise SystemExit(
                     f"{name}: not in {wheel.name}; remove it from requirements.yml or change collections.lock"
                 )
-            found = json.loads(bundle.read(manifest))["collection_info"]["version"]
-            if found != version:
+            actual = json.loads(bundle.read(manifest))["collection_info"]["version"]
+            if actual != version:
                 raise SystemExit(
-                    f"{name}: {wheel.name} holds {found}, requirements.yml expects {version}; "
+                    f"{name}: {wheel.name} holds {actual}, requirements.yml expects {version}; "
                     "change requirements.yml or the bundle in scripts/setup/collections.lock"
                 )
             bundle.extractall(into, [entry for entry in names if entry.startswith(prefix)])

@@ -69,3 +69,12 @@ def devices() -> list[Device]:
 def mac(node_index: int, device_index: int) -> str:
     """Locally administered and the same after every re-creation (node_index counts from 1)."""
     return f"02:5b:1b:00:{node_index:02x}:{device_index:02x}"
+
+
+def fabric_end(node_index: int, device_index: int) -> str:
+    """A device's other end, in the fabric's namespace: s<node>d<device>, counted from 1 and 0."""
+    return f"s{node_index}d{device_index}"
+
+
+def rail_ends(node_index: int, rail: str) -> list[str]:
+    return [fabric_end(node_index, i) for i, device in enumerate(devices()) if device.rail == rail]

@@ -16,7 +16,7 @@ from testbed.face.console import Console, counted, enter, say
 from testbed.make import nodeimage
 
 DESCRIPTION = """Bare machines for the roles that make a cluster: Sparks (spark1, spark2, ...) and one server beside
-them (box1), as systemd containers of the rack's node image, without Kubernetes. docs/k3s.md."""
+them (box1), as systemd containers of the rack's node image, without Kubernetes."""
 BASELINE = names.CACHE / f"baseline-{machines.NAME}.json"
 
 
@@ -45,14 +45,14 @@ def take_down(_: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    found = machines.status()
+    now = machines.status()
     if args.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(now, indent=1))
     else:
-        for name, row in found["machines"].items():
+        for name, row in now["machines"].items():
             print(f"{name:<8}{row['container']:<24}{row['state']:<9}{row['k3s']}")
-        print(f"release files: {machines.ARTIFACTS} ({found['pins'].get('k3s_version', 'none')})")
-    return 0 if found["up"] else 1
+        print(f"release files: {machines.ARTIFACTS} ({now['pins'].get('k3s_version', 'none')})")
+    return 0 if now["up"] else 1
 
 
 def exec_(args: argparse.Namespace) -> int:
@@ -63,16 +63,17 @@ def exec_(args: argparse.Namespace) -> int:
 
 
 def _console() -> Console:
-    console = Console("bare", DESCRIPTION)
+    console = Console("bare", DESCRIPTION, "docs/k3s.md tells what they are for.")
     command = console.command
 
     sub = command("up", up, "make them, or start what is missing")
     sub.add_argument("--nodes", type=int, default=2, choices=range(1, 9), help="Sparks; one server more is beside them")
     command("down", take_down, "remove them; counts what the machine had before `up`, before and after")
-    command("status", show, "what is there; exit 0 when all run").add_argument("--json", action="store_true")
+    sub = command("status", show, "what is there; exit 0 when all run")
+    sub.add_argument("--json", action="store_true", help="everything, as JSON")
     sub = command("exec", exec_, "run a command on one: exec spark1 -- systemctl status k3s-agent")
     sub.add_argument("node", help="spark1, ..., box1")
-    sub.add_argument("command", nargs=argparse.REMAINDER)
+    sub.add_argument("command", nargs=argparse.REMAINDER, help="a shell when there is none")
     return console
 
 

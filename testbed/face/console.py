@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 
 from testbed.base import names
@@ -18,15 +19,18 @@ def say(text: str) -> None:
 
 
 class Console:
-    """`python -m testbed.NAME COMMAND`: one function a command."""
+    """`python -m testbed NAME COMMAND`: one function a command."""
 
     def __init__(self, name: str, description: str, epilog: str | None = None) -> None:
         self._parser = argparse.ArgumentParser(f"python -m testbed {name}", description=description, epilog=epilog)
-        self._commands = self._parser.add_subparsers(required=True, metavar="COMMAND")
+        self._commands = self._parser.add_subparsers(required=True, title="commands", metavar="COMMAND")
         self._log = names.CACHE / "logs" / f"{name}-error.log"
 
-    def command(self, name: str, action: Action, text: str) -> argparse.ArgumentParser:
-        sub = self._commands.add_parser(name, help=text, description=text)
+    def command(self, name: str, action: Action, text: str, details: str = "") -> argparse.ArgumentParser:
+        """`text` stands in the list of commands; the command's own help also has the details, line by line."""
+        sub = self._commands.add_parser(
+            name, help=text, description=f"{text}\n\n{details}".strip(), formatter_class=RawDescriptionHelpFormatter
+        )
         sub.set_defaults(action=action)
         return sub
 
@@ -35,6 +39,10 @@ class Console:
         os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
         args = self._parser.parse_args()
         return answer(lambda: int(args.action(args)), self._log)
+
+
+def table(meanings: Mapping[str, str]) -> str:
+    return "\n".join(f"  {name:<20} {meaning}" for name, meaning in meanings.items())
 
 
 def given(command: Sequence[str]) -> list[str]:

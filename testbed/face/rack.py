@@ -26,7 +26,7 @@ from testbed.beds.rack import (
     tidy,
     traefik_install,
 )
-from testbed.face.console import Console, counted, enter, say
+from testbed.face.console import Console, counted, enter, say, table
 from testbed.make import binaries, golang, images, nodeimage, rootfs, source, traefik
 
 DESCRIPTION = (
@@ -94,17 +94,17 @@ def show_times(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    found = status.status()
+    now = status.status()
     if args.json:
-        print(json.dumps(found, indent=1))
-        return 0 if found["up"] else 1
-    print(f"rack: {'up' if found['up'] else 'not up'}   docker: {'answers' if found['docker'] else 'does not answer'}")
-    for name, row in found["nodes"].items():
+        print(json.dumps(now, indent=1))
+        return 0 if now["up"] else 1
+    print(f"rack: {'up' if now['up'] else 'not up'}   docker: {'answers' if now['docker'] else 'does not answer'}")
+    for name, row in now["nodes"].items():
         trouble = " ".join([*(f"missing:{d}" for d in row["missing_links"]), *(f"fault:{f}" for f in row["faults"])])
         where = f"{name:<8}{row['container']:<26}{row['state']:<9}"
         print(f"{where}Ready={row['ready']:<8}{row['ip']:<14}gpu={row['gpu']} {trouble}".rstrip())
-    print(f"KUBECONFIG={found['kubeconfig']}\nkubectl: {found['kubectl']}")
-    return 0 if found["up"] else 1
+    print(f"KUBECONFIG={now['kubeconfig']}\nkubectl: {now['kubectl']}")
+    return 0 if now["up"] else 1
 
 
 def _rails(args: argparse.Namespace) -> tuple[str, ...]:
@@ -170,23 +170,29 @@ def _console() -> Console:
     sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
     sub.add_argument("--ship", action="store_true", help=f"also write {times.SHIPPED.relative_to(names.REPO)}")
     command("build", build, "only build the node image (Docker, binaries, root file system, images)")
-    listed = "; ".join(f"{name}: {fault.meaning}" for name, fault in faults.FAULTS.items())
-    for name, action, text in (("break", break_, f"break a node's fabric. {listed}"), ("mend", mend, "undo a break")):
-        sub = command(name, action, text)
+    listed = table({name: fault.meaning for name, fault in faults.FAULTS.items()})
+    for name, action, text, which in (
+        ("break", break_, "break a node's fabric, or what the node says of itself", "one of the names above"),
+        ("mend", mend, "undo a break, or all of a node's", "all when none is named"),
+    ):
+        sub = command(name, action, text, listed)
         sub.add_argument("node", help="spark1..spark4")
-        sub.add_argument("fault", choices=list(faults.FAULTS), nargs=None if name == "break" else "?")
-        sub.add_argument("--rail", choices=[*names.RAILS, "all"], default="all")
+        nargs = None if name == "break" else "?"
+        sub.add_argument("fault", metavar="FAULT", choices=list(faults.FAULTS), nargs=nargs, help=which)
+        sub.add_argument("--rail", choices=[*names.RAILS, "all"], default="all", help="both rails unless one is named")
     sub = command(
         "node", node, "stop, start or restart one node as a power button would; start also plugs its rails again"
     )
     sub.add_argument("node", help="spark1..spark4")
-    sub.add_argument("action_name", metavar="ACTION", choices=["stop", "start", "restart"])
+    sub.add_argument(
+        "action_name", metavar="stop|start|restart", choices=["stop", "start", "restart"], help="stop, start or restart"
+    )
     sub = command("load-image", load_image, "give image archives (OCI or docker, tar) to the nodes that lack them")
-    sub.add_argument("archive", type=Path, nargs="+")
+    sub.add_argument("archive", type=Path, nargs="+", help="a tar file")
     sub.add_argument("--node", action="append", help="only this node (may be repeated)")
     sub = command("exec", exec_, "run a command on a node: exec spark2 -- ip link")
     sub.add_argument("node", help="spark1..spark4")
-    sub.add_argument("command", nargs=argparse.REMAINDER)
+    sub.add_argument("command", nargs=argparse.REMAINDER, help="a shell when there is none")
     return console
 
 

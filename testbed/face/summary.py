@@ -17,12 +17,12 @@ ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins
 
 def parsers(inventory: str) -> dict[str, str]:
     """What each rank's log says of the engine's own parser: {rank: its words}."""
-    found = {}
+    words = {}
     for rank in status.status(inventory)["ranks"]:
         lines = status.logs(inventory, int(rank["rank"]), follow=False, previous=False)
-        said = [line for line in lines if ACCEPTED in line]
-        found[rank["rank"]] = said[-1].split("no GPU here; ")[-1] if said else "nothing"
-    return found
+        accepted = [line for line in lines if ACCEPTED in line]
+        words[rank["rank"]] = accepted[-1].split("no GPU here; ")[-1] if accepted else "nothing"
+    return words
 
 
 def main() -> None:
@@ -32,8 +32,8 @@ def main() -> None:
     transport = json.loads((folder / f"{profile}.transport.json").read_text())
     heard = parsers(inventory)
     print(f"model      {answer['model']} (served by the stand-in engine: its pace is no measurement)")
-    for said in sorted(set(heard.values())):
-        print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == said)}: {said}")
+    for words in sorted(set(heard.values())):
+        print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == words)}: {words}")
     print(f"answer     {' '.join((answer['reasoning'] + ' ' + answer['text']).split())[:150]}...")
     print(f"speed      {answer['tokens']} tokens at {answer['tokens_per_second']:.1f} tok/s")
     print(f"transport  {transport.get('verdict', 'none planned')}: {transport.get('why', '')}")

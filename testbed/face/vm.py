@@ -70,24 +70,24 @@ def show(args: argparse.Namespace) -> int:
 
 def ssh(args: argparse.Namespace) -> int:
     command = given(args.command)
-    found = login.argv(lifecycle.of(args.node), *(("-t",) if sys.stdin.isatty() and not command else ()))
-    os.execvp("ssh", [*found, *command])
+    words = login.argv(lifecycle.of(args.node), *(("-t",) if sys.stdin.isatty() and not command else ()))
+    os.execvp("ssh", [*words, *command])
 
 
 def reboot(args: argparse.Namespace) -> int:
     start = time.monotonic()
-    found = lifecycle.of(args.node)
+    box = lifecycle.of(args.node)
     with locks.machines():
-        lifecycle.reboot(found)
+        lifecycle.reboot(box)
     print(f"{args.node} is back after {time.monotonic() - start:.0f} s")
     return 0
 
 
 def snapshot(args: argparse.Namespace) -> int:
     with locks.machines():
-        for found in lifecycle.running():
-            lifecycle.snapshot(found, args.action_name, args.name)
-            print(f"{found.name}: {args.name} {'kept' if args.action_name == 'save' else 'is back'}")
+        for box in lifecycle.running():
+            lifecycle.snapshot(box, args.action_name, args.name)
+            print(f"{box.name}: {args.name} {'kept' if args.action_name == 'save' else 'is back'}")
     return 0
 
 
@@ -100,19 +100,19 @@ def _console() -> Console:
         ("build", build, "only build: QEMU, the disk, one boot to keep"),
     ):
         sub = command(name, action, text)
-        sub.add_argument("--nodes", type=int, choices=range(2, vm_names.MOST + 1), default=2)
+        sub.add_argument("--nodes", type=int, choices=range(2, vm_names.MOST + 1), default=2, help="how many Sparks")
     command("able", able, "exit 0 where this machine can make virtual machines; else one line says why not")
     command("down", take_down, "stop the machines and forget what they wrote; the cache stays")
     sub = command("status", show, "what runs; exit 0 when all that run answer, 1 when not or none runs")
-    sub.add_argument("--json", action="store_true")
+    sub.add_argument("--json", action="store_true", help="everything, as JSON")
     sub = command("ssh", ssh, "log in as root, or run a command: ssh spark1 -- rdma link")
-    sub.add_argument("node")
-    sub.add_argument("command", nargs=argparse.REMAINDER)
+    sub.add_argument("node", help="spark1, spark2, ...")
+    sub.add_argument("command", nargs=argparse.REMAINDER, help="a shell when there is none")
     sub = command("reboot", reboot, "reboot one machine and wait until it answers")
-    sub.add_argument("node")
+    sub.add_argument("node", help="spark1, spark2, ...")
     sub = command("snapshot", snapshot, "keep all running machines as they are under a name, or bring that back")
-    sub.add_argument("action_name", metavar="save|load", choices=["save", "load"])
-    sub.add_argument("name")
+    sub.add_argument("action_name", metavar="save|load", choices=["save", "load"], help="keep them, or bring them back")
+    sub.add_argument("name", help="of your choice; all running machines share it")
     return console
 
 

@@ -43,11 +43,11 @@ class Round:
 
 
 @dataclass
-class Group:
+class ServedGroup:
     cluster: kube.Cluster
 
     @classmethod
-    def of(cls) -> Group:
+    def of(cls) -> ServedGroup:
         return cls(kube.Cluster.of(str(names.KUBECONFIG), NAMESPACE))
 
     def pods(self) -> list[Any]:
@@ -103,30 +103,30 @@ def kubectl(*words: str, check: bool = True) -> str:
     return run([tool, "--kubeconfig", names.KUBECONFIG, "-n", NAMESPACE, *words], check=check, timeout=120).stdout
 
 
-def engine(group: Group, pod: Any, node: str) -> None:
+def engine(group: ServedGroup, pod: Any, node: str) -> None:
     pid = group.status(pod.metadata.name)["engine"]
     kubectl("exec", pod.metadata.name, "--", "python3", "-c", f"import os; os.kill({pid}, 9)")
 
 
-def container(group: Group, pod: Any, node: str) -> None:
+def container(group: ServedGroup, pod: Any, node: str) -> None:
     at_ranks(node, "os.kill(int(pid), 9)")
 
 
-def pod(group: Group, pod: Any, node: str) -> None:
+def pod(group: ServedGroup, pod: Any, node: str) -> None:
     kubectl("delete", "pod", pod.metadata.name, "--wait=false")
 
 
-def node(group: Group, pod: Any, node: str) -> None:
+def node(group: ServedGroup, pod: Any, node: str) -> None:
     name = next(name for name, known in names.NODES.items() if known == node)
     run([sys.executable, "-m", "testbed", "rack", "node", name, "restart"], cwd=names.REPO)
 
 
-KINDS: dict[str, Callable[[Group, Any, str], None]] = {
+KINDS: dict[str, Callable[[ServedGroup, Any, str], None]] = {
     "engine": engine, "container": container, "pod": pod, "node": node,
 }  # fmt: skip
 
 
-def once(group: Group, kind: str, rank: int) -> Round:
+def once(group: ServedGroup, kind: str, rank: int) -> Round:
     victim = group.pods()[rank]
     before, begun, ready = group.epoch(), time.monotonic(), 0.0
     KINDS[kind](group, victim, victim.spec.node_name)
@@ -167,7 +167,7 @@ def table(rounds: list[Round]) -> str:
     return "\n".join(lines)
 
 
-def perform(group: Group, planned: list[tuple[str, int]]) -> list[Round]:
+def perform(group: ServedGroup, planned: list[tuple[str, int]]) -> list[Round]:
     rounds: list[Round] = []
     for kind, rank in planned:
         rounds.append(one := once(group, kind, rank))
@@ -180,13 +180,13 @@ def perform(group: Group, planned: list[tuple[str, int]]) -> list[Round]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed kills", description=__doc__.split("\n")[0])
     parser.add_argument("kinds", nargs="*", help=f"{', '.join(KINDS)}; all of them unless named")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="of each kind (default: 5)")
     parser.add_argument("--handful", type=int, default=0, help="so many kills by chance instead")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of that chance; the same seed kills the same again")
     options = parser.parse_args()
     if unknown := [kind for kind in options.kinds if kind not in KINDS]:
         parser.error(f"no kind {unknown[0]}; known: {', '.join(KINDS)}")
-    group = Group.of()
+    group = ServedGroup.of()
     if not group.serves(0):
         raise SystemExit("nothing serves on the rack; run site.yml first")
     ranks = len(group.pods())

@@ -1,4 +1,4 @@
-"""`python -m testbed race`: the ways to bring weights to four nodes, timed on the rack's rails.
+"""The ways to bring weights to four nodes, timed on the rack's rails.
 
 Each rail can be shaped (--rate-mbit), since this machine's cores and its one disk are shared by all nodes: the question
 is how much of a link each way uses, not how fast this machine copies memory.
@@ -167,8 +167,8 @@ WAYS: dict[str, Callable[[], None]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed race", description=__doc__)
-    parser.add_argument("--size-mb", type=int, default=600)
-    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--size-mb", type=int, default=600, help="of all files together (default: 600)")
+    parser.add_argument("--files", type=int, default=8, help="how many (default: 8)")
     parser.add_argument("--rate-mbit", type=int, default=0, help="per rail; 0 = not shaped")
     parser.add_argument("--only", default="", help="only the ways whose name begins so")
     args = parser.parse_args()

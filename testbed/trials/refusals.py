@@ -9,6 +9,7 @@ from its end), to the line in the rank's log. Meanwhile no rank may be Ready and
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import time
@@ -21,7 +22,7 @@ from sparkloom.onnode import smoke
 from testbed.base import names
 from testbed.base.shell import RackError
 from testbed.trials.breakage import broken, sockets_only, without_address, wrong_weights
-from testbed.trials.kills import Group, kubectl
+from testbed.trials.kills import ServedGroup, kubectl
 
 LIMIT = 120.0
 SETS = ("statefulset", "-l", "app.kubernetes.io/component=engine")
@@ -66,7 +67,7 @@ TABLE = (*AT_START, *BEHIND, PEER, MTU, SOCKET, BUDGET)
 
 
 class Trial:
-    def __init__(self, group: Group, say: Callable[[str], None]) -> None:
+    def __init__(self, group: ServedGroup, say: Callable[[str], None]) -> None:
         self.group, self.say = group, say
         self.seen: list[Seen] = []
         self.model = self._model()
@@ -164,7 +165,7 @@ def row(one: Seen) -> str:
 
 
 def perform(
-    group: Group, say: Callable[[str], None] = print, while_down: Callable[[], None] = lambda: None
+    group: ServedGroup, say: Callable[[str], None] = print, while_down: Callable[[], None] = lambda: None
 ) -> list[Seen]:
     trial = Trial(group, say)
     last = trial.set_of(3)
@@ -212,7 +213,8 @@ def table(seen: list[Seen]) -> str:
 
 
 def main() -> int:
-    group = Group.of()
+    argparse.ArgumentParser(prog="python -m testbed refusals", description=__doc__.split("\n")[0]).parse_args()
+    group = ServedGroup.of()
     if not group.serves(0) or len(group.pods()) != len(names.NODES):
         raise SystemExit("no group of four ranks serves on the rack; run site.yml first")
     seen = perform(group)

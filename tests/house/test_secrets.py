@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.rank import answers, order
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.site import ansible, kube
 from tests.render.manifests import case
@@ -42,9 +43,9 @@ class Cluster:
         return changed
 
 
-def told(tmp_path: Path) -> order.Plan:
+def told(tmp_path: Path) -> Order:
     member = {"rank": 0, "node": "spark1", "address": "127.0.0.1"}
-    return order.of({
+    return Order.of({
         "profile": "p", "engine": "sglang", "release": "0.5.12", "image": "i", "port": 30000, "members": [member],
         "run": str(tmp_path / "run"), "words": str(tmp_path / "words"),
     })  # fmt: skip
@@ -55,10 +56,10 @@ def test_what_the_engine_prints_of_its_key_is_blanked(
 ) -> None:
     keys.write(tmp_path / "key", CANARY)
     monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
-    voice = Voice(told(tmp_path), 0)
-    voice.engine(f"server_args=ServerArgs(model_path='m', api_key='{CANARY}')")
-    voice.cause("failed", f"refused {CANARY}")
-    shown = capsys.readouterr().out + (tmp_path / "words").read_text() + voice.file.read_text()
+    log = StatusLog(told(tmp_path), 0)
+    log.engine(f"server_args=ServerArgs(model_path='m', api_key='{CANARY}')")
+    log.cause("failed", f"refused {CANARY}")
+    shown = capsys.readouterr().out + (tmp_path / "words").read_text() + log.file.read_text()
     assert CANARY not in shown and "api_key='***'" in shown
 
 

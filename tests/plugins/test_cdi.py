@@ -35,9 +35,9 @@ def test_a_new_specification_goes_where_the_toolkits_own_service_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etc, run = tmp_path / "etc.yaml", tmp_path / "run.yaml"
-    monkeypatch.setattr(cdi, "said", lambda *words: ("", "no such unit"))
+    monkeypatch.setattr(cdi, "outcome", lambda *words: ("", "no such unit"))
     assert cdi.wanted(etc, run) == [etc]
-    monkeypatch.setattr(cdi, "said", lambda *words: ("[Unit]", ""))
+    monkeypatch.setattr(cdi, "outcome", lambda *words: ("[Unit]", ""))
     assert cdi.wanted(etc, run) == [run]
     etc.write_text(spec("1.2.3"))
     assert cdi.wanted(etc, run) == [etc]
@@ -46,7 +46,7 @@ def test_a_new_specification_goes_where_the_toolkits_own_service_keeps_it(
 
 
 def test_the_toolkits_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdi, "said", lambda *w: ("NVIDIA Container Toolkit CLI version 1.18.2\ncommit: abc\n", ""))
+    monkeypatch.setattr(cdi, "outcome", lambda *w: ("NVIDIA Container Toolkit CLI version 1.18.2\ncommit: abc\n", ""))
     assert cdi.toolkit() == "1.18.2"
-    monkeypatch.setattr(cdi, "said", lambda *words: ("", "no nvidia-ctk"))
+    monkeypatch.setattr(cdi, "outcome", lambda *words: ("", "no nvidia-ctk"))
     assert cdi.toolkit() == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.test_origin import module
+from tests.plugins.test_backup import module
 
 perftest = module("sparkloom_perftest")
 TEST = {"bytes": 65536, "iterations": 100, "queue_pairs": 4, "port": 18515, "peer": "192.168.100.12"}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_kernel as kernel
-from ansible.module_utils import sparkloom_origin as origin
 
 from tests.plugins.loading import module
 
@@ -38,7 +38,7 @@ class Run:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(origin, "FOLDER", tmp_path / "var/origin")
+    monkeypatch.setattr(backup, "FOLDER", tmp_path / "var/origin")
     monkeypatch.setattr(kernel, "PROC", tmp_path / "proc")
     monkeypatch.setattr(undo, "UNITS", tmp_path / "etc/systemd/system")
     (tmp_path / "proc/vm").mkdir(parents=True)
@@ -47,8 +47,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, text: str) -> None:
-    origin.keep_file(path)
-    origin.write(path, text, 0o644)
+    backup.keep_file(path)
+    backup.write(path, text, 0o644)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, **params: Any) -> Run:
@@ -70,7 +70,7 @@ def test_everything_remembered_goes_back_units_first(node: Path, monkeypatch: py
     write(node / "etc/user.conf", "ours\n")
     write(node / "etc/systemd/system/x.service", "[Unit]\n")
     write(node / "etc/systemd/system/y.service.d/z.conf", "[Service]\n")
-    origin.save("sysctl", str(node / "etc/sysctl.d/90.conf"), {"vm.swappiness": "60", "vm.gone": "1"})
+    backup.save("sysctl", str(node / "etc/sysctl.d/90.conf"), {"vm.swappiness": "60", "vm.gone": "1"})
     (node / "proc/vm/swappiness").write_text("1\n")
     done = run(monkeypatch)
     assert done.result["changed"] and done.result["keys"] == ["vm.swappiness"]
@@ -90,7 +90,7 @@ def test_a_dry_run_names_all_and_changes_nothing(node: Path, monkeypatch: pytest
 
 def test_what_another_part_still_needs_is_refused_by_name(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(node / "etc/new.conf", "ours\n")
-    origin.save("links", "/etc/netplan/60-sparkloom.yaml", {})
+    backup.save("links", "/etc/netplan/60-sparkloom.yaml", {})
     done = run(monkeypatch, first={"links": "-e teardown_fabric=true"})
     assert done.result["failed"] and "/etc/netplan/60-sparkloom.yaml" in done.result["msg"]
     assert "-e teardown_fabric=true" in done.result["msg"] and (node / "etc/new.conf").exists()
@@ -116,7 +116,7 @@ def test_a_killed_write_leaves_nothing_that_the_next_does_not_take_up(node: Path
     target = node / "etc/x.conf"
     target.parent.mkdir()
     (node / "etc/.x.conf.sparkloom").write_text("half of a ve")
-    origin.write(target, "whole\n", 0o600)
+    backup.write(target, "whole\n", 0o600)
     assert [path.name for path in target.parent.iterdir()] == ["x.conf"] and target.stat().st_mode & 0o777 == 0o600
     assert json.dumps(target.read_text()) == '"whole\\n"'
 

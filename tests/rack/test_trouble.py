@@ -29,16 +29,16 @@ def told() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def group() -> kills.Group:
+def group() -> kills.ServedGroup:
     """What `make demo` left; alone, this file serves something itself."""
-    found = kills.Group.of()
+    found = kills.ServedGroup.of()
     if not found.serves(0) or len(found.pods()) != len(names.NODES):
         done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
         assert done.returncode == 0, done.stdout[-6000:]
     return found
 
 
-def test_status_says_what_is_served(group: kills.Group) -> None:
+def test_status_says_what_is_served(group: kills.ServedGroup) -> None:
     found = told()
     assert found["serving"] and found["proved"] and found["current"] and found["since"] and found["digest"]
     assert found["transport"].startswith("roce: "), found["transport"]
@@ -51,7 +51,7 @@ def test_status_says_what_is_served(group: kills.Group) -> None:
         assert said["serving"] and said["epoch"] >= 1 and said["transport"].startswith("NCCL transport roce: "), said
 
 
-def test_logs_come_from_every_rank_and_from_one(group: kills.Group) -> None:
+def test_logs_come_from_every_rank_and_from_one(group: kills.ServedGroup) -> None:
     every = run("sparkloom", "logs", "-i", str(inventory.path()))
     assert every.returncode == 0, every.stderr
     assert {line.split("]")[0] for line in every.stdout.splitlines()} == {f"[rank {rank}" for rank in range(4)}
@@ -62,13 +62,13 @@ def test_logs_come_from_every_rank_and_from_one(group: kills.Group) -> None:
     assert none.returncode == 2 and "rank 7; there are: 0, 1, 2, 3" in none.stderr
 
 
-def test_killed_ranks_come_back_with_a_token(group: kills.Group) -> None:
+def test_killed_ranks_come_back_with_a_token(group: kills.ServedGroup) -> None:
     planned = kills.by_chance(SEED, KILLS, len(names.NODES))
     rounds = kills.perform(group, planned)
     assert [one.good for one in rounds] == [True] * KILLS, f"seed {SEED}:\n{kills.table(rounds)}\n{rounds[-1].said}"
 
 
-def test_what_is_missing_is_named_and_nothing_is_served(group: kills.Group) -> None:
+def test_what_is_missing_is_named_and_nothing_is_served(group: kills.ServedGroup) -> None:
     down: dict[str, Any] = {}
     seen = refusals.perform(group, while_down=lambda: down.update(told()))
     assert [one.fault for one in seen if one.served] == [], refusals.table(seen)

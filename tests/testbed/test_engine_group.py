@@ -46,7 +46,7 @@ def test_four_equal_ranks_form_a_group_and_hear_rank_0() -> None:
     async def work() -> None:
         port = free_port()
         formed = await meet(*((rank_config(n, port), "IB", rails(n)) for n in range(4)))
-        assert all(isinstance(one, group.Group) for one in formed)
+        assert all(isinstance(one, group.ProcessGroup) for one in formed)
         heard: list[Any] = []
         formed[2].hear = heard.append
         formed[0].tell({"begun": 3, "running": 1})

@@ -52,7 +52,7 @@ def test_every_line_that_the_real_parser_rejects_is_rejected_here(engine: str, r
             assert judge.accepted(engine, verdict), case.id
             continue
         refused += 1
-        with pytest.raises(judge.Refused) as said:
+        with pytest.raises(judge.BadArguments) as said:
             judge.accepted(engine, verdict)
         assert said.value.status == 2
         assert (case.text("error", release) or "error:") in str(said.value), case.id

@@ -26,7 +26,7 @@ def parse(program: Path, command: str, config: dict[str, Any], tmp_path: Path, *
     code = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); import arguments\n"
         "try: print(json.dumps(arguments.parse(sys.argv[2], sys.argv[4:], sys.argv[3])))\n"
-        "except arguments.Refused as refusal: print(refusal)"
+        "except arguments.BadFlag as refusal: print(refusal)"
     )
     done = subprocess.run([sys.executable, "-c", code, program, command, path, *words], capture_output=True, text=True)
     return done.stdout.strip(), done.stderr.strip()

@@ -13,7 +13,7 @@ SAID = "rail a: RDMA device rocep1s0f0v0 is not there"
 LINE = f"2026-11-21T23:00:01.123456789Z [sparkloom rank 1 epoch 0] refused: {SAID}"
 
 
-class Waiting(kills.Group):
+class Waiting(kills.ServedGroup):
     """A group whose pods and words are given."""
 
     def __init__(self, serving: list[bool]) -> None:

@@ -82,8 +82,8 @@ def parse(text: str, file: str) -> Document:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError.single(file, f"not valid YAML: {error}".splitlines()[0], rule="bad-yaml") from None
     if not isinstance(document.data, dict):
-        found = "nothing" if document.data is None else type(document.data).__name__
-        raise InputError.single(file, f"expected a mapping at the top, found {found}", rule="wrong-type")
+        kind = "nothing" if document.data is None else type(document.data).__name__
+        raise InputError.single(file, f"expected a mapping at the top, found {kind}", rule="wrong-type")
     return document
 
 
@@ -162,8 +162,8 @@ def _strange(text: str) -> str:
     """Names the first character that no command line, variable or terminal can carry."""
     if text.isprintable():
         return ""
-    found = next((c for c in text if category(c) in ("Cc", "Cs") and c not in "\n\t"), None)
-    return f"the character U+{ord(found):04X}" if found else ""
+    character = next((c for c in text if category(c) in ("Cc", "Cs") and c not in "\n\t"), None)
+    return f"the character U+{ord(character):04X}" if character else ""
 
 
 def validate(model: type[Model], document: Document, loc: Loc = ()) -> Model:
@@ -219,7 +219,7 @@ def _model_in(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        found = _model_in(argument)
-        if found is not None:
-            return found
+        model = _model_in(argument)
+        if model is not None:
+            return model
     return None

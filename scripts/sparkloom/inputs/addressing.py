@@ -55,8 +55,8 @@ def predicted(pf: str) -> tuple[int, int, int, int] | None:
 
 def faults(cluster: Cluster) -> list[Fault]:
     """All that is wrong; nothing is planned until this is empty."""
-    found = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster)]
-    return found or [*_networks(cluster), *_room(cluster)]
+    basic = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster)]
+    return basic or [*_networks(cluster), *_room(cluster)]
 
 
 def _nodes(cluster: Cluster) -> Iterator[Fault]:
@@ -159,10 +159,10 @@ def _networks(cluster: Cluster) -> Iterator[Fault]:
 
 def _inside(text: str | None, network: IPv4Network) -> bool:
     try:
-        found = ip_address(text or "")
+        address = ip_address(text or "")
     except ValueError:  # a host name
         return False
-    return isinstance(found, IPv4Address) and found in network
+    return isinstance(address, IPv4Address) and address in network
 
 
 def kubernetes_networks(cluster: Cluster) -> dict[str, IPv4Network]:

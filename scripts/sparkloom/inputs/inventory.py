@@ -29,10 +29,10 @@ def load(folder: str | Path | None = None) -> Cluster:
     if path.name == "hosts.yml":
         path = path.parent
     try:
-        found = path.is_dir()
+        is_folder = path.is_dir()
     except OSError:  # a name that no file system takes
-        found = False
-    if not found:
+        is_folder = False
+    if not is_folder:
         raise InputError.single(
             str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
         )

@@ -48,8 +48,8 @@ def clean(text: str) -> Iterator[str]:
 
 def rank_of(raw: str) -> str:
     """The rank that a raw line names, or nothing."""
-    found = RANK.search(raw[:200])
-    return next((group for group in found.groups() if group), "") if found else ""
+    match = RANK.search(raw[:200])
+    return next((group for group in match.groups() if group), "") if match else ""
 
 
 def telling(lines: Iterable[str], limit: int = 3) -> list[str]:
@@ -69,8 +69,8 @@ _EPOCH = re.compile(r"^\[rank \d+ epoch (\d+)\]")
 
 def last_epoch(text: str) -> str:
     """The engine's lines since its supervisor last started it; all of the text where there is no supervisor."""
-    found = [(int(match[1]), line) for line in text.split("\n") if (match := _EPOCH.match(line))]
-    if not found:
+    numbered = [(int(match[1]), line) for line in text.split("\n") if (match := _EPOCH.match(line))]
+    if not numbered:
         return text
-    latest = max(epoch for epoch, _ in found)
-    return "\n".join(line for epoch, line in found if epoch == latest)
+    latest = max(epoch for epoch, _ in numbered)
+    return "\n".join(line for epoch, line in numbered if epoch == latest)

@@ -83,14 +83,14 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
     for event in _events(response):
         for choice in event.get("choices") or []:
             delta = choice.get("delta") or {}
-            said, thought = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
-            if said or thought:
+            spoken, thought = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
+            if spoken or thought:
                 last = time.monotonic()
                 first = first or last
                 chunks += 1
-                answer.text += said
+                answer.text += spoken
                 answer.reasoning += thought
-                say(said or thought)
+                say(spoken or thought)
         answer.tokens = (event.get("usage") or {}).get("completion_tokens") or answer.tokens
     answer.tokens = answer.tokens or chunks
     answer.first_token_ms = (first - begun) * 1000

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from pathlib import Path
 
 from testbed.base import docker, names
 from testbed.base.shell import ok, out, run
 from testbed.base.steps import Say, Step
-from testbed.beds.rack import cluster
+from testbed.beds.rack import cluster, faults
 
 NS = names.FABRIC_NETNS
 IP = ["ip", "-n", NS]
 NAMESPACES = Path("/run/netns")
-
-
-def peer(node_index: int, device_index: int) -> str:
-    """The fabric's end of a device: s<node>d<device>, counted from 1 and 0."""
-    return f"s{node_index}d{device_index}"
 
 
 def _namespace() -> None:
@@ -63,48 +57,19 @@ def _plug(say: Say) -> None:
     say(f"{len(missing)} device ends, {len(names.RAILS)} bridges in the namespace {NS}")
     pids = {container: docker.pid_of(container) for container in names.NODES.values()}
     for node_index, container, index, device in missing:
-        end = peer(node_index, index)
+        end = names.fabric_end(node_index, index)
         # after a node's restart its end is gone, or left without a partner
         run([*IP, "link", "delete", end], check=False)
         there = f"/proc/{pids[container]}/ns/net"
-        run(
-            [
-                *IP,
-                "link",
-                "add",
-                end,
-                "mtu",
-                str(names.JUMBO),
-                "type",
-                "veth",
-                "peer",
-                "name",
-                device.netdev,
-                "netns",
-                there,
-            ]
-        )
+        far = ["peer", "name", device.netdev, "netns", there]
+        run([*IP, "link", "add", end, "mtu", str(names.JUMBO), "type", "veth", *far])
         inside = ["nsenter", f"--net={there}", "ip", "link", "set", device.netdev]
         run([*inside, "address", names.mac(node_index, index), "mtu", "1500"])
         if device.rail:
             run([*IP, "link", "set", end, "master", f"rail-{device.rail}", "up"])
         if not device.is_vf:
             run([*inside, "up"])  # a port is up from boot; without a cable it has no carrier
-    from testbed.beds.rack import faults  # it builds on this module
-
     faults.reapply()
-
-
-def ends(node_index: int, rail: str) -> list[str]:
-    return [peer(node_index, i) for i, device in enumerate(names.devices()) if device.rail == rail]
-
-
-def link_states() -> dict[str, str]:
-    """{fabric end: UP or DOWN}."""
-    if NS not in out(["ip", "netns", "list"], check=False).split():
-        return {}
-    rows = json.loads(out([*IP, "-j", "link"]) or "[]")
-    return {row["ifname"]: "UP" if "UP" in row["flags"] else "DOWN" for row in rows}
 
 
 def remove() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.base import docker, names
 from testbed.base.shell import RackError, run
-from testbed.beds.rack import cluster, fabric
+from testbed.beds.rack import cluster
 
 FILE = f"{names.NODE_STATE}/faults.json"
 Held = dict[str, dict[str, dict[str, int]]]  # fault -> rail -> what to put back
@@ -24,8 +24,8 @@ class Fault:
 
 
 def _links(node_index: int, rail: str, *words: str) -> None:
-    for end in fabric.ends(node_index, rail):
-        run([*fabric.IP, "link", "set", end, *words])
+    for end in names.rail_ends(node_index, rail):
+        run(["ip", "-n", names.FABRIC_NETNS, "link", "set", end, *words])
 
 
 def _unplug(node_index: int, container: str, rail: str) -> dict[str, int]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -20,6 +19,7 @@ PORT = 8642
 URL = names.STATE / "hub"  # the inventory reads it from here
 PID = names.CACHE / f"hub-{names.CLUSTER}.pid"  # one rack, one hub, whichever checkout began it
 DATA = names.CACHE / "hub"
+SOURCES = names.REPO / "testbed/standins/hub"
 CODE = names.STATE / "hub.code"  # of which sources the running one is
 LOG = names.STATE / "hub.log"
 SECONDS = 20
@@ -41,7 +41,7 @@ def answers() -> bool:
 
 
 def _code() -> str:
-    return store.key_of([Path(__file__).parent])
+    return store.key_of([SOURCES])
 
 
 def current() -> bool:
@@ -52,23 +52,12 @@ def start(say: Say) -> None:
     stop()
     address = gateway()
     say(f"listening on {address}:{PORT}; generates the weights that a profile asks for (log: {LOG})")
-    command = [
-        sys.executable,
-        "-m",
-        "testbed",
-        "hub",
-        "--data",
-        str(DATA),
-        "serve",
-        "--host",
-        address,
-        "--port",
-        str(PORT),
-    ]
+    command = [sys.executable, "-m", "testbed", "hub", "--data", str(DATA)]
+    command += ["serve", "--host", address, "--port", str(PORT), "--profiles"]
     with LOG.open("ab") as log:
         # a session of its own: it outlives this command
         process = subprocess.Popen(
-            [*command, "--profiles"],
+            command,
             cwd=names.REPO,
             stdin=subprocess.DEVNULL,
             stdout=log,

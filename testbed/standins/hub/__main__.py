@@ -1,4 +1,4 @@
-"""`python -m testbed hub make|serve`: generated checkpoints, served as a model hub would."""
+"""Generated checkpoints, served as a model hub would."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
+from testbed.base import names
 from testbed.standins.hub import repository, weights
 from testbed.standins.hub.catalog import Catalog
 from testbed.standins.hub.faults import Faults
 from testbed.standins.hub.server import Hub
 
-DATA = Path(__file__).resolve().parents[2] / ".build" / "hub"
+DATA = names.REPO / ".build/hub"
 
 
 def make(args: argparse.Namespace) -> int:
@@ -58,29 +59,29 @@ def serve(args: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m testbed hub", description=__doc__)
     top.add_argument("--data", type=Path, default=DATA, help="where the repositories are (default: .build/hub)")
-    commands = top.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("make", help="generate a checkpoint for each named profile")
-    one.add_argument("profile", nargs="+")
-    one.add_argument("--shards", type=int, default=4)
-    one.add_argument("--shard-mib", type=float, default=4.0)
-    one.add_argument("--seed", type=int, default=1, help="another seed is another commit")
-    one.add_argument("--branch", default="main")
-    one.add_argument("--gated", action="store_true", help="only clients with a --token of `serve` may read it")
-    one.add_argument("--sparse", action="store_true", help="mostly holes: any size for a few blocks of disk")
-    one.set_defaults(run=make)
-    two = commands.add_parser("serve", help="answer huggingface_hub clients (HF_ENDPOINT=http://HOST:PORT)")
-    two.add_argument("--host", default="127.0.0.1")
-    two.add_argument("--port", type=int, default=0)
-    two.add_argument("--token", action="append", default=[], help="a token that may read gated models")
-    two.add_argument(
+    commands = top.add_subparsers(required=True, title="commands", metavar="COMMAND")
+    sub = commands.add_parser("make", help="generate a checkpoint for each named profile")
+    sub.add_argument("profile", nargs="+", help="a name from model_profiles/, or a file")
+    sub.add_argument("--shards", type=int, default=4, help="files of weights")
+    sub.add_argument("--shard-mib", type=float, default=4.0, help="size of each")
+    sub.add_argument("--seed", type=int, default=1, help="another seed is another commit")
+    sub.add_argument("--branch", default="main", help="that names the commit")
+    sub.add_argument("--gated", action="store_true", help="only clients with a --token of `serve` may read it")
+    sub.add_argument("--sparse", action="store_true", help="mostly holes: any size for a few blocks of disk")
+    sub.set_defaults(run=make)
+    sub = commands.add_parser("serve", help="answer huggingface_hub clients (HF_ENDPOINT=http://HOST:PORT)")
+    sub.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    sub.add_argument("--port", type=int, default=0, help="0: any; the line printed says which")
+    sub.add_argument("--token", action="append", default=[], help="a token that may read gated models")
+    sub.add_argument(
         "--profiles", action="store_true", help="generate what a shipped profile names when it is asked for"
     )
-    two.add_argument("--rate-mb", type=float, default=0, help="MB per second over all connections")
-    two.add_argument("--cut-after", type=int, default=0, help="drop a connection after so many bytes ...")
-    two.add_argument("--cut-times", type=int, default=1, help="... so often")
-    two.add_argument("--corrupt", default="", help="flip one byte of the files that match this pattern")
-    two.add_argument("--missing", default="", help="list the files that match this pattern, but do not have them")
-    two.set_defaults(run=serve)
+    sub.add_argument("--rate-mb", type=float, default=0, help="MB per second over all connections")
+    sub.add_argument("--cut-after", type=int, default=0, help="drop a connection after so many bytes ...")
+    sub.add_argument("--cut-times", type=int, default=1, help="... so often")
+    sub.add_argument("--corrupt", default="", help="flip one byte of the files that match this pattern")
+    sub.add_argument("--missing", default="", help="list the files that match this pattern, but do not have them")
+    sub.set_defaults(run=serve)
     return top
 
 

@@ -30,7 +30,7 @@ def main() -> int:
     command = words[0]
     try:
         options = arguments.parse(command, words[1:])
-    except arguments.Refused as refusal:
+    except arguments.BadFlag as refusal:
         print(f"Incorrect Usage: {refusal}\n", file=sys.stderr)
         print(f'time="{record.stamp()}" level=fatal msg="Error: {refusal}"', file=sys.stderr, flush=True)
         return 1

@@ -18,7 +18,7 @@ CONFIG = "/etc/rancher/k3s/config.yaml"
 TRUE, FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 
 
-class Refused(Exception):
+class BadFlag(Exception):
     """What K3s' flag library says before it ends."""
 
 
@@ -64,9 +64,9 @@ def parse(command: str, words: list[str], config: str = CONFIG) -> dict[str, Any
     for source in (*given(command, known, from_file(Path(config))), *words):
         match = re.fullmatch(r"--?([^=]+)(?:=(.*))?", source, re.S)
         if not match:
-            raise Refused(f"unexpected argument: {source}")
+            raise BadFlag(f"unexpected argument: {source}")
         if match[1] not in known:
-            raise Refused(f"flag provided but not defined: -{match[1]}")
+            raise BadFlag(f"flag provided but not defined: -{match[1]}")
         name, kind = known[match[1]]
         value = typed(name, kind, "true" if match[2] is None else match[2])
         result[name] = [*result.get(name, []), value] if kind == "list" else value
@@ -89,12 +89,12 @@ def given(command: str, known: dict[str, tuple[str, str]], words: list[str]) -> 
 def typed(name: str, kind: str, text: str) -> Any:
     if kind == "bool":
         if text not in TRUE + FALSE:
-            raise Refused(f'invalid boolean value "{text}" for -{name}: parse error')
+            raise BadFlag(f'invalid boolean value "{text}" for -{name}: parse error')
         return text in TRUE
     if kind == "int":
         if not re.fullmatch(r"-?\d+", text):
-            raise Refused(f'invalid value "{text}" for flag -{name}: parse error')
+            raise BadFlag(f'invalid value "{text}" for flag -{name}: parse error')
         return int(text)
     if kind == "duration" and not re.fullmatch(r"(\d+(\.\d+)?(ns|us|ms|s|m|h))+", text):
-        raise Refused(f'invalid value "{text}" for flag -{name}: parse error')
+        raise BadFlag(f'invalid value "{text}" for flag -{name}: parse error')
     return text

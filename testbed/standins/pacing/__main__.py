@@ -1,4 +1,4 @@
-"""`python -m testbed pacing [--port N] [knob=value ...]`: an OpenAI endpoint that sends every token at a known time.
+"""An OpenAI endpoint that sends every token at a known time.
 
 A stand-in for an engine, to judge load generators by. Answers are paced from the moment at which the request was
 read; what was really sent when is kept and given out at GET /truth (DELETE /truth forgets it). A model name may
@@ -19,11 +19,13 @@ from testbed.standins.pacing.serve import Server
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed pacing", description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=int, default=0, help="0: any; the first line printed says which")
-    parser.add_argument("--model", default="pacing")
+    parser.add_argument("--model", default="pacing", help="the name that it serves under")
     parser.add_argument("--key", help="refuse requests without this key (a test's key, no secret)")
-    parser.add_argument("--metrics", choices=("sglang", "vllm", "none"), default="sglang")
+    parser.add_argument(
+        "--metrics", choices=("sglang", "vllm", "none"), default="sglang", help="in whose words it answers GET /metrics"
+    )
     parser.add_argument("--tls", type=Path, help="PEM with certificate and key")
     parser.add_argument("knobs", nargs="*", metavar="KNOB=VALUE", help=f"of {', '.join(vars(Conduct()))}")
     options = parser.parse_args()

@@ -17,7 +17,7 @@ from sparkloom.inputs import profile
 from sparkloom.judge import rules
 from sparkloom.launch import patches
 from sparkloom.onnode.rank import patching
-from sparkloom.onnode.rank.patching import Refused, digest
+from sparkloom.onnode.rank.patching import PatchError, digest
 
 # Where a package's top level folders lie in its wheel, when not at the top.
 INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}
@@ -118,7 +118,7 @@ def test_the_overlay_is_what_python_finds_and_the_original_stays(site: Path, tmp
 def test_one_place_that_does_not_fit_refuses_all_by_name(site: Path, file: str, text: str | None, words: str) -> None:
     path = site / "engine" / file
     path.write_text(text) if text is not None else path.unlink()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(PatchError) as refused:
         patching.prepare([PATCH], lambda name: site / name)
     assert str(refused.value).startswith("patch louder: ") and words in str(refused.value)
     assert "it is written for engine 1.0" in str(refused.value)
@@ -133,13 +133,13 @@ def test_an_image_that_has_the_change_already_needs_nothing(site: Path) -> None:
 def test_what_is_no_python_afterwards_is_refused(site: Path) -> None:
     edit = {"file": "engine/ear.py", "anchor": "    return 1\n", "replacement": "return 1\n"}
     broken = {**PATCH, "edits": [{**edit, "anchor_sha256": digest(edit["anchor"])}]}
-    with pytest.raises(Refused, match="is no Python any more after louder"):
+    with pytest.raises(PatchError, match="is no Python any more after louder"):
         patching.prepare([broken], lambda name: site / name)
 
 
 def test_a_damaged_anchor_is_refused(site: Path) -> None:
     edits: list[dict[str, str]] = [{**PATCH["edits"][0], "anchor": "WORD = 'hallo'\n"}]  # type: ignore[index]
-    with pytest.raises(Refused, match="is damaged"):
+    with pytest.raises(PatchError, match="is damaged"):
         patching.prepare([{**PATCH, "edits": edits}], lambda name: site / name)
 
 

@@ -8,15 +8,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from sparkloom.onnode.rank import order
 from sparkloom.onnode.rank.group import Identity
 from sparkloom.onnode.rank.head import FOLLOWERS, Head, Link
+from sparkloom.onnode.rank.order import Order
 
 
 def head(silent_for: float) -> Head:
     members = [{"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{n + 1}"} for n in range(2)]
     data: dict[str, Any] = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1}
-    made = Head(order.of({**data, "members": members}), Identity.of(0, "c", "b"), MagicMock())
+    made = Head(Order.of({**data, "members": members}), Identity.of(0, "c", "b"), MagicMock())
     made.links[1] = Link(1, "i", MagicMock(), time.monotonic() - silent_for)
     made.start.set()
     made._follower = "ncclRemoteError"

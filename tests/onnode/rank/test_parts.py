@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from sparkloom.judge import rules
-from sparkloom.onnode.rank import causes, order, weights
+from sparkloom.onnode.rank import causes, verified
 from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
 from sparkloom.render.manifests import program
@@ -25,9 +26,9 @@ MODEL, COMMIT = "org/model", "a" * 40
 NCCL = REPO / "tests/data/nccl"
 
 
-def of(**changes: Any) -> order.Plan:
+def of(**changes: Any) -> Order:
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": []}
-    return order.of({**data, **changes})
+    return Order.of({**data, **changes})
 
 
 @pytest.fixture
@@ -43,8 +44,8 @@ def store(tmp_path: Path) -> Store:
 
 
 def fault(store: Store, revision: str | None = None) -> str:
-    found = weights.faults(of(store=str(store.root), weights=[{"id": MODEL, "revision": revision}]))
-    return found[0] if found else ""
+    faults = verified.faults(of(store=str(store.root), weights=[{"id": MODEL, "revision": revision}]))
+    return faults[0] if faults else ""
 
 
 def test_verified_weights_are_right(store: Store) -> None:

@@ -13,7 +13,7 @@ from sparkloom.inputs import profile
 from sparkloom.launch import engines, fabric
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
-from sparkloom.onnode.rank import order
+from sparkloom.onnode.rank.order import Order
 from sparkloom.render import manifests
 from sparkloom.render.manifests import attachments, names, pod
 from tests.render.manifests import case
@@ -171,7 +171,7 @@ def plan_of(objects: list[case.Object]) -> dict[str, Any]:
 
 def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
     launch, objects = case.launch(), case.build()
-    told = order.of(plan_of(objects))
+    told = Order.of(plan_of(objects))
     for rank, member, template in zip(launch.ranks, told.members, case.pods(objects), strict=True):
         asked = json.loads(template["metadata"]["annotations"][attachments.NETWORKS])
         assert [(e["interface"], e["ips"]) for e in asked] == [
@@ -180,11 +180,11 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
-    assert order.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
+    assert Order.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
-    budgets = order.of(plan_of(case.build())).budgets
+    budgets = Order.of(plan_of(case.build())).budgets
     assert budgets.drain + budgets.stop < pod.GRACE_SECONDS
 
 

@@ -87,18 +87,18 @@ def read(lines: Iterable[str]) -> list[Process]:
 
     Of a rank that was started several times, the last start counts.
     """
-    found: dict[Key, Process] = {}
+    processes: dict[Key, Process] = {}
     starts: dict[Key, tuple[str, int]] = {}  # rank and epoch that a supervisor gave it
     shared: str | None = None  # NCCL before 2.24 prints its version once, on rank 0, without a header
     outside: list[tuple[str | None, str]] = []
     for line in lines:
         text = _COLOUR.sub("", line.rstrip("\r\n"))
-        messages = _messages(text, found.keys())
+        messages = _messages(text, processes.keys())
         for key, level, message in messages:
-            process = found.get(key)
+            process = processes.get(key)
             anew = process is not None and process.started and message.startswith("Bootstrap") and "Using" in message
             if process is None or anew:
-                process = found[key] = Process(*key)
+                process = processes[key] = Process(*key)
             _take(process, level, message)
             if mark := _EPOCH.match(text):
                 starts[key] = (mark["rank"], int(mark["epoch"]))
@@ -106,12 +106,12 @@ def read(lines: Iterable[str]) -> list[Process]:
             shared = match["version"]
         elif not messages and (match := _OUTSIDE.search(text)):
             outside.append((match["rank"], match["text"]))
-    last = {rank: max(epoch for one, epoch in starts.values() if one == rank) for rank, _ in starts.values()}
-    found = {key: one for key, one in found.items() if key not in starts or starts[key][1] == last[starts[key][0]]}
-    for process in found.values():
+    last = {rank: max(epoch for other, epoch in starts.values() if other == rank) for rank, _ in starts.values()}
+    processes = {key: p for key, p in processes.items() if key not in starts or starts[key][1] == last[starts[key][0]]}
+    for process in processes.values():
         process.version = process.version or shared
         process.outside = [text for rank, text in outside if rank is None or int(rank) in process.ranks]
-    return list(found.values())
+    return list(processes.values())
 
 
 def _messages(text: str, known: Collection[Key]) -> list[tuple[Key, str, str]]:

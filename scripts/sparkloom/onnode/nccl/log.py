@@ -75,11 +75,11 @@ def read_files(files: Sequence[Path], *, rails: int = 2, nodes: int | None = Non
     """Verdict over log files; `-` is standard input."""
     processes: list[Process] = []
     for file in files:
-        found = lines.read(_lines(file))
-        if not found:
+        spoken = lines.read(_lines(file))
+        if not spoken:
             message = "no line of NCCL in it; run with NCCL_DEBUG=INFO (profile: env.NCCL_DEBUG) and give that log"
             raise InputError.single(str(file), message, rule="no-nccl-lines")
-        processes += found
+        processes += spoken
     return judge(processes, rails=rails, nodes=nodes)
 
 
@@ -107,7 +107,7 @@ def judge(processes: Sequence[Process], *, rails: int = 2, nodes: int | None = N
         own: list[Rank | None] = [process.ranks[number] for number in sorted(process.ranks)]
         ranks += [_rank(process, rank, rails) for rank in own or [None]]
     _mark_vanished(processes, ranks)
-    ranks.sort(key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
+    ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0, rank.host, rank.pid))
     size = max((process.size for process in processes), default=0)
     known = {rank.rank for rank in ranks}
     missing = [number for number in range(size) if number not in known] if any(p.size for p in processes) else []
@@ -179,8 +179,8 @@ def _used(process: Process, channels: Counter[str]) -> list[str]:
     numbers = {int(name.rsplit("/", 1)[1]) for name in channels if name.startswith("NET/") and "/Socket/" not in name}
     if not process.links:  # the head of the log is missing
         return [f"device {number}" for number in sorted(numbers)]
-    found = {name for number in numbers for name in process.devices.get(number) or tuple(process.links)}
-    return [name for name in process.links if name in found]
+    hcas = {name for number in numbers for name in process.devices.get(number) or tuple(process.links)}
+    return [name for name in process.links if name in hcas]
 
 
 def _transport(process: Process, channels: Counter[str]) -> str:

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from sparkloom.onnode import smoke
-from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank.order import Order
 
 KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
@@ -22,11 +22,11 @@ def key() -> str | None:
         return None
 
 
-def streamed(plan: Plan) -> str:
+def streamed(order: Order) -> str:
     """Empty when a token came, else what came instead."""
 
     def connect() -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+        return HTTPConnection("127.0.0.1", order.port, timeout=order.budgets.token)
 
     try:
         smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
@@ -35,27 +35,27 @@ def streamed(plan: Plan) -> str:
     return ""
 
 
-def again(plan: Plan) -> str:
+def again(order: Order) -> str:
     """A later check: under load a request of ours may queue for minutes, so the engine's own word counts if it has one.
 
     SGLang's /health_generate is satisfied by any token of its scheduler; the other engines have nothing like it.
     """
-    if not plan.generates:
-        return streamed(plan)
-    connection = HTTPConnection("127.0.0.1", plan.port, timeout=plan.budgets.token)
+    if not order.generates:
+        return streamed(order)
+    connection = HTTPConnection("127.0.0.1", order.port, timeout=order.budgets.token)
     try:
-        connection.request("GET", plan.generates)
+        connection.request("GET", order.generates)
         status = connection.getresponse().status
     except (OSError, HTTPException) as problem:
-        return f"GET {plan.generates}: {problem or type(problem).__name__}"
+        return f"GET {order.generates}: {problem or type(problem).__name__}"
     finally:
         connection.close()
-    return "" if status == 200 else f"GET {plan.generates} answered {status}"
+    return "" if status == 200 else f"GET {order.generates} answered {status}"
 
 
-def listens(plan: Plan) -> bool:
+def listens(order: Order) -> bool:
     try:
-        connection = HTTPConnection("127.0.0.1", plan.port, timeout=5)
+        connection = HTTPConnection("127.0.0.1", order.port, timeout=5)
         connection.connect()
         connection.close()
     except OSError:

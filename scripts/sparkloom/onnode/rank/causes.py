@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from sparkloom.onnode import loglines
 
-ORDER = {"error": 0, "warning": 1, "info": 2}
+SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 
 def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
     """`rule: the line; fix`, or the most telling line, or nothing."""
     clean = list(loglines.clean("\n".join(lines)))
     text = "\n".join(clean)
-    for entry in sorted(patterns, key=lambda one: ORDER.get(one["severity"], 3)):
-        if found := re.search(entry["pattern"], text):
-            line = clean[text.count("\n", 0, found.start())].strip()
+    for entry in sorted(patterns, key=lambda pattern: SEVERITIES.get(pattern["severity"], 3)):
+        if match := re.search(entry["pattern"], text):
+            line = clean[text.count("\n", 0, match.start())].strip()
             return f"{entry['rule']}: {line[:200]}; fix: {entry['fix']}"
     told = loglines.telling(clean, 1)
     return told[0][:300] if told else ""
@@ -36,6 +36,6 @@ STAGES = (
 
 def stage(line: str) -> str:
     for pattern, words in STAGES:
-        if found := pattern.search(line):
-            return words.format(*found.groups())
+        if match := pattern.search(line):
+            return words.format(*match.groups())
     return ""

@@ -6,16 +6,16 @@ import asyncio
 import time
 from typing import Any
 
-from sparkloom.onnode.rank.group import LONGEST, Group, Identity, Message, keep_alive, receive, send
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.group import LONGEST, Identity, Message, RankGroup, keep_alive, receive, send
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 
 REFUSED = 5  # beats until a refused rank asks again: the others may be renewed meanwhile
 
 
-class Follower(Group):
-    def __init__(self, plan: Plan, me: Identity, voice: Voice) -> None:
-        super().__init__(plan, me, voice)
+class Follower(RankGroup):
+    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
+        super().__init__(order, me, log)
         self._writer: asyncio.StreamWriter | None = None
         self._heard = 0.0
         self._tasks: list[asyncio.Task[Any]] = []
@@ -42,8 +42,8 @@ class Follower(Group):
         self._send({"leave": True})
 
     def _silence(self) -> str:
-        head = self.plan.member(0)
-        return f"{head} does not answer at {head.address}:{self.plan.control_port}"
+        head = self.order.member(0)
+        return f"{head} does not answer at {head.address}:{self.order.control_port}"
 
     async def _stay(self) -> None:
         while True:
@@ -52,20 +52,20 @@ class Follower(Group):
             if not refused:
                 self.waiting = self._silence()
             if self.start.is_set():
-                self._halt(f"{self.plan.member(0)} is gone")
+                self._halt(f"{self.order.member(0)} is gone")
             self._wake()
-            await asyncio.sleep(self.plan.budgets.beat * (REFUSED if refused else 1))
+            await asyncio.sleep(self.order.budgets.beat * (REFUSED if refused else 1))
 
     async def _connection(self) -> bool:
         """One connection from beginning to end; True when rank 0 refused this rank."""
         try:
             reader, writer = await asyncio.open_connection(
-                self.plan.member(0).address, self.plan.control_port, limit=LONGEST,
-                local_addr=(self.plan.member(self.me.rank).address, 0),
+                self.order.member(0).address, self.order.control_port, limit=LONGEST,
+                local_addr=(self.order.member(self.me.rank).address, 0),
             )  # fmt: skip
         except OSError:
             return False
-        keep_alive(writer, self.plan.budgets.lost)
+        keep_alive(writer, self.order.budgets.lost)
         self._heard = time.monotonic()
         hello = {
             "rank": self.me.rank, "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
@@ -102,9 +102,9 @@ class Follower(Group):
     async def _beat(self) -> None:
         while True:
             self._send({"beat": True})
-            if self._writer and time.monotonic() - self._heard > self.plan.budgets.lost:
+            if self._writer and time.monotonic() - self._heard > self.order.budgets.lost:
                 self._writer.transport.abort()
-            await asyncio.sleep(self.plan.budgets.beat)
+            await asyncio.sleep(self.order.budgets.beat)
 
     def _send(self, message: Message) -> None:
         if self._writer is not None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode.rank.budget import Budget
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 
 Message = dict[str, Any]
 LONGEST = 1 << 20
@@ -32,21 +32,21 @@ class Identity:
         return cls(rank, config, build, os.urandom(4).hex())
 
 
-class Group(ABC):
+class RankGroup(ABC):
     """`start` and `stop` are the head's decisions; exactly one of them is set once the first start was decided."""
 
-    def __init__(self, plan: Plan, me: Identity, voice: Voice) -> None:
-        self.plan, self.me, self.voice = plan, me, voice
+    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
+        self.order, self.me, self.log = order, me, log
         self.start, self.stop, self.changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.epoch = 0
         self.round = 0  # raised with every stop: what was offered before it does not count
         self.offered = -1
-        self.present = len(plan.members) == 1
+        self.present = len(order.members) == 1
         self.waiting = ""  # who is missing, or why this rank was refused
         self.why = ""  # of the last stop
         self.down = ""  # why nothing is started any more
         self.serves = False  # a token came, in this epoch
-        self.budget = Budget(plan.budgets.restarts, plan.budgets.window)
+        self.budget = Budget(order.budgets.restarts, order.budgets.window)
 
     @abstractmethod
     async def join(self) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode.rank import procs
-from sparkloom.onnode.rank.group import LONGEST, Group, Identity, Message, keep_alive, receive, send
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.group import LONGEST, Identity, Message, RankGroup, keep_alive, receive, send
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 
 FOLLOWERS = 2.0  # seconds for the first cause, when what came first only followed it
 
@@ -26,9 +26,9 @@ class Link:
     offered: int = -1
 
 
-class Head(Group):
-    def __init__(self, plan: Plan, me: Identity, voice: Voice) -> None:
-        super().__init__(plan, me, voice)
+class Head(RankGroup):
+    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
+        super().__init__(order, me, log)
         self.links: dict[int, Link] = {}
         self.refusals: dict[int, str] = {}
         self._server: asyncio.Server | None = None
@@ -38,9 +38,9 @@ class Head(Group):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def join(self) -> None:
-        if len(self.plan.members) > 1 and self._server is None:
-            here = self.plan.member(0).address
-            self._server = await asyncio.start_server(self._take, here, self.plan.control_port, limit=LONGEST)
+        if len(self.order.members) > 1 and self._server is None:
+            here = self.order.member(0).address
+            self._server = await asyncio.start_server(self._take, here, self.order.control_port, limit=LONGEST)
             self._task(self._beat())
         self._count()
 
@@ -67,10 +67,10 @@ class Head(Group):
         self._task(self._drain("rank 0 was told to go"))
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        keep_alive(writer, self.plan.budgets.lost)
+        keep_alive(writer, self.order.budgets.lost)
         hello = await receive(reader)
         rank = hello.get("rank") if hello else None
-        if hello is None or not isinstance(rank, int) or not 0 < rank < len(self.plan.members):
+        if hello is None or not isinstance(rank, int) or not 0 < rank < len(self.order.members):
             writer.close()
             return
         if objection := self._objection(hello):
@@ -96,7 +96,7 @@ class Head(Group):
         return ""
 
     def _refuse(self, rank: int, objection: str, writer: asyncio.StreamWriter) -> None:
-        self.refusals[rank] = f"{self.plan.member(rank)} is refused: it runs {objection}"
+        self.refusals[rank] = f"{self.order.member(rank)} is refused: it runs {objection}"
         send(writer, {"refused": f"rank 0 refuses this rank: it runs {objection}"})
         writer.close()
         self._count()
@@ -104,7 +104,7 @@ class Head(Group):
     def _welcome(self, rank: int, hello: Message, writer: asyncio.StreamWriter) -> Link:
         if old := self.links.get(rank):
             old.writer.close()
-        self._break(f"{self.plan.member(rank)} was started anew", counts=False)
+        self._break(f"{self.order.member(rank)} was started anew", counts=False)
         link = self.links[rank] = Link(rank, str(hello.get("instance")), writer, time.monotonic())
         self.refusals.pop(rank, None)
         self.epoch = max(self.epoch, int(hello.get("epoch") or 0))
@@ -118,20 +118,20 @@ class Head(Group):
             link.offered = self.round
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
-            self.lost(f"{self.plan.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+            self.lost(f"{self.order.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
         if message.get("leave"):
-            self._task(self._drain(f"{self.plan.member(link.rank)} was told to go"))
+            self._task(self._drain(f"{self.order.member(link.rank)} was told to go"))
 
     def _gone(self, link: Link, how: str) -> None:
         link.writer.close()
         if self.links.get(link.rank) is link:
             del self.links[link.rank]
-            self._break(f"{self.plan.member(link.rank)} is gone: {how}", counts=False)
+            self._break(f"{self.order.member(link.rank)} is gone: {how}", counts=False)
             self._count()
 
     def _count(self) -> None:
         """Who is missing, said to everyone."""
-        absent = [m for m in self.plan.members[1:] if m.rank not in self.links]
+        absent = [m for m in self.order.members[1:] if m.rank not in self.links]
         words = [self.refusals.get(m.rank) or f"{m} has not come" for m in absent]
         self.present, self.waiting = not absent, "; ".join(words)
         self._wake()
@@ -165,7 +165,7 @@ class Head(Group):
         if not running:
             return
         if counts and not self.budget.failed():
-            minutes = self.plan.budgets.window / 60
+            minutes = self.order.budgets.window / 60
             self.down = f"failed {len(self.budget.recent())} times in {minutes:.0f} min, the last time: {why}"
         self.round += 1
         stop = {"stop": why, "round": self.round, "down": self.down, "failures": self.budget.ages()}
@@ -178,9 +178,9 @@ class Head(Group):
             return
         self._draining = True
         self.served(False)
-        limit = time.monotonic() + self.plan.budgets.drain
-        while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.plan.port)):
-            self.voice.progress("draining", f"{why}; {running} connections to the engine are open")
+        limit = time.monotonic() + self.order.budgets.drain
+        while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.order.port)):
+            self.log.progress("draining", f"{why}; {running} connections to the engine are open")
             await asyncio.sleep(0.5)
         self._break(why, counts=False)
         self._draining = False
@@ -190,9 +190,9 @@ class Head(Group):
             self._tell({"beat": True, "present": self.present, "waiting": self.waiting})
             now = time.monotonic()
             for link in list(self.links.values()):
-                if now - link.seen > self.plan.budgets.lost:
-                    self._gone(link, f"no word for {self.plan.budgets.lost:.0f} s")
-            await asyncio.sleep(self.plan.budgets.beat)
+                if now - link.seen > self.order.budgets.lost:
+                    self._gone(link, f"no word for {self.order.budgets.lost:.0f} s")
+            await asyncio.sleep(self.order.budgets.beat)
 
     def _tell(self, message: Message) -> None:
         for link in self.links.values():

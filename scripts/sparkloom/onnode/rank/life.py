@@ -8,13 +8,13 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import patching, path, procs, rails, waits, weights
+from sparkloom.onnode.rank import patching, path, procs, rails, verified, waits
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.follower import Follower
-from sparkloom.onnode.rank.group import Group, Identity
+from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.head import Head
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.watch_engine import Watch
 
 # What an engine says when another rank went first.
@@ -26,11 +26,11 @@ EVERY = 2.0
 TOLD = 1.0  # seconds for the word to go that the engine may have heard first
 
 
-class Supervisor:
-    def __init__(self, plan: Plan, me: Identity, words: Sequence[str], environment: dict[str, str]) -> None:
-        self.plan, self.me, self.words, self.environment = plan, me, list(words), environment
-        self.voice = Voice(plan, me.rank)
-        self.group: Group = (Follower if me.rank else Head)(plan, me, self.voice)
+class Life:
+    def __init__(self, order: Order, me: Identity, words: Sequence[str], environment: dict[str, str]) -> None:
+        self.order, self.me, self.words, self.environment = order, me, list(words), environment
+        self.log = StatusLog(order, me.rank)
+        self.group: RankGroup = (Follower if me.rank else Head)(order, me, self.log)
         self.leaving = asyncio.Event()
         self.engine: Engine | None = None
         self.echoes: dict[str, path.Echo] = {}
@@ -51,16 +51,16 @@ class Supervisor:
             if self.group.start.is_set() and not self.leaving.is_set():
                 await self._run()
         heart.cancel()
-        self.voice.status["serving"] = False
-        self.voice.say("gone", "told to go; nothing of this rank is left")
+        self.log.status["serving"] = False
+        self.log.say("gone", "told to go; nothing of this rank is left")
         return 0
 
     async def _patch(self) -> None:
         """All that the profile needs, before anything else; one that does not fit is named and nothing starts."""
         try:
-            self.environment |= patching.apply(self.plan, self.environment, self.voice)
-        except (patching.Refused, OSError) as refusal:
-            self.voice.cause("refused", str(refusal))
+            self.environment |= patching.apply(self.order, self.environment, self.log)
+        except (patching.PatchError, OSError) as refusal:
+            self.log.cause("refused", str(refusal))
             await self.leaving.wait()
 
     def _collect(self) -> None:
@@ -72,45 +72,45 @@ class Supervisor:
         if not self.leaving.is_set():
             self.leaving.set()
             self.group.changed.set()
-            self.voice.status["serving"] = False
-            self.voice.say("leaving", "told to go: draining, then stopping")
+            self.log.status["serving"] = False
+            self.log.say("leaving", "told to go: draining, then stopping")
             self.group.leave()
 
     async def _heart(self) -> None:
         while True:
-            self.voice.keep()
+            self.log.keep()
             await asyncio.sleep(1)
 
     async def _check(self) -> None:
         """Rails, then weights: until both are right. What lasts longer than its budget is named once."""
         begun, named = time.monotonic(), ""
         for phase, look in (("rails", self._rails), ("weights", self._weights)):
-            while not self.leaving.is_set() and (found := await asyncio.to_thread(look)):
-                named = self._waiting(phase, "refused", found[0], begun, named)
+            while not self.leaving.is_set() and (faults := await asyncio.to_thread(look)):
+                named = self._waiting(phase, "refused", faults[0], begun, named)
                 await self._pause(EVERY)
         if not self.leaving.is_set():
-            self.voice.say("checked", self._stand())
+            self.log.say("checked", self._stand())
 
     def _rails(self) -> list[str]:
-        for text in rails.mend(self.plan, self.me.rank):
-            self.voice.say("rails", text)
-        return rails.faults(self.plan, self.me.rank)
+        for text in rails.mend(self.order, self.me.rank):
+            self.log.say("rails", text)
+        return rails.faults(self.order, self.me.rank)
 
     def _weights(self) -> list[str]:
-        return weights.faults(self.plan)
+        return verified.faults(self.order)
 
     def _stand(self) -> str:
-        mine = self.plan.member(self.me.rank).rails
+        mine = self.order.member(self.me.rank).rails
         standing = ", ".join(f"{rail.name} {rail.interface} {rail.address} MTU {rail.mtu}" for rail in mine)
-        models = ", ".join(model["id"] for model in self.plan.weights) if self.plan.store else ""
+        models = ", ".join(model["id"] for model in self.order.weights) if self.order.store else ""
         return "; ".join(part for part in (standing and f"rails: {standing}", models and f"weights: {models}") if part)
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        if time.monotonic() - begun < self.plan.budgets.check:
-            self.voice.progress(phase, text)
+        if time.monotonic() - begun < self.order.budgets.check:
+            self.log.progress(phase, text)
         elif text != named:
-            self.voice.cause(verdict, text)
+            self.log.cause(verdict, text)
             return text
         return named
 
@@ -121,7 +121,7 @@ class Supervisor:
             try:
                 return await self.group.join()
             except OSError as error:
-                where = f"{self.plan.member(self.me.rank).address}:{self.plan.control_port}"
+                where = f"{self.order.member(self.me.rank).address}:{self.order.control_port}"
                 text = f"cannot listen at {where}: {error.strerror}; is another group of ranks on this rail?"
                 named = self._waiting("peers", "refused", text, begun, named)
             await self._pause(EVERY)
@@ -131,20 +131,20 @@ class Supervisor:
         begun, named, group = time.monotonic(), "", self.group
         while not group.start.is_set() and not self.leaving.is_set():
             if group.down:
-                if self.voice.status["phase"] != "down":
-                    self.voice.cause("down", f"stays down: {group.down}; delete rank 0's pod to try again")
+                if self.log.status["phase"] != "down":
+                    self.log.cause("down", f"stays down: {group.down}; delete rank 0's pod to try again")
             elif not group.present:
                 named = self._waiting("peers", "missing", group.waiting, begun, named)
             elif group.offered != group.round:
                 named = await self._offer(begun, named)
             else:
-                self.voice.progress("peers", "ready; the others are not yet")
+                self.log.progress("peers", "ready; the others are not yet")
             await self._pause(EVERY / 2)
 
     async def _offer(self, begun: float, named: str) -> str:
         if not self.echoes:
-            self.echoes = await path.listen(self.plan, self.me.rank, self.me.config)
-        faults = self._rails() or await path.faults(self.plan, self.me.rank, self.echoes)
+            self.echoes = await path.listen(self.order, self.me.rank, self.me.config)
+        faults = self._rails() or await path.faults(self.order, self.me.rank, self.echoes)
         if not faults:
             self.group.offer()
             return named
@@ -156,30 +156,30 @@ class Supervisor:
 
     async def _run(self) -> None:
         """One epoch: from the engine's start to the group's stop."""
-        group, voice = self.group, self.voice
-        voice.epoch = group.epoch
-        voice.clear()
-        voice.status |= {"serving": False, "transport": "", "schedulers": []}
+        group, log = self.group, self.log
+        log.epoch = group.epoch
+        log.clear()
+        log.status |= {"serving": False, "transport": "", "schedulers": []}
         try:
-            watch = Watch(self.plan, group, voice)
+            watch = Watch(self.order, group, log)
             self.engine = engine = Engine(self.words, self.environment, watch.hear)
         except OSError as error:
-            voice.cause("failed", f"{self.words[0]} cannot be started: {error.strerror}; is this the engine's image?")
-            group.lost(str(voice.status["cause"]), own=True)
+            log.cause("failed", f"{self.words[0]} cannot be started: {error.strerror}; is this the engine's image?")
+            group.lost(str(log.status["cause"]), own=True)
             await group.stop.wait()
             return
-        voice.status["engine"] = engine.pid
-        voice.say("engine", f"started {self.words[0]} as process {engine.pid}")
+        log.status["engine"] = engine.pid
+        log.say("engine", f"started {self.words[0]} as process {engine.pid}")
         cause = await watch.until_over(engine)
         if engine.ended.is_set():  # a node that shuts down tells every process to go, in any order
             await waits.first(TOLD, self.leaving, group.stop)
         if cause and not group.stop.is_set():
-            voice.status["serving"] = False
-            voice.cause("failed", cause)
+            log.status["serving"] = False
+            log.cause("failed", cause)
             group.lost(cause, own=not FOLLOWED.search(cause))
-            await waits.first(self.plan.budgets.lost, group.stop)  # without rank 0 it may not come
-        voice.status |= {"serving": False, "engine": None, "schedulers": []}
-        voice.say("stopping", group.why or cause)
-        await engine.stop(self.plan.budgets.stop)
+            await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
+        log.status |= {"serving": False, "engine": None, "schedulers": []}
+        log.say("stopping", group.why or cause)
+        await engine.stop(self.order.budgets.stop)
         self.engine = None
-        voice.say("stopped", "nothing of the engine is left")
+        log.say("stopped", "nothing of the engine is left")

@@ -15,17 +15,17 @@ IFA_ADDRESS, IFA_LOCAL = 1, 2
 
 def addresses() -> dict[str, list[tuple[str, int]]]:
     """IPv4 addresses with their prefix lengths, by interface."""
-    found: dict[str, list[tuple[str, int]]] = {name: [] for _, name in socket.if_nameindex()}
+    here: dict[str, list[tuple[str, int]]] = {name: [] for _, name in socket.if_nameindex()}
     names = dict(socket.if_nameindex())
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
         link.settimeout(5)
         link.send(struct.pack("=LHHLLBBBBL", 24, RTM_GETADDR, NLM_F_REQUEST_DUMP, 1, 0, socket.AF_INET, 0, 0, 0, 0))
-        while _take(link.recv(1 << 18), names, found):
+        while _take(link.recv(1 << 18), names, here):
             pass
-    return found
+    return here
 
 
-def _take(data: bytes, names: dict[int, str], found: dict[str, list[tuple[str, int]]]) -> bool:
+def _take(data: bytes, names: dict[int, str], here: dict[str, list[tuple[str, int]]]) -> bool:
     """Reads one answer; False when it was the last."""
     at = 0
     while at + 16 <= len(data):
@@ -37,20 +37,20 @@ def _take(data: bytes, names: dict[int, str], found: dict[str, list[tuple[str, i
             given = _attributes(data[at + 24 : at + length])
             address = given.get(IFA_LOCAL) or given.get(IFA_ADDRESS)
             if address:
-                found.setdefault(names.get(index, str(index)), []).append((socket.inet_ntoa(address), prefix))
+                here.setdefault(names.get(index, str(index)), []).append((socket.inet_ntoa(address), prefix))
         at += (length + 3) & ~3
     return True
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:
-    found, at = {}, 0
+    values, at = {}, 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
         if length < 4:
             break
-        found[kind] = data[at + 4 : at + length]
+        values[kind] = data[at + 4 : at + length]
         at += (length + 3) & ~3
-    return found
+    return values
 
 
 def mtu(interface: str) -> int:

@@ -9,9 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from sparkloom.onnode.rank import order as plans
-from sparkloom.onnode.rank import probe
-from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank import status_log
+from sparkloom.onnode.rank.order import Order
 
 RANK, CONFIG, PLAN = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN"
 DEFAULT_PLAN = "/sparkloom/rank/plan.json"
@@ -20,32 +19,32 @@ USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | probe ready|live|start
 
 def main(words: list[str]) -> int:
     try:
-        plan = plans.read(os.environ.get(PLAN, DEFAULT_PLAN))
+        order = Order.read(os.environ.get(PLAN, DEFAULT_PLAN))
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"sparkloom: {os.environ.get(PLAN, DEFAULT_PLAN)} is no plan of a group: {error}", flush=True)
         return 2
     if words[:1] == ["probe"] and words[1:] and words[1] in ("ready", "live", "started"):
-        good, text = probe.probe(words[1], plan.run)
+        good, text = status_log.probe(words[1], order.run)
         print(text)
         return 0 if good else 1
     if words == ["status"]:
-        print(json.dumps(probe.read(plan.run), indent=1))
+        print(json.dumps(status_log.read(order.run), indent=1))
         return 0
     if words[:1] != ["--"] or len(words) < 2:
         print(USAGE, file=sys.stderr)
         return 2
-    return asyncio.run(_supervise(plan, words[1:]))
+    return asyncio.run(_supervise(order, words[1:]))
 
 
-async def _supervise(plan: Plan, words: list[str]) -> int:
+async def _supervise(order: Order, words: list[str]) -> int:
     """Ends the process itself: a question to the engine may still wait in a thread, and nothing waits for it."""
     from sparkloom.onnode.rank.group import Identity
-    from sparkloom.onnode.rank.life import Supervisor
+    from sparkloom.onnode.rank.life import Life
 
     rank = int(os.environ.get(RANK, "0"))
     environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN)}
     me = Identity.of(rank, os.environ.get(CONFIG, ""), build())
-    code = await Supervisor(plan, me, words, environment).live()
+    code = await Life(order, me, words, environment).live()
     sys.stdout.flush()
     os._exit(code)
 

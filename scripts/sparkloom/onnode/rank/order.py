@@ -50,7 +50,7 @@ class Budgets:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Order:
     profile: str
     engine: str
     release: str
@@ -75,21 +75,21 @@ class Plan:
     def member(self, rank: int) -> Member:
         return self.members[rank]
 
+    @classmethod
+    def read(cls, path: str | Path) -> Order:
+        """From plan.json, and from the file beside it with the patterns that name causes."""
+        rules = Path(path).with_name("rules.json")
+        patterns = json.loads(rules.read_text()) if rules.is_file() else []
+        return cls.of({"patterns": patterns, **json.loads(Path(path).read_text())})
 
-def read(path: str | Path) -> Plan:
-    """The plan, and beside it the patterns that name causes."""
-    rules = Path(path).with_name("rules.json")
-    patterns = json.loads(rules.read_text()) if rules.is_file() else []
-    return of({"patterns": patterns, **json.loads(Path(path).read_text())})
-
-
-def of(data: Mapping[str, Any]) -> Plan:
-    known = {entry.name for entry in fields(Plan)}
-    plain: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known
-    }
-    members = tuple(
-        Member(one["rank"], one["node"], one["address"], tuple(Rail(**rail) for rail in one.get("rails", ())))
-        for one in data["members"]
-    )
-    return Plan(**{**plain, "members": members, "budgets": Budgets(**data.get("budgets", {}))})
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Order:
+        known = {entry.name for entry in fields(cls)}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known
+        }
+        members = tuple(
+            Member(told["rank"], told["node"], told["address"], tuple(Rail(**rail) for rail in told.get("rails", ())))
+            for told in data["members"]
+        )
+        return cls(**{**plain, "members": members, "budgets": Budgets(**data.get("budgets", {}))})

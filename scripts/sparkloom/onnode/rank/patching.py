@@ -13,27 +13,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 
 
-class Refused(Exception):
+class PatchError(Exception):
     """One sentence: which patch does not apply, where, and what to change."""
 
 
-def apply(plan: Plan, environment: Mapping[str, str], voice: Voice) -> dict[str, str]:
+def apply(order: Order, environment: Mapping[str, str], log: StatusLog) -> dict[str, str]:
     """What the engine's environment gets; nothing when there is nothing to patch."""
-    if not plan.patches:
+    if not order.patches:
         return {}
-    changed = prepare(plan.patches, find_package)
+    changed = prepare(order.patches, find_package)
     if not changed:
-        voice.say("patched", f"{_ids(plan.patches)}: the image has them already")
+        log.say("patched", f"{_ids(order.patches)}: the image has them already")
         return {}
-    overlay = Path(plan.run) / "overlay"
+    overlay = Path(order.run) / "overlay"
     build(overlay, changed)
-    own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(plan.patches, folder, inner)]
+    own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(order.patches, folder, inner)]
     note = f"; not as released, but with the same places: {', '.join(own)}" if own else ""
-    voice.say("patched", f"{_ids(plan.patches)}: {len(changed)} files in {overlay}{note}")
+    log.say("patched", f"{_ids(order.patches)}: {len(changed)} files in {overlay}{note}")
     before = environment.get("PYTHONPATH", "")
     return {"PYTHONPATH": f"{overlay}:{before}" if before else str(overlay)}
 
@@ -59,7 +59,7 @@ def prepare(patches: Sequence[Mapping[str, Any]], find: Any) -> dict[tuple[Path,
             package, _, inner = str(edit["file"]).partition("/")
             folder = find(package)
             if folder is None or not (folder / inner).is_file():
-                raise Refused(f"patch {patch['id']}: {edit['file']} is not in this image; {_cure(patch)}")
+                raise PatchError(f"patch {patch['id']}: {edit['file']} is not in this image; {_cure(patch)}")
             key = (folder, inner)
             before = texts[key] if key in texts else (folder / inner).read_text()
             texts[key] = edited(patch, edit, before)
@@ -72,28 +72,28 @@ def _parses(patches: Sequence[Mapping[str, Any]], file: Path, text: str) -> None
     try:
         compile(text, str(file), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        raise Refused(f"{file} is no Python any more after {_ids(patches)}: {error}; {_cure(patches[0])}") from None
+        raise PatchError(f"{file} is no Python any more after {_ids(patches)}: {error}; {_cure(patches[0])}") from None
 
 
 def edited(patch: Mapping[str, Any], edit: Mapping[str, Any], before: str) -> str:
     """The file's text with this one place changed; unchanged when the image has the change already."""
     anchor, replacement = str(edit["anchor"]), str(edit["replacement"])
     if digest(anchor) != edit["anchor_sha256"]:
-        raise Refused(f"patch {patch['id']}: its anchor in {edit['file']} is damaged; render the profile again")
+        raise PatchError(f"patch {patch['id']}: its anchor in {edit['file']} is damaged; render the profile again")
     if f"\n{replacement}" in f"\n{before}":
         return before
-    found = f"\n{before}".count(f"\n{anchor}")
-    if found != 1:
-        raise Refused(
-            f"patch {patch['id']}: its place in {edit['file']} was found {found} times, expected once; {_cure(patch)}"
+    places = f"\n{before}".count(f"\n{anchor}")
+    if places != 1:
+        raise PatchError(
+            f"patch {patch['id']}: its place in {edit['file']} was found {places} times, expected once; {_cure(patch)}"
         )
     return f"\n{before}".replace(f"\n{anchor}", f"\n{replacement}")[1:]
 
 
 def released(patches: Sequence[Mapping[str, Any]], folder: Path, inner: str) -> bool:
     """Is the original exactly a file of a release that a patch was judged against?"""
-    found = digest((folder / inner).read_text())
-    return any(found in patch["released"].get(f"{folder.name}/{inner}", ()) for patch in patches)
+    original = digest((folder / inner).read_text())
+    return any(original in patch["released"].get(f"{folder.name}/{inner}", ()) for patch in patches)
 
 
 def digest(text: str) -> str:

@@ -47,14 +47,14 @@ def look(pid: int) -> Process | None:
 def below(pid: int) -> list[Process]:
     """All living descendants of a process."""
     every = [p for entry in Path("/proc").iterdir() if entry.name.isdigit() and (p := look(int(entry.name)))]
-    family, found = {pid}, []
+    family, descendants = {pid}, []
     grew = True
     while grew:
         fresh = [p for p in every if p.parent in family and p.pid not in family]
         grew = bool(fresh)
         family |= {p.pid for p in fresh}
-        found += fresh
-    return [p for p in found if p.lives]
+        descendants += fresh
+    return [p for p in descendants if p.lives]
 
 
 def titled(pid: int, titles: Iterable[str]) -> list[Process]:
@@ -76,15 +76,15 @@ def send(pid: int, number: int, *, group: bool = False) -> None:
 
 def collect() -> dict[int, int]:
     """Exit codes of all children that have ended, negative for a signal; zombies are gone after it."""
-    found: dict[int, int] = {}
+    codes: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return codes
         if pid == 0:
-            return found
-        found[pid] = os.waitstatus_to_exitcode(status)
+            return codes
+        codes[pid] = os.waitstatus_to_exitcode(status)
 
 
 def described(code: int) -> str:

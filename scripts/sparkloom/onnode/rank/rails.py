@@ -7,25 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkloom.onnode.rank import links
-from sparkloom.onnode.rank.order import Plan, Rail
+from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
 
 
-def faults(plan: Plan, rank: int) -> list[str]:
+def faults(order: Order, rank: int) -> list[str]:
     """One sentence per fault, none when both rails stand."""
     here = links.addresses()
-    return [text for rail in plan.member(rank).rails for text in _rail(plan, rail, here)]
+    return [text for rail in order.member(rank).rails for text in _rail(order, rail, here)]
 
 
-def mend(plan: Plan, rank: int) -> list[str]:
+def mend(order: Order, rank: int) -> list[str]:
     """What this rank may put right itself: after a boot a pod can be faster than the node, whose MTU it then misses.
 
     Nothing on the node reaches into the pod any more. Without the right to do it the fault stands and is named.
     """
     here, done = links.addresses(), []
-    for rail in plan.member(rank).rails:
+    for rail in order.member(rank).rails:
         if rail.interface in here and (size := links.mtu(rail.interface)) < rail.mtu:
             refused = links.set_mtu(rail.interface, rail.mtu)
             if not refused:
@@ -33,14 +33,14 @@ def mend(plan: Plan, rank: int) -> list[str]:
     return done
 
 
-def _rail(plan: Plan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
+def _rail(order: Order, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
     name = f"rail {rail.name}: {rail.interface}"
     if rail.interface not in here:
         yield f"{name} is not in this pod (here: {', '.join(sorted(here))}); is Multus up? {RENEW}"
         return
-    wanted, found = (rail.address, rail.prefix), here[rail.interface]
-    if wanted not in found:
-        have = ", ".join(f"{a}/{p}" for a, p in found) or "no IPv4 address"
+    wanted, given = (rail.address, rail.prefix), here[rail.interface]
+    if wanted not in given:
+        have = ", ".join(f"{a}/{p}" for a, p in given) or "no IPv4 address"
         yield f"{name} has {have}, planned is {rail.address}/{rail.prefix}; {RENEW}"
     size = links.mtu(rail.interface)
     if size < rail.mtu:
@@ -50,12 +50,12 @@ def _rail(plan: Plan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Ite
         yield f"{name} is down; {RENEW}"
     elif not carrier:
         yield f"{name} has no carrier: cable, or the switch's port"
-    if plan.rdma:
-        yield from _rdma(plan, rail)
+    if order.rdma:
+        yield from _rdma(order, rail)
 
 
-def _rdma(plan: Plan, rail: Rail) -> Iterator[str]:
-    name, device = f"rail {rail.name}: RDMA device {rail.hca}", Path(plan.sys) / "infiniband" / rail.hca
+def _rdma(order: Order, rail: Rail) -> Iterator[str]:
+    name, device = f"rail {rail.name}: RDMA device {rail.hca}", Path(order.sys) / "infiniband" / rail.hca
     if not device.is_dir():
         there = ", ".join(sorted(p.name for p in device.parent.iterdir())) if device.parent.is_dir() else "none"
         yield f"{name} is not there (found: {there}); is the VF's driver loaded on the node? {FABRIC}"
@@ -63,7 +63,7 @@ def _rdma(plan: Plan, rail: Rail) -> Iterator[str]:
     state = _read(device / "ports/1/state")
     if "ACTIVE" not in state:
         yield f"{name}: its port is {state or 'without state'}, expected ACTIVE; cable, or the switch's port"
-    if file := _missing_file(plan, rail):
+    if file := _missing_file(order, rail):
         yield (
             f"{name}: {file} is not in this pod, so NCCL cannot open it; "
             "cluster.security_mode in cluster.yml says who hands it out (privileged, or a device plugin)"
@@ -87,9 +87,9 @@ def _is_gid(port: Path, index: str, address: str) -> bool:
     return mapped and _read(port / "gid_attrs/types" / index) == "RoCE v2"
 
 
-def _missing_file(plan: Plan, rail: Rail) -> str:
+def _missing_file(order: Order, rail: Rail) -> str:
     """The verbs file of a device, when the kernel names one and this pod has it not."""
-    folder = Path(plan.sys) / "infiniband_verbs"
+    folder = Path(order.sys) / "infiniband_verbs"
     for entry in folder.glob("uverbs*"):
         if _read(entry / "ibdev") == rail.hca:
             file = Path("/dev/infiniband") / entry.name

@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.rank import answers
-from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank.order import Order
 
 SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
 SHORTEST = 6  # a shorter value would blank ordinary words
 EVERY = 10.0
 STATUS = "status.json"
+STALE = 30.0  # seconds without a beat
 
 
-class Voice:
+class StatusLog:
     """Lines look like `[sparkloom rank 1 epoch 2] phase: text`; `sparkloom_wait` reads them."""
 
-    def __init__(self, plan: Plan, rank: int) -> None:
-        self.plan, self.rank, self.epoch = plan, rank, 0
-        self.file = Path(plan.run) / STATUS
+    def __init__(self, order: Order, rank: int) -> None:
+        self.order, self.rank, self.epoch = order, rank, 0
+        self.file = Path(order.run) / STATUS
         self.status: dict[str, Any] = {
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
             "since": time.time(), "transport": "", "engine": None, "schedulers": [],
@@ -56,7 +57,7 @@ class Voice:
         text = self.hidden(" ".join(text.split()))
         self.status |= {"cause": text, "cause_phase": phase}
         with contextlib.suppress(OSError):  # no kubelet here
-            Path(self.plan.words).write_text(f"rank {self.rank} on {self.plan.member(self.rank).node}: {text}\n")
+            Path(self.order.words).write_text(f"rank {self.rank} on {self.order.member(self.rank).node}: {text}\n")
         self.say(phase, text)
 
     def clear(self) -> None:
@@ -93,3 +94,26 @@ class Voice:
 
 def shape(text: str) -> str:
     return re.sub(r"\d+", "#", text)
+
+
+def probe(what: str, run: str) -> tuple[bool, str]:
+    """A kubelet's question, from the file only, never the engine: the verdict, and the words for the pod's events."""
+    status = read(run)
+    if status is None:
+        return False, "the supervisor has not begun"
+    who = f"rank {status['rank']} epoch {status['epoch']}"
+    age = time.time() - status["beat"]
+    if what == "live":
+        return age < STALE, f"{who}: the supervisor was last heard {age:.0f} s ago"
+    if what == "started":
+        return age < STALE, f"{who}: {status['phase']}"
+    text = status["cause"] or status["text"]
+    return bool(status["serving"]) and age < STALE, f"{who} {status['phase']}: {text}"
+
+
+def read(run: str) -> dict[str, Any] | None:
+    try:
+        status: dict[str, Any] = json.loads((Path(run) / STATUS).read_text())
+    except (OSError, ValueError):
+        return None
+    return status

@@ -38,7 +38,7 @@ class Transport:
             return ""
         report = self.report()
         certain = report.verdict == "socket" or (report.verdict == "roce-partial" and self._connected())
-        return said(report) if certain else ""
+        return in_words(report) if certain else ""
 
     def final(self) -> str:
         """The same once the engine serves, when NCCL must have said which way it took."""
@@ -46,16 +46,16 @@ class Transport:
             return ""
         if not self._lines:
             return "NCCL says nothing in this log, so nothing proves the rails; set env NCCL_DEBUG: INFO in the profile"
-        return said(self.report())
+        return in_words(self.report())
 
     def summary(self) -> str:
-        return said(self.report()) if self.rails and self._lines else ""
+        return in_words(self.report()) if self.rails and self._lines else ""
 
     def _connected(self) -> bool:
         return any("Connected all " in line for line in self._lines)
 
 
-def said(report: nccl_log.Report) -> str:
+def in_words(report: nccl_log.Report) -> str:
     """Of this rank alone: the others judge themselves."""
     why = next((rank.why for rank in report.ranks if rank.verdict == report.verdict), report.why)
     return f"NCCL transport {report.verdict}: {why}"

@@ -7,9 +7,9 @@ import time
 
 from sparkloom.onnode.rank import answers, causes, procs, waits
 from sparkloom.onnode.rank.engine import Engine
-from sparkloom.onnode.rank.group import Group
-from sparkloom.onnode.rank.order import Plan
-from sparkloom.onnode.rank.status_log import Voice
+from sparkloom.onnode.rank.group import RankGroup
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.transport import Transport
 
 STEP = 0.5
@@ -17,9 +17,9 @@ LAST_LINES = 0.3  # seconds for what other processes of the engine still write
 
 
 class Watch:
-    def __init__(self, plan: Plan, group: Group, voice: Voice) -> None:
-        self.plan, self.group, self.voice = plan, group, voice
-        self.transport = Transport(plan.rails, len(plan.members))
+    def __init__(self, order: Order, group: RankGroup, log: StatusLog) -> None:
+        self.order, self.group, self.log = order, group, log
+        self.transport = Transport(order.rails, len(order.members))
         self.begun = time.monotonic()
         self.stage = "starting"
         self._schedulers: list[procs.Process] = []
@@ -31,7 +31,7 @@ class Watch:
         self._settled = False
 
     def hear(self, line: str) -> None:
-        self.voice.engine(line)
+        self.log.engine(line)
         self.transport.hear(line)
         self.stage = causes.stage(line) or self.stage
 
@@ -44,7 +44,7 @@ class Watch:
                 if cause := self._transport() or self._silent() or self._headless(engine) or await self._answer():
                     return cause
                 if not self._settled:
-                    self.voice.progress("engine", f"{self.stage}, {time.monotonic() - self.begun:.0f} s")
+                    self.log.progress("engine", f"{self.stage}, {time.monotonic() - self.begun:.0f} s")
                 await waits.first(STEP, engine.ended, self.group.stop)
             return ""
         finally:
@@ -54,26 +54,26 @@ class Watch:
     async def _why(self, engine: Engine) -> str:
         await asyncio.sleep(LAST_LINES)
         how = f"the engine {procs.described(engine.code or 0)}"
-        named = causes.named(engine.tail, self.plan.patterns)
+        named = causes.named(engine.tail, self.order.patterns)
         return f"{how}; {named}" if named else how
 
     def _transport(self) -> str:
         """Sockets or half the fabric, as soon as NCCL says so; silence once the engine serves."""
-        if not self.plan.rails or self._warned:
+        if not self.order.rails or self._warned:
             return ""
-        found = self.transport.refusal() or (self.transport.final() if self.group.serves else "")
-        self.voice.status["transport"] = self.transport.summary()
-        if found and self.plan.policy == "warn":
+        refusal = self.transport.refusal() or (self.transport.final() if self.group.serves else "")
+        self.log.status["transport"] = self.transport.summary()
+        if refusal and self.order.policy == "warn":
             self._warned = True
-            self.voice.say("warning", found)
+            self.log.say("warning", refusal)
             return ""
-        return found and f"{found} (model_serving_transport: refuse)"
+        return refusal and f"{refusal} (model_serving_transport: refuse)"
 
     def _headless(self, engine: Engine) -> str:
         """SGLang's server answered 200 for minutes after NCCL had ended its scheduler (sglang#21486)."""
         if self.group.serves and not self._schedulers:
-            self._schedulers = procs.titled(engine.pid, self.plan.schedulers)
-            self.voice.status["schedulers"] = [process.pid for process in self._schedulers]
+            self._schedulers = procs.titled(engine.pid, self.order.schedulers)
+            self.log.status["schedulers"] = [process.pid for process in self._schedulers]
         for process in self._schedulers:
             if not procs.same(process):
                 name = process.title.split()[0]
@@ -81,9 +81,9 @@ class Watch:
         return ""
 
     def _silent(self) -> str:
-        if self.voice.rank:
+        if self.log.rank:
             return ""
-        budgets, now = self.plan.budgets, time.monotonic()
+        budgets, now = self.order.budgets, time.monotonic()
         if not self._token and now - self.begun > budgets.start:
             return f"no token {budgets.start:.0f} s after the start; last seen: {self.stage}"
         if self._token and now - self._token > budgets.silence:
@@ -92,24 +92,24 @@ class Watch:
 
     async def _answer(self) -> str:
         """Rank 0 asks; the others serve when it says so. Never ready without a token."""
-        if self.voice.rank == 0:
+        if self.log.rank == 0:
             self._ask()
         if self.group.serves and not self._settled:
             if cause := self._transport():
                 return cause
             self._settled = True
-            self.voice.status["serving"] = True
+            self.log.status["serving"] = True
             seconds = time.monotonic() - self.begun
-            self.voice.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
-        elif self._settled and self.group.serves != self.voice.status["serving"]:
-            self.voice.status["serving"] = self.group.serves
+            self.log.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
+        elif self._settled and self.group.serves != self.log.status["serving"]:
+            self.log.status["serving"] = self.group.serves
             text = "tokens come again" if self.group.serves else self._problem or "rank 0 gives no token, or drains"
-            self.voice.say("serving" if self.group.serves else "quiet", text)
+            self.log.say("serving" if self.group.serves else "quiet", text)
         return ""
 
     def _ask(self) -> None:
         """One question at a time, in a thread; often until the first token, seldom after it."""
-        now, budgets = time.monotonic(), self.plan.budgets
+        now, budgets = time.monotonic(), self.order.budgets
         if self._asking and self._asking.done():
             problem = self._asking.result()
             self._asking = None
@@ -124,5 +124,5 @@ class Watch:
 
     def _question(self) -> str:
         if self._token:
-            return answers.again(self.plan)
-        return answers.streamed(self.plan) if answers.listens(self.plan) else "its port is closed"
+            return answers.again(self.order)
+        return answers.streamed(self.order) if answers.listens(self.order) else "its port is closed"

@@ -21,8 +21,8 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
     answer: dict[str, Any] = {"id": model, "commit": commit, "ok": False, "problems": [], "bytes": 0, "files": 0}
     known = store.read(model, commit) if commit else None
     if known is None:
-        found = store.current(model)
-        there = f"; here is {found}" if found and found != commit else ""
+        here = store.current(model)
+        there = f"; here is {here}" if here and here != commit else ""
         wanted = commit or revision or "any revision"
         return answer | {"problems": [f"no verified snapshot of {model} at {wanted}{there}"]}
     snapshot, times = known
@@ -39,11 +39,11 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
 def judge(store: Store, snapshot: Snapshot, times: dict[str, int]) -> list[str]:
     """One sentence per file, empty for a good one."""
 
-    def one(entry: Entry) -> str:
+    def judged(entry: Entry) -> str:
         return fault(store.blob(snapshot.id, entry), entry, times.get(entry.blob))
 
     with ThreadPoolExecutor(HASHERS) as pool:
-        return list(pool.map(one, snapshot.files))
+        return list(pool.map(judged, snapshot.files))
 
 
 def fault(blob: Path, entry: Entry, verified: int | None) -> str:
@@ -55,8 +55,8 @@ def fault(blob: Path, entry: Entry, verified: int | None) -> str:
         return f"{entry.path}: {state.st_size} bytes, expected {entry.size}"
     if verified is not None and state.st_mtime_ns == verified:
         return ""
-    found = sha256(blob)
-    return "" if found == entry.sha256 else f"{entry.path}: sha256 {found}, expected {entry.sha256}"
+    actual = sha256(blob)
+    return "" if actual == entry.sha256 else f"{entry.path}: sha256 {actual}, expected {entry.sha256}"
 
 
 def links(store: Store, snapshot: Snapshot) -> list[str]:

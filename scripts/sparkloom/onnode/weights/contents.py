@@ -12,13 +12,13 @@ from sparkloom.onnode.weights.layout import Store, StoreError
 
 def listing(store: Store) -> list[dict[str, Any]]:
     """Every verified snapshot with its bytes; `current` is the one that engines get by the model's name."""
-    found = []
+    snapshots = []
     for path in sorted((store.root / "manifests").glob("*/*.json")):
         snapshot = json.loads(path.read_text())["snapshot"]
         current = store.current(snapshot["id"]) == snapshot["commit"]
         size = sum(file["size"] for file in snapshot["files"])
-        found.append({"id": snapshot["id"], "commit": snapshot["commit"], "bytes": size, "current": current})
-    return found
+        snapshots.append({"id": snapshot["id"], "commit": snapshot["commit"], "bytes": size, "current": current})
+    return snapshots
 
 
 def remove(store: Store, models: list[str]) -> list[str]:

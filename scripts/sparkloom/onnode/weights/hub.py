@@ -30,7 +30,7 @@ class Hub:
 
     def manifest(self, store: Store, wanted: list[dict[str, Any]]) -> list[Snapshot]:
         """Resolve each model, and fetch the small files: the hub tells a sha256 of the large ones only."""
-        found, number = [], 0
+        snapshots, number = [], 0
         for want in wanted:
             commit, rows = self._list(want)
             entries = []
@@ -38,8 +38,8 @@ class Hub:
                 entries.append(self._entry(store, want["id"], commit, row))
                 self._where[number] = (want["id"], commit, row.path)
                 number += 1
-            found.append(Snapshot(want["id"], commit, tuple(entries)))
-        return found
+            snapshots.append(Snapshot(want["id"], commit, tuple(entries)))
+        return snapshots
 
     def _list(self, want: dict[str, Any]) -> tuple[str, list[Any]]:
         from huggingface_hub import HfApi

@@ -84,9 +84,9 @@ class Intake:
 
     def finish(self) -> None:
         """Judge the whole, write it out, give it its name, and take it out of memory."""
-        found = self._hash.hexdigest()
-        if self.have != self.entry.size or found != self.entry.sha256:
-            what = f"sha256 {found} over {self.have} bytes"
+        sha256 = self._hash.hexdigest()
+        if self.have != self.entry.size or sha256 != self.entry.sha256:
+            what = f"sha256 {sha256} over {self.have} bytes"
             self.restart()
             raise Spoilt(f"{self.entry.path}: {what}, expected {self.entry.sha256} over {self.entry.size}")
         os.fdatasync(self._file)

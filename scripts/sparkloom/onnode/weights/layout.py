@@ -88,11 +88,11 @@ class Store:
 
     def times(self, model: str) -> dict[str, int]:
         """Every blob that was ever verified here, with its time of change then."""
-        found: dict[str, int] = {}
+        times: dict[str, int] = {}
         for path in self.manifest(model, "").parent.glob("*.json"):
             known = self.read(model, path.stem)
-            found |= known[1] if known else {}
-        return found
+            times |= known[1] if known else {}
+        return times
 
     def publish(self, snapshot: Snapshot) -> None:
         """Every file is there and verified: make it a snapshot that engines find, and write down what was verified."""

@@ -22,13 +22,13 @@ STOPPING = 5.0
 def status(run: Path = RUN) -> dict[str, Any]:
     """What the last transfer on this node said, and whether it still lives."""
     try:
-        said: dict[str, Any] = json.loads((run / "status.json").read_text())
+        report: dict[str, Any] = json.loads((run / "status.json").read_text())
     except (FileNotFoundError, ValueError):
         return {"state": "none", "alive": False}
-    alive = _alive(said["pid"])
-    if not alive and said["state"] not in {"done", "failed"}:
-        said |= {"state": "failed", "cause": f"the transfer ended without a word (killed?); its log is {run}/log"}
-    return said | {"alive": alive}
+    alive = _alive(report["pid"])
+    if not alive and report["state"] not in {"done", "failed"}:
+        report |= {"state": "failed", "cause": f"the transfer ended without a word (killed?); its log is {run}/log"}
+    return report | {"alive": alive}
 
 
 def _alive(pid: int) -> bool:
@@ -40,24 +40,26 @@ def _alive(pid: int) -> bool:
 
 
 def stop(run: Path = RUN) -> dict[str, Any]:
-    said = status(run)
-    if said["alive"]:
-        os.kill(said["pid"], signal.SIGTERM)
+    report = status(run)
+    if report["alive"]:
+        os.kill(report["pid"], signal.SIGTERM)
         until = time.monotonic() + STOPPING
-        while _alive(said["pid"]) and time.monotonic() < until:
+        while _alive(report["pid"]) and time.monotonic() < until:
             time.sleep(0.05)
-        if _alive(said["pid"]):
-            os.kill(said["pid"], signal.SIGKILL)
+        if _alive(report["pid"]):
+            os.kill(report["pid"], signal.SIGKILL)
     return status(run)
 
 
 def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
     """Begin a transfer in the background, or find the same one at work: it outlives the connection that began it."""
-    said = status(run)
-    if said["alive"] and said["state"] not in {"done", "failed"}:
-        if said["job"] == spec["job"]:
-            return said | {"joined": True}
-        raise StoreError(f"another transfer is at work here (process {said['pid']}); wait for it, or kill that process")
+    report = status(run)
+    if report["alive"] and report["state"] not in {"done", "failed"}:
+        if report["job"] == spec["job"]:
+            return report | {"joined": True}
+        raise StoreError(
+            f"another transfer is at work here (process {report['pid']}); wait for it, or kill that process"
+        )
     stop(run)
     run.mkdir(parents=True, exist_ok=True, mode=0o700)
     job = Job(spec, run)
@@ -69,7 +71,7 @@ def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
         job.report()
         os._exit(0 if agent.run(job) else 1)
     until = time.monotonic() + STOPPING
-    while status(run).get("pid") in {None, said.get("pid")} and time.monotonic() < until:
+    while status(run).get("pid") in {None, report.get("pid")} and time.monotonic() < until:
         time.sleep(0.02)
     return status(run) | {"joined": False}
 

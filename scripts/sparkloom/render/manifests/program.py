@@ -17,6 +17,7 @@ SHARED = (
     "__init__.py",
     "base/__init__.py",
     "base/errors.py",
+    "base/finding.py",
     "onnode/__init__.py",
     "onnode/loglines.py",
     "onnode/nccl/__init__.py",

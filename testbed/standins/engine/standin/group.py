@@ -28,7 +28,7 @@ class GroupError(Exception):
 
 
 @dataclass
-class Group:
+class ProcessGroup:
     """A formed group; `broken` is set when any rank goes."""
 
     broken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -81,9 +81,9 @@ def _shape(me: Message) -> str:
     return f"{me['nnodes']} nodes, {me['parallel']}, launch {me['hash']}"
 
 
-async def form(config: Config, transport: str, devices: list[Device]) -> Group:
+async def form(config: Config, transport: str, devices: list[Device]) -> ProcessGroup:
     """All ranks, or GroupError on every one of them."""
-    group = Group()
+    group = ProcessGroup()
     if config.nnodes == 1:
         return group
     listeners = [await _rail_listener(device) for device in devices]
@@ -120,7 +120,7 @@ def _late(config: Config, host: str, port: str, limit: float) -> str:
     )
 
 
-async def _host(config: Config, host: str, port: int, me: Message, group: Group) -> list[Message]:
+async def _host(config: Config, host: str, port: int, me: Message, group: ProcessGroup) -> list[Message]:
     arrivals = Arrivals(config, me)
     try:
         server = await asyncio.start_server(arrivals.take, host, port)
@@ -146,7 +146,7 @@ async def _host(config: Config, host: str, port: int, me: Message, group: Group)
     return peers
 
 
-async def _join(host: str, port: int, me: Message, group: Group) -> list[Message]:
+async def _join(host: str, port: int, me: Message, group: ProcessGroup) -> list[Message]:
     source = _source()
     while True:
         try:
@@ -176,7 +176,7 @@ def _mismatch(problem: str) -> str:
     )
 
 
-async def _listen(group: Group, reader: asyncio.StreamReader, rank: int) -> None:
+async def _listen(group: ProcessGroup, reader: asyncio.StreamReader, rank: int) -> None:
     """What the other end says, until it is gone."""
     try:
         while line := await reader.readline():

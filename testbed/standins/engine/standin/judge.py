@@ -14,7 +14,7 @@ RELEASES = os.environ.get("STANDIN_RELEASES", "/opt/engines")
 PROGRAMS = {"sglang": "launch_server.py", "vllm": "vllm serve"}
 
 
-class Refused(Exception):
+class BadArguments(Exception):
     """The engine would not start with these arguments; the text is the engine's own, `status` its exit status."""
 
     def __init__(self, text: str, status: int = 2) -> None:
@@ -47,11 +47,11 @@ def verdicts(engine: str, release: str, lines: list[list[str]]) -> list[dict[str
 
 
 def accepted(engine: str, verdict: dict[str, Any]) -> dict[str, Any]:
-    """The values of an accepted line; Refused with the engine's usage line and message otherwise."""
+    """The values of an accepted line; BadArguments with the engine's usage line and message otherwise."""
     for text in verdict["deprecated"]:
         print(text, file=sys.stderr, flush=True)
     if not verdict["accepted"]:
-        raise Refused(f"usage: {PROGRAMS[engine]} [options]\n{PROGRAMS[engine]}: error: {verdict['error']}")
+        raise BadArguments(f"usage: {PROGRAMS[engine]} [options]\n{PROGRAMS[engine]}: error: {verdict['error']}")
     values: dict[str, Any] = verdict["values"]
     return values
 
@@ -61,4 +61,4 @@ def _by_catalog(engine: str, release: str, argv: list[str]) -> dict[str, Any]:
     try:
         return catalog.parse(engine, release, argv)
     except catalog.BadLine as problem:
-        raise Refused(str(problem), problem.status) from None
+        raise BadArguments(str(problem), problem.status) from None

@@ -32,7 +32,7 @@ def main(engine: str, argv: list[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else argv
     try:
         values = judge.judge(engine, release, words)
-    except judge.Refused as refusal:
+    except judge.BadArguments as refusal:
         sys.stderr.write(f"{refusal}\n")
         raise SystemExit(refusal.status) from None
     parser = "the release's own parser" if engine in judge.PROGRAMS else "a list of its flags kept by hand"
@@ -117,7 +117,7 @@ async def _live(config: Config, model: Facts) -> None:
 
 
 async def _serve(
-    config: Config, model: Facts, conduct: Conduct, precedent: precedents.Precedent, formed: group.Group
+    config: Config, model: Facts, conduct: Conduct, precedent: precedents.Precedent, formed: group.ProcessGroup
 ) -> None:
     """Loads, then answers; as the engines do it, the port opens only after that."""
     await stages.load(config, model, conduct)

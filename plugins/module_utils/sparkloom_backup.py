@@ -1,4 +1,4 @@
-"""What was there before the first change: one record per thing, kept on the node until an undo has put it back.
+"""A backup of what was there before the first change: one record per thing, until an undo has put it back.
 
 A thing without a record was never changed, so an undo leaves it alone.
 """
@@ -12,6 +12,7 @@ import os
 import stat
 from pathlib import Path
 
+# Named before this module was: what earlier releases kept there can still be put back.
 FOLDER = Path("/var/lib/sparkloom/origin")
 
 
@@ -70,12 +71,12 @@ def keep_file(path: Path) -> None:
     save("file", str(path), record)
 
 
-def file_changed(path: Path) -> bool:
+def holds_file(path: Path) -> bool:
     """Whether there is something to put back."""
     return load("file", str(path)) is not None
 
 
-def is_original(path: Path) -> bool:
+def matches_file(path: Path) -> bool:
     """Whether the file is, byte for byte, what it was before; also where nothing is known of it."""
     record = load("file", str(path))
     if record is None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from sparkloom.onnode.rank.order import Plan
+from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.weights.check import links
 from sparkloom.onnode.weights.layout import COMMIT, Entry, Store
 
 FIX = "run playbooks/models.yml"
 
 
-def faults(plan: Plan) -> list[str]:
+def faults(order: Order) -> list[str]:
     """One sentence for the first fault of each model. Nothing is hashed here: the store did that on every node."""
-    store = Store(plan.store)
-    found = [_model(store, model["id"], model.get("revision")) for model in plan.weights] if plan.store else []
-    return [text for text in found if text]
+    store = Store(order.store)
+    sentences = [_model(store, model["id"], model.get("revision")) for model in order.weights] if order.store else []
+    return [sentence for sentence in sentences if sentence]
 
 
 def _model(store: Store, model: str, revision: str | None) -> str:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_kernel as kernel
-from ansible.module_utils import sparkloom_origin as origin
 
 from tests.plugins.loading import module
 
@@ -32,8 +32,8 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(origin, "FOLDER", tmp_path / "var/origin")
-    return origin.FOLDER
+    monkeypatch.setattr(backup, "FOLDER", tmp_path / "var/origin")
+    return backup.FOLDER
 
 
 def picture(root: Path) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def netplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netplan: SimpleNamespace, records) -> None:
     run, before = Netplan(netplan.path), netplan.path.read_bytes()
     netplan.tool.remember(run, netplan.path)
-    origin.write(netplan.path, "ours\n", 0o600)
+    backup.write(netplan.path, "ours\n", 0o600)
     with pytest.raises(Done):
         netplan.tool.absent(run, netplan.path)
     assert run.result == {"changed": True} and netplan.path.read_bytes() == before
@@ -143,7 +143,7 @@ def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netpla
 def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespace, records: Path) -> None:
     run = Netplan(netplan.path)
     netplan.tool.remember(run, netplan.path)
-    origin.write(netplan.path, "ours\n", 0o600)
+    backup.write(netplan.path, "ours\n", 0o600)
     with pytest.raises(Done):
         netplan.tool.absent(run, netplan.path)
     again = Netplan(netplan.path)
@@ -161,7 +161,7 @@ def test_a_change_without_its_proof_does_not_become_what_comes_back(netplan: Sim
     proven = netplan.path.read_bytes()
     run = Netplan(netplan.path)
     kept = netplan.tool.keep(run, netplan.path)
-    origin.write(netplan.path, "first, and the controller died\n", 0o600)
+    backup.write(netplan.path, "first, and the controller died\n", 0o600)
     assert netplan.tool.keep(run, netplan.path) == kept and kept.read_bytes() == proven
     netplan.tool.proven(Netplan(netplan.path), netplan.path)
     netplan.path.unlink()
@@ -171,7 +171,7 @@ def test_a_change_without_its_proof_does_not_become_what_comes_back(netplan: Sim
 def test_an_undo_killed_between_file_and_links_puts_the_links_back_too(netplan: SimpleNamespace, monkeypatch) -> None:
     run, done = Netplan(netplan.path), netplan.tool.restore_links
     netplan.tool.remember(run, netplan.path)
-    origin.write(netplan.path, "ours\n", 0o600)
+    backup.write(netplan.path, "ours\n", 0o600)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -190,9 +190,9 @@ def test_an_undo_killed_between_file_and_links_puts_the_links_back_too(netplan: 
 def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace) -> None:
     run = Netplan(netplan.path)
     netplan.tool.remember(run, netplan.path)
-    origin.write(netplan.path, "ours\n", 0o600)
+    backup.write(netplan.path, "ours\n", 0o600)
     netplan.tool.proven(run, netplan.path)
-    assert origin.file_changed(netplan.path) and not list(netplan.tool.KEPT.glob("60-*"))
+    assert backup.holds_file(netplan.path) and not list(netplan.tool.KEPT.glob("60-*"))
 
 
 def test_links_go_back_to_size_state_and_kernel_settings(netplan: SimpleNamespace, tmp_path: Path, monkeypatch) -> None:
