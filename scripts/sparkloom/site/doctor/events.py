@@ -21,7 +21,7 @@ KEPT = (
 class Event(TypedDict):
     host: str
     role: str
-    area: str  # stem of the task file, for the doctor's own tasks
+    area: str  # stem of the task file, which some are called by
     task: str
     outcome: str  # changed, judged, failed, unreachable
     result: dict[str, Any]
