@@ -21,7 +21,7 @@ class ActionModule(ansible.Action, ActionBase):
         if args["what"] == "plan":
             return bandwidth.tests(cluster, fabric.plan(cluster), args["nodes"], **args["shape"])
         limits = bandwidth.thresholds(len(cluster.fabric.rails), args["thresholds"])
-        left_out = verdict.unread(ansible.registered(task_vars, args["served"]))
+        left_out = list(verdict.unread(ansible.registered(task_vars, args["served"])))
         runs = verdict.without(ansible.registered(task_vars, args["runs"]), left_out)
         found = bandwidth.measures(runs, limits)
         judged = list(bandwidth.pairs(found, limits))
@@ -30,6 +30,6 @@ class ActionModule(ansible.Action, ActionBase):
         target = ansible.REPO / "build" / cluster.name / "fabric_check.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(report, indent=1) + "\n")
-        rows = [*left_out, *verdict.rows(found, judged, limits)]
+        findings = [*left_out, *verdict.findings(found, judged, limits)]
         passed = verdict.summary(judged) if judged else "nothing was measured"
-        return {**ansible.verdict(rows, passed), "verdict": report["verdict"], "report": str(target)}
+        return {**ansible.verdict(findings, passed), "verdict": report["verdict"], "report": str(target)}

@@ -23,4 +23,4 @@ class ActionModule(ansible.Action, ActionBase):
         )
         kept = judged.keep(ansible.REPO / "build" / inventory.name)
         text = f"{judged.report}\nfacts of every node: {kept}"
-        return {"failed": judged.failed, "msg": text, "rows": [row.as_dict() for row in judged.rows]}
+        return {"failed": judged.failed, "msg": text, "rows": judged.rows}

@@ -9,21 +9,22 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from sparkloom import case
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.site import ansible, kube, watch
-from sparkloom.site.checks import Row, kubernetes, serving
+from sparkloom.site.checks import kubernetes, serving
 
 
-def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list[Row]:
+def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list[Finding]:
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
-    found = [
+    running = [
         (watch.state(pod), (pod.metadata.annotations or {}).get(names.CONFIG_HASH, ""))
         for pod in reached.pods(plan["labels"])
     ]
-    return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], found)
+    return serving.ranks(plan["labels"][names.PROFILE], nodes, plan["config_hash"], running)
 
 
 class ActionModule(ansible.Action, ActionBase):
@@ -32,9 +33,9 @@ class ActionModule(ansible.Action, ActionBase):
         reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
         try:
             if args["what"] == "cluster":
-                rows = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
+                findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
             else:
-                rows = ranks(cluster, reached, plan)
+                findings = ranks(cluster, reached, plan)
         except (ApiException, HTTPError) as error:
-            rows = [kubernetes.silent(cluster, error)]
-        return ansible.verdict(rows, "as planned")
+            findings = [kubernetes.silent(cluster, error)]
+        return ansible.verdict(findings, "as planned")

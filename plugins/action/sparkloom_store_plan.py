@@ -12,7 +12,7 @@ from sparkloom.inputs import profile
 from sparkloom.launch import downloads
 from sparkloom.render import pack
 from sparkloom.site import ansible
-from sparkloom.site.checks import weights
+from sparkloom.site.checks import serving
 
 BUILD = ansible.REPO / ".build" / "store"
 
@@ -33,8 +33,8 @@ class ActionModule(ansible.Action, ActionBase):
             return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
         if args["what"] == "judge":
             found = ansible.registered(task_vars, args["checks"])
-            rows = weights.judge([node for node in nodes if node in ansible.asked(task_vars)], found)
-            return ansible.verdict(rows, f"verified on {', '.join(nodes)}")
+            findings = serving.weights([node for node in nodes if node in ansible.asked(task_vars)], found)
+            return ansible.verdict(list(findings), f"verified on {', '.join(nodes)}")
         settings = downloads.Settings(run=uuid.uuid4().hex, **args["settings"])
         found = ansible.registered(task_vars, args["checks"])
         checks = {node: found[node]["answer"] for node in nodes}

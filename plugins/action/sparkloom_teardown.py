@@ -13,8 +13,8 @@ from urllib3.exceptions import HTTPError
 from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
-from sparkloom.site import ansible, checks, kube, nodefiles, teardown
-from sparkloom.site.checks import kubernetes
+from sparkloom.site import ansible, kube, nodefiles, teardown
+from sparkloom.site.checks import kubernetes, report
 
 WORK = {"serving": teardown.serving, "networks": teardown.networks}
 
@@ -27,7 +27,7 @@ class ActionModule(ansible.Action, ActionBase):
         try:
             return self._take(cluster, args["what"])
         except (ApiException, HTTPError) as error:
-            return {"failed": True, "msg": checks.table([kubernetes.silent(cluster, error)])}
+            return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
 
     def _plan(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         consent = {part: ansible.true(args["consent"][part]) for part in teardown.PARTS}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError, Refused
-from sparkloom.base.finding import Finding, ranked
+from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.inputs import inventory as inventories
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
@@ -30,7 +30,7 @@ class Case:
 
     @property
     def errors(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.severity == "error"]
+        return errors(self.findings)
 
 
 def cluster(inventory: Inventory = None) -> Cluster:

@@ -55,3 +55,16 @@ def test_registers_and_loop_variables_are_marked_internal(role: str) -> None:
     for path in (REPO / f"roles/{role}/tasks").glob("*.yml"):
         for name in re.findall(r"^\s*(?:register|loop_var): (\S+)", path.read_text(), re.M):
             assert name.startswith(f"__{role}_"), f"{path.name}: {name}"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_names_what_is_internal_to_another(role: str) -> None:
+    """What one role wants of another stands in its defaults, or is a task file of it that can be included."""
+    for path in (p for p in (REPO / f"roles/{role}").rglob("*") if p.suffix in (".yml", ".j2")):
+        for name in re.findall(r"(?<!\w)__[a-z]\w*(?<!__)(?!\w)", path.read_text()):
+            assert name.startswith(f"__{role}_"), f"{path.relative_to(REPO)}: {name}"
+
+
+def test_no_playbook_names_what_is_internal_to_a_role() -> None:
+    for path in [REPO / "site.yml", *(REPO / "playbooks").glob("*.yml")]:
+        assert not re.search(r"(?<!\w)__[a-z]", path.read_text()), path.name

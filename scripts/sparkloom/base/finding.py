@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
@@ -12,15 +12,31 @@ ORDER: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    rule: str
-    severity: Severity
-    where: str
-    message: str
+    """One thing that is wrong, and what to do about it. Rules say in the message what they expect, checks apart."""
+
+    where: str  # a place in a profile (file:line:column), or a node
+    rule: str  # the rule, the check or the part of a machine that does not hold
+    message: str  # what was found
+    expected: str
     fix: str
-    evidence: list[str]
+    severity: Severity = "error"
+    evidence: tuple[str, ...] = ()  # where a rule is known from
+    area: str = ""  # of the doctor: which part of a node it is about
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As `lint --json` and `plan --json` give it."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "where": self.where,
+            "message": self.message,
+            "fix": self.fix,
+            "evidence": list(self.evidence),
+        }
+
+
+def errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity == "error"]
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
 
 
@@ -45,12 +46,5 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
 
 def _as_finding(name: str, problem: Problem) -> dict[str, Any]:
     where = f"{problem.file}:{problem.line}:{problem.column}"
-    return {
-        "profile": name,
-        "rule": problem.rule,
-        "severity": "error",
-        "where": where,
-        "message": problem.message,
-        "fix": "correct the file; nothing else of it was judged",
-        "evidence": [],
-    }
+    fix = "correct the file; nothing else of it was judged"
+    return {"profile": name, **Finding(where, problem.rule, problem.message, expected="", fix=fix).as_dict()}

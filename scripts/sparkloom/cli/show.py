@@ -95,11 +95,11 @@ def findings(result: Result) -> None:
     terminal.print(f"{len(result.profiles)} profile(s): {count}", style="bold")
 
 
-def findings_list(terminal: Console, found: list[dict[str, Any]]) -> str:
+def findings_list(terminal: Console, listed: list[dict[str, Any]]) -> str:
     """Prints findings, worst first, and returns how many of each severity there are."""
-    for finding in found:
+    for finding in listed:
         _finding(terminal, finding)
-    counts = {severity: sum(f["severity"] == severity for f in found) for severity in ("error", "warning", "info")}
+    counts = {severity: sum(f["severity"] == severity for f in listed) for severity in ("error", "warning", "info")}
     return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
 
 
@@ -121,23 +121,23 @@ def _finding(terminal: Console, finding: dict[str, Any]) -> None:
         terminal.print(Text(f"    known from: {source}", style="dim"), soft_wrap=True)
 
 
-def problems(found: Iterable[Problem]) -> None:
+def problems(listed: Iterable[Problem]) -> None:
     """What is unusable, on stderr: `file:line:column: message [rule]`, as compilers say it."""
-    sys.stderr.write("".join(f"{problem}\n" for problem in found))
+    sys.stderr.write("".join(f"{problem}\n" for problem in listed))
 
 
-def refusal(found: list[Finding]) -> None:
+def refusal(errors: list[Finding]) -> None:
     terminal = console(stderr=True)
-    for finding in found:
+    for finding in errors:
         _finding(terminal, finding.as_dict())
     terminal.print(
-        f"refused: {len(found)} error finding(s); change the profile, or --force to render all the same", style="bold"
+        f"refused: {len(errors)} error finding(s); change the profile, or --force to render all the same", style="bold"
     )
 
 
-def overridden(found: list[Finding]) -> None:
+def overridden(errors: list[Finding]) -> None:
     """Names on stderr what --force overrode, so that it cannot pass unseen."""
-    for finding in found:
+    for finding in errors:
         sys.stderr.write(f"forced past {finding.rule}: {finding.message}\n")
 
 

@@ -46,10 +46,10 @@ def check(launch: Launch) -> list[Finding]:
     catalog = _catalog(launch.engine, launch.release)
     if catalog is None:
         return []
-    found: dict[str, Finding] = {}
+    by_flag: dict[str, Finding] = {}
     for problem in _problems(launch, catalog):
-        found.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
-    return [*_judged_by_another(launch, catalog), *found.values()]
+        by_flag.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
+    return [*_judged_by_another(launch, catalog), *by_flag.values()]
 
 
 def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
@@ -57,7 +57,8 @@ def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
     if catalog.asked.note:
         where = launch.profile.where("engine", "release")
         fix = "name a release that has a catalog, or add one: docs/engine-releases.md"
-        yield Finding("release-without-catalog", "warning", where, catalog.asked.note, fix, [catalog.source])
+        rule, note, sources = "release-without-catalog", catalog.asked.note, (catalog.source,)
+        yield Finding(where, rule, note, expected="", fix=fix, severity="warning", evidence=sources)
 
 
 def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
@@ -91,9 +92,10 @@ def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
     # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
     ignored = problem.flag in variables and problem.kind == "unknown"
     severity: Severity = "warning" if ignored else SEVERITIES.get(problem.kind, "error")
-    sources = [catalog.source, *([catalog.asked.note] if catalog.asked.note else [])]
+    sources = (catalog.source, *([catalog.asked.note] if catalog.asked.note else []))
     fix = FIXES.get(problem.kind, "write a value that this release takes")
-    return Finding(f"flag-{problem.kind}", severity, where, problem.message, fix, sources)
+    rule = f"flag-{problem.kind}"
+    return Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
 
 
 def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | None:

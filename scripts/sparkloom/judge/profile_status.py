@@ -49,13 +49,13 @@ def sentence(profile: Profile) -> str:
     best = best_evidence(profile)
     if best is None:
         return "nothing is recorded that was run; every value is a guess until `sparkloom bench` says otherwise"
-    found = differences(profile)
-    if not found and not _names_flags(best):
+    departures = differences(profile)
+    if not departures and not _names_flags(best):
         return f"the {best.status} figures{_figures(best)} came without their flags; the shipped ones may not be theirs"
-    if not found:
+    if not departures:
         return ""
     what = {"measured": "the best measured run", "vendor": "the vendor's recipe"}.get(best.status, "its best evidence")
-    return f"the shipped launch is not {what}{_figures(best)}: " + ", ".join(str(difference) for difference in found)
+    return f"the shipped launch is not {what}{_figures(best)}: " + ", ".join(map(str, departures))
 
 
 def check(loaded: LoadedProfile) -> list[Finding]:
@@ -66,7 +66,9 @@ def check(loaded: LoadedProfile) -> list[Finding]:
     best = best_evidence(loaded.profile)
     loc: tuple[str | int, ...] = ("evidence", loaded.profile.evidence.index(best)) if best else ("evidence",)
     fix = "launch with --set to repeat the measured run, or bench the shipped one and add its evidence"
-    return [Finding("shipped-differs", "info", loaded.where(*loc), text, fix, [best.source] if best else [])]
+    sources = (best.source,) if best else ()
+    where = loaded.where(*loc)
+    return [Finding(where, "shipped-differs", text, expected="", fix=fix, severity="info", evidence=sources)]
 
 
 def listing() -> list[dict[str, Any]]:

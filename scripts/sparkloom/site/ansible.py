@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.base.finding import Finding
+from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.case import Refused
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
-from sparkloom.site import checks
+from sparkloom.site.checks import report
 
 OURS = ("kubernetes_node", "management_address", "fabric_index", "management_interface")
 
@@ -111,11 +111,10 @@ def findings_text(findings: list[Finding]) -> str:
     return "\n".join(f"{f.severity}  {f.rule}  {f.where}: {f.message}\n      -> {f.fix}" for f in findings)
 
 
-def verdict(rows: list[checks.Row], passed: str) -> dict[str, Any]:
-    """One table for all nodes; it fails when any row is an error."""
-    failed = checks.failures(rows)
-    text = checks.table(rows)
+def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
+    """One table for all nodes; it fails when any finding is an error."""
+    failed, text = errors(findings), report.table(findings)
     if failed:
-        nodes = len({row.node for row in failed})
+        nodes = len({finding.where for finding in failed})
         text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
-    return {"failed": bool(failed), "msg": text or passed, "rows": [row.as_dict() for row in rows]}
+    return {"failed": bool(failed), "msg": text or passed, "rows": [report.as_dict(finding) for finding in findings]}

@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
+from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
-from sparkloom.site.checks import Row, expected, failures, host
-from sparkloom.site.checks.expected import Expected
-from sparkloom.site.checks.report import report
+from sparkloom.site.checks import host
+from sparkloom.site.checks.host import Expected
+from sparkloom.site.checks.report import as_dict, report
+
+GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +26,22 @@ class Judged:
     cluster: Cluster
     nodes: list[str]
     probes: Mapping[str, Any]
-    rows: list[Row]
+    findings: list[Finding]
 
     @property
     def failed(self) -> bool:
-        return bool(failures(self.rows))
+        return bool(errors(self.findings))
 
     @property
     def report(self) -> str:
-        text = report(self.nodes, host.names(self.cluster), self.rows)
+        text = report(self.nodes, host.names(self.cluster), self.findings)
         versions = {host.firmware(self.cluster, p) for p in self.probes.values() if "ports" in p} - {""}
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The findings as data."""
+        return [as_dict(finding) for finding in self.findings]
 
     def keep(self, folder: Path) -> str:
         """preflight.json of the site: facts and judgements, for `jq` and for the next person."""
@@ -42,7 +51,7 @@ class Judged:
             "site": self.cluster.name,
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "failed": self.failed,
-            "rows": [row.as_dict() for row in self.rows],
+            "rows": self.rows,
             "nodes": self.probes,
         }
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
@@ -78,16 +87,28 @@ def judge(
 
 
 def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
-    weights: dict[str, float] = {}
+    counted: dict[str, float] = {}
     if settings["profile"] and settings["count_weights"]:
-        weights = expected.weights(case.judge(settings["profile"], cluster).launch, cluster)
+        counted = weights(case.judge(settings["profile"], cluster).launch, cluster)
     return Expected(
         disk_path=settings["disk_path"],
         free_gib=float(settings["free_gib"]),
         store=cluster.model_store,
-        weights_gib=weights,
+        weights_gib=counted,
         driver=str(settings["driver"]),
         clock_seconds=float(settings["clock_seconds"]),
         kernels_allowed=tuple(settings["kernels_allowed"]),
         memory_gib=float(settings["memory_gib"]),
     )
+
+
+def weights(launch: Launch, cluster: Cluster) -> dict[str, float]:
+    """GiB of the whole checkpoint, for every node that will hold it: each keeps all of it."""
+    from sparkloom.judge import capacity
+
+    size = (launch.profile.profile.model.checkpoint.size_gb or 0) * 1e9 / GIB
+    if not size:
+        # the publisher's figure is not known: what the ranks load is the least that a checkpoint has
+        figure = capacity.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
+        size = float(figure.value or 0) * len(launch.ranks) if figure else 0.0
+    return {rank.place.node.name: size for rank in launch.ranks}

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.finding import errors
 from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.site import perftest
-from sparkloom.site.checks import bandwidth, failures
+from sparkloom.site.checks import bandwidth
 from sparkloom.site.checks import bandwidth_verdict as verdict
 from tests import places
 
@@ -96,16 +97,16 @@ def judge(spoil: Any = None, nodes: list[str] = NODES, missing: str = "") -> tup
                 if missing not in (run["client"], run["server"]):
                     results.setdefault(client, []).append(whole)
     limits = bandwidth.thresholds(2, {})
-    left_out = verdict.unread({missing: {"missing": ["ib_write_bw"]}}) if missing else []
+    left_out = list(verdict.unread({missing: {"missing": ["ib_write_bw"]}})) if missing else []
     found = bandwidth.measures(results, limits)
     judged = list(bandwidth.pairs(found, limits))
-    rows = [*left_out, *verdict.rows(found, judged, limits)]
-    return rows, verdict.report("gb10", found, judged, left_out, limits, "now")
+    findings = [*left_out, *verdict.findings(found, judged, limits)]
+    return findings, verdict.report("gb10", found, judged, left_out, limits, "now")
 
 
 def test_a_healthy_fabric_has_no_rows() -> None:
-    rows, report = judge()
-    assert rows == [] and report["verdict"] == "as fast as it should be"
+    findings, report = judge()
+    assert findings == [] and report["verdict"] == "as fast as it should be"
     assert len(report["pairs"]) == 12
     assert report["pairs"][0]["rails"]["a"] == {
         "gbit": 98.0, "latency_us": 1.5, "mtu": 4096, "said": "", "verdict": "ok",
@@ -131,44 +132,47 @@ CASES = [
 @pytest.mark.parametrize(("facts", "word", "advice"), CASES)
 def test_a_node_that_is_amiss_is_named_once_per_rail(facts: dict[str, Any], word: str, advice: str) -> None:
     bad = of("spark2")
-    rows, report = judge(lambda run: facts if bad(run) else None)
-    assert {(row.node, row.check) for row in rows} == {
+    findings, report = judge(lambda run: facts if bad(run) else None)
+    assert {(finding.where, finding.rule) for finding in findings} == {
         ("spark2", "rail a to every other node"), ("spark2", "rail b to every other node"),
     }  # fmt: skip
-    assert all(word in row.found and advice in row.change for row in failures(rows)) and failures(rows)
+    assert all(word in finding.message and advice in finding.fix for finding in errors(findings)) and errors(findings)
     assert report["verdict"] == word
 
 
 def test_one_dead_rail_is_one_rail_only() -> None:
     bad = of("spark3", "b")
-    rows, report = judge(lambda run: {"ping": {"ok": False, "small_ok": False}, "gbit": 0} if bad(run) else None)
+    findings, report = judge(lambda run: {"ping": {"ok": False, "small_ok": False}, "gbit": 0} if bad(run) else None)
     assert report["verdict"] == "one rail only (one end is silent)"
-    assert [(row.node, row.check) for row in failures(rows)] == [("spark3", "rail b to every other node")]
-    assert {row.severity for row in rows if "one rail only" in row.found} == {"warning"}
+    assert [(finding.where, finding.rule) for finding in errors(findings)] == [("spark3", "rail b to every other node")]
+    assert {finding.severity for finding in findings if "one rail only" in finding.message} == {"warning"}
 
 
 def test_one_bad_direction_names_its_two_nodes() -> None:
-    rows, _ = judge(lambda run: {"gbit": 13.0} if (run["client"], run["server"]) == ("spark1", "spark4") else None)
-    assert {(row.node, row.check) for row in rows} == {("spark1", "rail a to spark4"), ("spark1", "rail b to spark4")}
+    findings, _ = judge(lambda run: {"gbit": 13.0} if (run["client"], run["server"]) == ("spark1", "spark4") else None)
+    assert {(finding.where, finding.rule) for finding in findings} == {
+        ("spark1", "rail a to spark4"),
+        ("spark1", "rail b to spark4"),
+    }
 
 
 def test_two_nodes_cannot_tell_which_of_them_it_is() -> None:
-    rows, _ = judge(lambda run: {"gbit": 13.0}, nodes=NODES[:2])
-    assert {(row.node, row.check) for row in rows if "rail a" in row.check} == {
+    findings, _ = judge(lambda run: {"gbit": 13.0}, nodes=NODES[:2])
+    assert {(finding.where, finding.rule) for finding in findings if "rail a" in finding.rule} == {
         ("spark1", "rail a to spark2"), ("spark2", "rail a to spark1"),
     }  # fmt: skip
 
 
 def test_rails_that_share_something_are_slower_together() -> None:
-    rows, report = judge(lambda run: {"gbit": 85.0})
+    findings, report = judge(lambda run: {"gbit": 85.0})
     assert report["verdict"] == "the rails are slower together than apart"
-    assert len(rows) == 12 and all("170 Gb/s on all rails at once" in row.found for row in rows)
+    assert len(findings) == 12 and all("170 Gb/s on all rails at once" in finding.message for finding in findings)
 
 
 def test_without_perftest_nothing_is_called_good() -> None:
-    rows, report = judge(missing="spark1")
+    findings, report = judge(missing="spark1")
     assert report["verdict"] == "perftest is not installed" and len(report["pairs"]) == 6
-    assert [(row.node, row.change) for row in failures(rows)] == [
+    assert [(finding.where, finding.fix) for finding in errors(findings)] == [
         ("spark1", "apt-get install perftest on the node, then playbooks/verify.yml again")
     ]
 

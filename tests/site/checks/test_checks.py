@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.render.manifests.attachments import NETWORKS
-from sparkloom.site import ansible, checks
+from sparkloom.site import ansible
 from sparkloom.site.checks import kubernetes, networks, rails
 
 CLUSTER = inventory.load()
@@ -45,13 +46,15 @@ def probes() -> dict[str, dict[str, Any]]:
 def test_a_limited_run_judges_its_own_nodes_and_blames_no_other(probes: dict[str, Any]) -> None:
     alone = {"spark2": probes["spark2"]}
     assert rails.judge(CLUSTER, PLAN, alone, {"spark2"}) == []
-    assert {row.node for row in rails.judge(CLUSTER, PLAN, alone)} == {"spark1", "spark3", "spark4"}
+    assert {finding.where for finding in rails.judge(CLUSTER, PLAN, alone)} == {"spark1", "spark3", "spark4"}
     for ping in alone["spark2"]["pings"]:
         ping["ok"] = ping["small_ok"] = ping["node"] == "spark1"
-    rows = rails.judge(CLUSTER, PLAN, alone, {"spark2"})
-    assert rows and {row.severity for row in rows} == {"warning"} and "--limit" in rows[0].change
-    rows = rails.judge(CLUSTER, PLAN, {**alone, "spark3": probes["spark3"]}, {"spark2", "spark3"})
-    assert {row.severity for row in rows} == {"error"} and all("spark3" in row.check for row in rows)
+    findings = rails.judge(CLUSTER, PLAN, alone, {"spark2"})
+    assert findings and {finding.severity for finding in findings} == {"warning"} and "--limit" in findings[0].fix
+    findings = rails.judge(CLUSTER, PLAN, {**alone, "spark3": probes["spark3"]}, {"spark2", "spark3"})
+    assert {finding.severity for finding in findings} == {"error"} and all(
+        "spark3" in finding.rule for finding in findings
+    )
 
 
 def test_four_good_sparks_pass(probes: dict[str, Any]) -> None:
@@ -75,12 +78,12 @@ RAIL_FAULTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
 
 
 @pytest.mark.parametrize(("fault", "found"), RAIL_FAULTS)
-def test_one_rail_fault_gives_one_row(
+def test_one_rail_fault_gives_one_finding(
     probes: dict[str, Any], fault: Callable[[dict[str, Any]], Any], found: str
 ) -> None:
     fault(probes["spark4"])
-    (row,) = rails.judge(CLUSTER, PLAN, probes)
-    assert row.node == "spark4" and found in row.found and row.change
+    (finding,) = rails.judge(CLUSTER, PLAN, probes)
+    assert finding.where == "spark4" and found in finding.message and finding.fix
 
 
 def test_a_function_that_serves_in_a_pod_is_where_it_belongs(probes: dict[str, Any]) -> None:
@@ -107,17 +110,17 @@ def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> Non
 
 
 def test_warnings_alone_do_not_fail() -> None:
-    rows = [checks.Row("a", "clock", "x", "y", "z", "warning")]
-    assert ansible.verdict(rows, "fine")["failed"] is False
+    findings = [Finding("a", "clock", "x", "y", "z", "warning")]
+    assert ansible.verdict(findings, "fine")["failed"] is False
     assert ansible.verdict([], "fine") == {"failed": False, "msg": "fine", "rows": []}
 
 
 def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, Any]) -> None:
     for ping in probes["spark2"]["pings"]:
         ping.update(ok=False, small_ok=True)
-    rows = rails.judge(CLUSTER, PLAN, probes)
-    assert [row.check for row in rows] == ["enp1s0f0v1 to any other node", "enP2p1s0f0v1 to any other node"]
-    assert all("of spark2" in row.change for row in rows)
+    findings = rails.judge(CLUSTER, PLAN, probes)
+    assert [finding.rule for finding in findings] == ["enp1s0f0v1 to any other node", "enP2p1s0f0v1 to any other node"]
+    assert all("of spark2" in finding.fix for finding in findings)
 
 
 def ranks() -> list[dict[str, Any]]:
@@ -165,8 +168,8 @@ def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
 )
 def test_what_a_cluster_lacks(facts: dict[str, Any], fault: Callable[[Any], Any], check: str, found: str) -> None:
     fault(facts)
-    (row,) = kubernetes.judge(CLUSTER, ranks(), facts)
-    assert (row.check, row.found) == (check, found) and row.change
+    (finding,) = kubernetes.judge(CLUSTER, ranks(), facts)
+    assert (finding.rule, finding.message) == (check, found) and finding.fix
 
 
 def test_every_network_of_the_plan_is_read_back() -> None:
@@ -175,5 +178,5 @@ def test_every_network_of_the_plan_is_read_back() -> None:
     assert networks.judge(CLUSTER, planned, planned) == []
     spaced = {name: json.dumps(json.loads(text), indent=4) for name, text in planned.items()}
     assert networks.judge(CLUSTER, planned, spaced) == [], "another layout of the same JSON"
-    (row,) = networks.judge(CLUSTER, planned, {**planned, "rail-b-vf1": "{"})
-    assert "rail-b-vf1: no JSON" in row.found
+    (finding,) = networks.judge(CLUSTER, planned, {**planned, "rail-b-vf1": "{"})
+    assert "rail-b-vf1: no JSON" in finding.message

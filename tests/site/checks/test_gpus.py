@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from sparkloom.base.finding import errors
 from sparkloom.inputs import inventory
 from sparkloom.render.manifests import gpu
-from sparkloom.site.checks import failures, gpus
+from sparkloom.site.checks import gpus
 
 CLUSTER = inventory.load()
 NODES = [node.kubernetes_node for node in CLUSTER.nodes]
@@ -39,21 +40,21 @@ def test_ours_is_installed_only_where_nobody_else_does_it(found: dict[str, Any],
 
 
 def test_a_missing_runtime_class_is_refused_with_its_cure() -> None:
-    (row,) = gpus.judge(CLUSTER, facts(1, classes=("crun",)), "nvidia")
-    assert "no 'nvidia' (there are: crun)" in row.found and "restart K3s" in row.change
+    (finding,) = gpus.judge(CLUSTER, facts(1, classes=("crun",)), "nvidia")
+    assert "no 'nvidia' (there are: crun)" in finding.message and "restart K3s" in finding.fix
 
 
 def test_an_old_plugin_and_time_slicing_and_a_node_of_another_name() -> None:
     old = {**OTHER, "image": "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"}
     found = facts(4, old)
     found["nodes"].pop("spark4")
-    rows = gpus.judge(CLUSTER, found, "nvidia")
-    assert {row.check for row in failures(rows)} == {"device plugin", "node"}
-    assert [row.node for row in rows if row.severity == "warning"] == ["spark1", "spark2", "spark3"]
+    findings = gpus.judge(CLUSTER, found, "nvidia")
+    assert {finding.rule for finding in errors(findings)} == {"device plugin", "node"}
+    assert [finding.where for finding in findings if finding.severity == "warning"] == ["spark1", "spark2", "spark3"]
 
 
 def test_nodes_without_a_gpu_are_named() -> None:
     found = facts(1, OURS)
     found["nodes"]["spark3"]["gpus"] = 0
-    (row,) = gpus.missing(CLUSTER, found)
-    assert row.node == "spark3" and gpu.NAME in row.change
+    (finding,) = gpus.missing(CLUSTER, found)
+    assert finding.where == "spark3" and gpu.NAME in finding.fix

@@ -18,11 +18,15 @@ def test_what_is_back_within_the_slack_is_fine() -> None:
 
 
 def test_memory_of_no_process_asks_for_a_reboot() -> None:
-    (row,) = memories.returned({"spark1": memory(117.0), "spark2": memory(58.4)}, {"spark1": 118.0, "spark2": 118.0}, 8)
-    assert row.node == "spark2" and "charged to no process" in row.found and "reboot that node" in row.change
-    assert row.severity == "error"
+    (finding,) = memories.returned(
+        {"spark1": memory(117.0), "spark2": memory(58.4)}, {"spark1": 118.0, "spark2": 118.0}, 8
+    )
+    assert (
+        finding.where == "spark2" and "charged to no process" in finding.message and "reboot that node" in finding.fix
+    )
+    assert finding.severity == "error"
 
 
 def test_a_process_that_holds_it_is_named() -> None:
-    (row,) = memories.returned({"spark1": memory(60.0, resident=55.0)}, {"spark1": 118.0}, 8)
-    assert "python3 55 GiB" in row.found and "stop what" in row.change
+    (finding,) = memories.returned({"spark1": memory(60.0, resident=55.0)}, {"spark1": 118.0}, 8)
+    assert "python3 55 GiB" in finding.message and "stop what" in finding.fix

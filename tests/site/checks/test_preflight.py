@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from sparkloom import case
+from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import inventory
 from sparkloom.site import preflight
-from sparkloom.site.checks import Row, clocks, expected, failures, host, kernels, ports
-from sparkloom.site.checks.expected import Expected
+from sparkloom.site.checks import clocks, host, kernels, ports
+from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import report
 
 CLUSTER = inventory.load()
@@ -115,14 +116,14 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
 
 
 @pytest.mark.parametrize(("check", "fault", "found", "severity"), FAULTS)
-def test_one_fault_gives_one_row(
+def test_one_fault_gives_one_finding(
     probes: dict[str, Machine], check: str, fault: Fault, found: str, severity: str
 ) -> None:
     fault(probes["spark3"])
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert (row.node, row.check, row.severity) == ("spark3", check, severity)
-    assert found in row.found and row.expected and row.change
-    assert row.check in host.names(CLUSTER)
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (finding.where, finding.rule, finding.severity) == ("spark3", check, severity)
+    assert found in finding.message and finding.expected and finding.fix
+    assert finding.rule in host.names(CLUSTER)
 
 
 def test_a_kernel_with_its_cure_or_that_the_site_allows_passes(probes: dict[str, Machine]) -> None:
@@ -130,7 +131,7 @@ def test_a_kernel_with_its_cure_or_that_the_site_allows_passes(probes: dict[str,
     probes["spark2"]["system"].update(kernel="7.0.0-1019-nvidia")
     allowed = Expected(store=STORE, kernels_allowed=("7.0.0-1019-nvidia",))
     assert host.judge(CLUSTER, probes, allowed) == []
-    assert [row.node for row in host.judge(CLUSTER, probes, EXPECTED)] == ["spark2"]
+    assert [finding.where for finding in host.judge(CLUSTER, probes, EXPECTED)] == ["spark2"]
 
 
 def test_every_listed_kernel_has_a_source_and_a_verdict() -> None:
@@ -158,8 +159,8 @@ def test_not_a_gb10_is_fine_when_the_site_says_so(probes: dict[str, Machine]) ->
 def test_names_are_found_by_pci_and_the_true_one_is_told(probes: dict[str, Machine]) -> None:
     at(probes["spark2"], "0000:01:00.0").update(interface="enp1s0f0")
     at(probes["spark2"], "0002:01:00.0").update(interface="enP2p1s0f0")
-    rows = host.judge(CLUSTER, probes, EXPECTED)
-    assert [row.change for row in rows] == [
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    assert [finding.fix for finding in findings] == [
         "pf: enp1s0f0 in fabric.rails[a] in fabric.yml",
         "pf: enP2p1s0f0 in fabric.rails[b] in fabric.yml",
     ]
@@ -169,16 +170,16 @@ def test_a_card_elsewhere_is_shown_as_its_twins(probes: dict[str, Machine]) -> N
     for found in probes["spark2"]["ports"]:
         found["pci"] = found["pci"].replace(":01:", ":05:")
         found["interface"] = found["interface"].replace("s0", "s5")
-    rows = host.judge(CLUSTER, probes, EXPECTED)
-    assert len(rows) == 2
-    assert "enp1s5f0np0 0000:05:00.0 + enP2p1s5f0np0 0002:05:00.0" in rows[0].found
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    assert len(findings) == 2
+    assert "enp1s5f0np0 0000:05:00.0 + enP2p1s5f0np0 0002:05:00.0" in findings[0].message
 
 
 def test_a_cable_in_the_other_port_is_recognised(probes: dict[str, Machine]) -> None:
     for found in probes["spark4"]["ports"]:
         found.update(carrier=found["pci"].endswith(".1"))
-    rows = host.judge(CLUSTER, probes, EXPECTED)
-    assert ["pf: enp1s0f1np1" in rows[0].change, "pf: enP2p1s0f1np1" in rows[1].change] == [True, True]
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    assert ["pf: enp1s0f1np1" in findings[0].fix, "pf: enP2p1s0f1np1" in findings[1].fix] == [True, True]
 
 
 def test_twins_are_one_cage_in_two_domains(probes: dict[str, Machine]) -> None:
@@ -193,8 +194,8 @@ def test_weights_count_on_the_nodes_that_hold_them_less_what_is_there(probes: di
     for probe in probes.values():
         probe["disks"] = [{**disk, "free_gib": 200.0} for disk in probe["disks"]]
     probes["spark2"]["content_gib"][STORE] = 300.0
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert row.node == "spark1" and row.expected.startswith(
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert finding.where == "spark1" and finding.expected.startswith(
         "348 GiB: 40 GiB for images and logs and 308 GiB of weights"
     )
 
@@ -204,12 +205,12 @@ def test_two_disks_are_counted_apart(probes: dict[str, Machine]) -> None:
     probes["spark1"]["disks"][1].update(free_gib=310.0, device=2)
     assert host.judge(CLUSTER, probes, EXPECTED) == []
     probes["spark1"]["disks"][1].update(free_gib=300.0)
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert STORE in row.found and "/var/lib and" not in row.found
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert STORE in finding.message and "/var/lib and" not in finding.message
 
 
 def test_the_plan_says_how_much_the_weights_are() -> None:
-    found = expected.weights(case.judge(ULTRA, CLUSTER).launch, CLUSTER)
+    found = preflight.weights(case.judge(ULTRA, CLUSTER).launch, CLUSTER)
     assert set(found) == set(NODES) and all(300 < gib < 340 for gib in found.values())
 
 
@@ -217,8 +218,8 @@ def test_memory_of_a_served_model_is_no_news_but_an_engine_outside_is(probes: di
     for node in NODES[:2]:
         probes[node]["memory"]["gib"]["MemAvailable"] = 20.0
         probes[node]["memory"]["gpu_processes"] = [{"pid": 7, "name": "sglang", "in_pod": node == "spark1"}]
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert row.node == "spark2" and "sglang (pid 7)" in row.found
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert finding.where == "spark2" and "sglang (pid 7)" in finding.message
 
 
 def test_slow_answers_prove_nothing_about_a_clock(probes: dict[str, Machine]) -> None:
@@ -230,8 +231,8 @@ def test_slow_answers_prove_nothing_about_a_clock(probes: dict[str, Machine]) ->
 def test_all_nodes_off_together_blames_this_machine(probes: dict[str, Machine]) -> None:
     for probe in probes.values():
         probe["clock"]["now"] += 7200
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert (row.node, row.severity) == ("controller", "warning") and "2.0 hours ahead" in row.found
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (finding.where, finding.severity) == ("controller", "warning") and "2.0 hours ahead" in finding.message
 
 
 def test_spelled() -> None:
@@ -248,10 +249,10 @@ def test_spelled() -> None:
         ({}, "connection"),
     ],
 )
-def test_a_node_that_cannot_be_read_is_a_row(probes: dict[str, Machine], probe: Machine, check: str) -> None:
+def test_a_node_that_cannot_be_read_is_a_finding(probes: dict[str, Machine], probe: Machine, check: str) -> None:
     probes["spark2"] = probe
-    (row,) = host.judge(CLUSTER, probes, EXPECTED)
-    assert (row.node, row.check) == ("spark2", check)
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (finding.where, finding.rule) == ("spark2", check)
 
 
 def test_a_limited_run_judges_what_it_looked_at(probes: dict[str, Machine]) -> None:
@@ -263,8 +264,8 @@ def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Mac
     probes["spark2"]["driver"].update(version="580.95.05")
     for node in NODES[2:]:
         at(probes[node], "0000:01:00.0").update(speed=13_000)
-    rows = host.judge(CLUSTER, probes, EXPECTED)
-    text = report(NODES, host.names(CLUSTER), rows)
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    text = report(NODES, host.names(CLUSTER), findings)
     table, mended, known = text.split("\n\n")
     lines = {line.split("  ")[0]: line.split()[-4:] for line in table.splitlines()[2:]}
     assert lines["connection"] == ["FAIL", "ok", "ok", "ok"]
@@ -291,11 +292,11 @@ def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Pat
     assert set(kept["nodes"]) == set(NODES) and kept["rows"] == [] and kept["site"] == "gb10"
     spoiled = copy.deepcopy(probes)
     spoiled["spark1"]["disks"] = [{**disk, "free_gib": 320.0} for disk in spoiled["spark1"]["disks"]]
-    assert [row.check for row in failures(preflight.judge(CLUSTER, spoiled, settings).rows)] == ["disk"]
+    assert [finding.rule for finding in errors(preflight.judge(CLUSTER, spoiled, settings).findings)] == ["disk"]
     spoiled["spark1"]["content_gib"] = {folder: 100.0}
     assert not preflight.judge(CLUSTER, spoiled, settings).failed
 
 
-def test_a_row_for_a_check_without_a_place_in_the_table_would_be_lost() -> None:
-    rows = [Row("spark1", "rail b", "x", "y", "z")]
-    assert "FAIL" in report(["spark1"], host.names(CLUSTER), rows).split("\n\n")[0]
+def test_a_finding_for_a_check_without_a_place_in_the_table_would_be_lost() -> None:
+    findings = [Finding("spark1", "rail b", "x", "y", "z")]
+    assert "FAIL" in report(["spark1"], host.names(CLUSTER), findings).split("\n\n")[0]

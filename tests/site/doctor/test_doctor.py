@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkloom.base.finding import Finding
 from sparkloom.site import doctor
-from sparkloom.site.checks import Row, serving, weights
+from sparkloom.site.checks import serving
+from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, verdict
 from sparkloom.site.watch import State
 
@@ -20,7 +22,7 @@ def event(outcome: str = "changed", role: str = "node_base", host: str = "spark1
     return events.Event(host=host, role=role, area="main", task="Keep it", outcome=outcome, result=result)
 
 
-def one(*seen: events.Event) -> doctor.Finding:
+def one(*seen: events.Event) -> Finding:
     (finding,) = doctor.report(seen, NODES).findings
     return finding
 
@@ -32,8 +34,8 @@ def test_nothing_said_is_as_planned() -> None:
 
 def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playbook_that_mends_it() -> None:
     finding = one(event(diff=[FILE]))
-    assert (finding.node, finding.area, finding.what) == ("spark1", "hosts", "/etc/sysctl.d/90.conf")
-    assert finding.found == "'vm.swappiness = 60'" and finding.expected == "'vm.swappiness = 1'"
+    assert (finding.where, finding.area, finding.rule) == ("spark1", "hosts", "/etc/sysctl.d/90.conf")
+    assert finding.message == "'vm.swappiness = 60'" and finding.expected == "'vm.swappiness = 1'"
     assert "playbooks/nodes.yml" in finding.fix and "--tags nodes" in finding.fix
 
 
@@ -57,23 +59,23 @@ def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playb
 )
 def test_every_kind_of_change_is_named(result: dict[str, Any], what: str, found: str) -> None:
     finding = one(event(**result))
-    assert (finding.what, finding.found) == (what, found)
+    assert (finding.rule, finding.message) == (what, found)
 
 
 def test_an_object_that_would_be_applied_is_the_clusters() -> None:
     gone = {"kind": "NetworkAttachmentDefinition", "name": "rail-a-vf0", "diff": {}}
     other = {"kind": "DaemonSet", "name": "m", "diff": {"before": {"spec": {"x": 1}}, "after": {"spec": {"x": 2}}}}
     report = doctor.report([event(role="multus", objects=[gone, other])], NODES)
-    assert [(f.node, f.area, f.found) for f in report.findings] == [
+    assert [(f.where, f.area, f.message) for f in report.findings] == [
         ("cluster", "cluster", "not there"), ("cluster", "cluster", "1"),
     ]  # fmt: skip
-    assert report.findings[1].what == "DaemonSet m spec.x"
+    assert report.findings[1].rule == "DaemonSet m spec.x"
 
 
 def test_a_part_that_was_never_applied_is_one_finding() -> None:
     gone = [{"kind": "Service", "name": f"s{n}", "diff": {}} for n in range(5)]
     finding = one(event(role="multus", objects=gone))
-    assert finding.what.startswith("5 objects (Service s0, Service s1") and finding.found == "not there"
+    assert finding.rule.startswith("5 objects (Service s0, Service s1") and finding.message == "not there"
 
 
 def test_kept_events_hold_no_whole_objects() -> None:
@@ -92,10 +94,10 @@ def test_kept_events_hold_no_whole_objects() -> None:
 
 
 def test_rows_keep_their_node_and_their_own_advice_and_warnings_do_not_fail() -> None:
-    rows = [Row("spark2", "clock", "off", "NTP", "set it", "warning").as_dict()]
+    rows = [as_dict(Finding("spark2", "clock", "off", "NTP", "set it", "warning"))]
     report = doctor.report([event("judged", role="preflight", rows=rows)], NODES)
     assert report.good and report.cells()["spark2"]["hosts"] == "warning"
-    rows = [Row("spark2", "disk", "1 GiB", "40 GiB", "make room").as_dict()]
+    rows = [as_dict(Finding("spark2", "disk", "1 GiB", "40 GiB", "make room"))]
     report = doctor.report([event("failed", role="preflight", rows=rows)], NODES)
     assert not report.good and report.cells() == {
         "spark1": dict.fromkeys(verdict.AREAS, "ok"),
@@ -113,7 +115,7 @@ def test_an_unreachable_node_is_one_finding_and_never_ok() -> None:
 
 def test_a_task_that_failed_twice_for_one_reason_is_one_finding_and_its_areas_are_not_called_well() -> None:
     report = doctor.report([event("failed", msg="no answer"), event("failed", "roce_fabric", msg="no answer")], NODES)
-    assert [finding.found for finding in report.findings] == ["no answer"]
+    assert [finding.message for finding in report.findings] == ["no answer"]
     assert report.cells()["spark1"]["fabric"] == "?"
 
 
@@ -147,19 +149,21 @@ def state(**more: Any) -> State:
 
 
 def test_ranks_are_judged_by_hash_and_readiness() -> None:
-    assert serving.judge("x", ["spark1"], "new", [(state(), "new")]) == []
-    (row,) = serving.judge("x", ["spark1"], "new", [(state(), "old")])
-    assert row.found == "config old" and "serve.yml" in row.change
-    (row,) = serving.judge("x", ["spark1"], "new", [(state(ready=False, reason="CrashLoopBackOff"), "new")])
-    assert "CrashLoopBackOff" in row.found and row.severity == "error"
-    assert [row.found for row in serving.judge("x", ["spark1", "spark2"], "new", [(state(), "new")])] == ["no pod"]
-    assert serving.judge("x", ["spark1"], "new", [])[0].found == "nothing served"
+    assert serving.ranks("x", ["spark1"], "new", [(state(), "new")]) == []
+    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(), "old")])
+    assert finding.message == "config old" and "serve.yml" in finding.fix
+    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(ready=False, reason="CrashLoopBackOff"), "new")])
+    assert "CrashLoopBackOff" in finding.message and finding.severity == "error"
+    assert [finding.message for finding in serving.ranks("x", ["spark1", "spark2"], "new", [(state(), "new")])] == [
+        "no pod"
+    ]
+    assert serving.ranks("x", ["spark1"], "new", [])[0].message == "nothing served"
 
 
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     whole = {"answer": [{"id": "a/b", "problems": []}]}
-    assert weights.judge(["spark1"], {"spark1": whole}) == []
-    (row,) = weights.judge(["spark1"], {"spark1": {"answer": None}})
-    assert "no store program" in row.found and "models.yml" in row.change
-    (row,) = weights.judge(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
-    assert row.found == "f: missing"
+    assert list(serving.weights(["spark1"], {"spark1": whole})) == []
+    (finding,) = serving.weights(["spark1"], {"spark1": {"answer": None}})
+    assert "no store program" in finding.message and "models.yml" in finding.fix
+    (finding,) = serving.weights(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
+    assert finding.message == "f: missing"

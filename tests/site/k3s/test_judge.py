@@ -18,7 +18,7 @@ AGENT = PLAN["hosts"]["spark4"]
 
 def refused(state: dict[str, Any], host: str = "spark4", **options: Any) -> list[str]:
     rows = list(judge.refusals(host, PLAN["hosts"][host], state, chosen(**options)))
-    return [f"{row.check}: {row.found} | {row.expected} | {row.change}" for row in rows]
+    return [f"{row.rule}: {row.message} | {row.expected} | {row.fix}" for row in rows]
 
 
 def running(state: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
@@ -123,13 +123,13 @@ def test_servers_come_first_and_only_agents_that_never_ran_start_together() -> N
 
 def test_a_drop_in_by_hand_is_said_and_does_not_stop(state: dict[str, Any]) -> None:
     (row,) = judge.warnings("spark4", state | {"dropins": ["/etc/rancher/k3s/config.yaml.d/x.yaml"]})
-    assert row.severity == "warning" and "x.yaml" in row.found
+    assert row.severity == "warning" and "x.yaml" in row.message
 
 
 def test_the_folder_that_stands_for_the_network_must_be_whole(tmp_path: Path) -> None:
     items = machines.artifacts(chosen(k3s_artifacts=str(tmp_path)), "aarch64")
     rows = list(judge.held(str(tmp_path), items))
-    assert len(rows) == 3 and all("no such file" in row.found for row in rows)
+    assert len(rows) == 3 and all("no such file" in row.message for row in rows)
     (tmp_path / "k3s-arm64").write_text("not it")
     rows = list(judge.held(str(tmp_path), items))
-    assert rows[0].expected == OPTIONS.sha256["arm64"] and "k3s_sha256.arm64 in versions.yml" in rows[0].change
+    assert rows[0].expected == OPTIONS.sha256["arm64"] and "k3s_sha256.arm64 in versions.yml" in rows[0].fix

@@ -77,5 +77,6 @@ def _where(launch: Launch, places: dict[str, str], flag: str) -> str:
 
 
 def _finding(rule: Rule, message: str, where: str) -> Finding:
-    sources = [" ".join(part for part in (source.what, source.date, source.link) if part) for source in rule.evidence]
-    return Finding(rule.id, rule.severity, where, f"{message}: {rule.why}", rule.fix, sources)
+    text = f"{message}: {rule.why}"
+    sources = tuple(" ".join(filter(None, (source.what, source.date, source.link))) for source in rule.evidence)
+    return Finding(where, rule.id, text, expected="", fix=rule.fix, severity=rule.severity, evidence=sources)

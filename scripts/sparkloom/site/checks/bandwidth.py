@@ -39,8 +39,8 @@ def thresholds(rails: int, own: Mapping[str, Any]) -> Thresholds:
     known = asdict(MODES[rails])
     for name in own:
         if name not in known:
-            said = f"'{name}' is no threshold{did_you_mean(name, known)}; one of: {', '.join(known)}"
-            raise InputError.single("fabric_check_thresholds", said, rule="unknown-key")
+            message = f"'{name}' is no threshold{did_you_mean(name, known)}; one of: {', '.join(known)}"
+            raise InputError.single("fabric_check_thresholds", message, rule="unknown-key")
     return replace(MODES[rails], **{name: float(value) for name, value in own.items()})
 
 
@@ -50,13 +50,13 @@ def thresholds(rails: int, own: Mapping[str, Any]) -> Thresholds:
 def rounds(nodes: Sequence[str]) -> list[list[tuple[str, str]]]:
     """Every ordered pair once; in one round no node is in two pairs, so that no pair disturbs another."""
     seats: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
-    found = []
+    turns = []
     for _ in range(len(seats) - 1):
         halves = zip(seats[: len(seats) // 2], reversed(seats[len(seats) // 2 :]), strict=True)
-        pairs = [(one, two) for one, two in halves if one is not None and two is not None]
-        found += [pairs, [(two, one) for one, two in pairs]]
+        pairs = [(left, right) for left, right in halves if left is not None and right is not None]
+        turns += [pairs, [(right, left) for left, right in pairs]]
         seats.insert(1, seats.pop())
-    return found
+    return turns
 
 
 def tests(
@@ -64,9 +64,8 @@ def tests(
 ) -> dict[str, Any]:
     """`serve`: what each node listens for; `rounds`: what each client measures, one round after the other."""
     if 2 * size * queue_pairs > MOST_BYTES:
-        said = f"{size} bytes on {queue_pairs} queue pairs register {2 * size * queue_pairs >> 20} MiB per run"
-        said += f"; at most {MOST_BYTES >> 20}"
-        raise InputError.single("fabric_check_bytes", said, rule="fabric-check")
+        message = f"{size} bytes on {queue_pairs} queue pairs register {2 * size * queue_pairs >> 20} MiB per run"
+        raise InputError.single("fabric_check_bytes", f"{message}; at most {MOST_BYTES >> 20}", rule="fabric-check")
     fabric = cluster.fabric
     vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
     ends = {(e.node, e.rail): e for e in plan.endpoints if e.vf == vf}
@@ -115,7 +114,7 @@ class Measure:
     latency_us: float | None
     mtu: int
     trouble: str = ""  # a word of VERDICTS, or nothing
-    said: str = ""
+    detail: str = ""
 
 
 def measures(results: Mapping[str, Sequence[Mapping[str, Any]]], limits: Thresholds) -> list[Measure]:
@@ -124,7 +123,7 @@ def measures(results: Mapping[str, Sequence[Mapping[str, Any]]], limits: Thresho
 
 def _measure(run: Mapping[str, Any], limits: Thresholds) -> Measure:
     bandwidth, latency = (perftest.read(run.get(tool, "")) for tool in (perftest.BANDWIDTH, perftest.LATENCY))
-    found = Measure(
+    measure = Measure(
         client=run["client"],
         server=run["server"],
         rail=run["rail"],
@@ -132,24 +131,24 @@ def _measure(run: Mapping[str, Any], limits: Thresholds) -> Measure:
         latency_us=latency.microseconds if latency else None,
         mtu=bandwidth.mtu if bandwidth else 0,
     )
-    trouble, said = _trouble(run, found, limits)
-    return replace(found, trouble=trouble, said=said)
+    trouble, detail = _trouble(run, measure, limits)
+    return replace(measure, trouble=trouble, detail=detail)
 
 
-def _trouble(run: Mapping[str, Any], found: Measure, limits: Thresholds) -> tuple[str, str]:
+def _trouble(run: Mapping[str, Any], measure: Measure, limits: Thresholds) -> tuple[str, str]:
     if not run["has_gid"]:
         return "no-gid", f"no RDMA device with a RoCE v2 GID of {run['address']}"
     if not run["ping"]["ok"]:
         return ("mtu", "full frames are lost, small ones pass") if run["ping"]["small_ok"] else ("silent", "no answer")
-    if found.gbit is None:
+    if measure.gbit is None:
         return "failed", perftest.why(run.get(perftest.BANDWIDTH, ""))
-    speed = f"{found.gbit:.4g} Gb/s"
-    if found.gbit < limits.degraded_gbit:
+    speed = f"{measure.gbit:.4g} Gb/s"
+    if measure.gbit < limits.degraded_gbit:
         return "degraded", speed
-    if found.gbit < limits.rail_gbit:
-        return ("mtu" if found.mtu < 4096 else "slow"), f"{speed} with an RDMA MTU of {found.mtu}"
-    if found.latency_us is not None and found.latency_us > limits.latency_us:
-        return "latency", f"{found.latency_us:.4g} us"
+    if measure.gbit < limits.rail_gbit:
+        return ("mtu" if measure.mtu < 4096 else "slow"), f"{speed} with an RDMA MTU of {measure.mtu}"
+    if measure.latency_us is not None and measure.latency_us > limits.latency_us:
+        return "latency", f"{measure.latency_us:.4g} us"
     return "", ""
 
 
@@ -162,9 +161,9 @@ class Pair:
     trouble: str
 
 
-def pairs(found: Sequence[Measure], limits: Thresholds) -> Iterator[Pair]:
-    for client, server in dict.fromkeys((m.client, m.server) for m in found):
-        rails = tuple(m for m in found if (m.client, m.server) == (client, server))
+def pairs(measures: Sequence[Measure], limits: Thresholds) -> Iterator[Pair]:
+    for client, server in dict.fromkeys((m.client, m.server) for m in measures):
+        rails = tuple(m for m in measures if (m.client, m.server) == (client, server))
         total = sum(m.gbit or 0 for m in rails)
         troubles = {m.trouble for m in rails} - {""}
         trouble = next(iter(troubles)) if len(troubles) == 1 else "several" if troubles else ""

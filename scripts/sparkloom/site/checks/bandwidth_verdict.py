@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sparkloom.site.checks import Row
+from sparkloom.base.finding import Finding, Severity
 from sparkloom.site.checks.bandwidth import Measure, Pair, Thresholds
+from sparkloom.site.checks.report import as_dict
 
 # What each trouble is called in the report and the JSON, and what to do. docs/fabric-verdict.md explains each.
 VERDICTS = {
@@ -37,50 +38,51 @@ VERDICTS = {
 }
 
 
-def rows(found: Sequence[Measure], judged: Sequence[Pair], limits: Thresholds) -> list[Row]:
-    """One row per trouble, rail and node: a node that has it with every other gets the blame once."""
-    nodes = list(dict.fromkeys(m.client for m in found))
+def findings(measures: Sequence[Measure], judged: Sequence[Pair], limits: Thresholds) -> Iterator[Finding]:
+    """One per trouble, rail and node: a node that has it with every other gets the blame once."""
+    nodes = list(dict.fromkeys(m.client for m in measures))
     grouped: dict[tuple[str, str], list[Measure]] = {}
-    for measure in found:
+    for measure in measures:
         if measure.trouble:
             grouped.setdefault((measure.trouble, measure.rail), []).append(measure)
-    listed = [row for (trouble, rail), hits in grouped.items() for row in _rows(trouble, rail, hits, nodes, limits)]
-    return [*listed, *_pair_rows(judged, limits)]
+    for (trouble, rail), hits in grouped.items():
+        yield from _of_rail(trouble, rail, hits, nodes, limits)
+    yield from _of_pairs(judged, limits)
 
 
-def _rows(trouble: str, rail: str, hits: list[Measure], nodes: list[str], limits: Thresholds) -> Iterator[Row]:
+def _of_rail(trouble: str, rail: str, hits: list[Measure], nodes: list[str], limits: Thresholds) -> Iterator[Finding]:
     wanted = _expected(trouble, limits)
     blamed = _blamed({(m.client, m.server) for m in hits}, nodes)
     if blamed:
         worst = min(hits, key=lambda m: m.gbit or 0)
-        yield _row(blamed, f"rail {rail} to every other node", trouble, worst.said, wanted)
+        yield _finding(blamed, f"rail {rail} to every other node", trouble, worst.detail, wanted)
         return
     for client in dict.fromkeys(m.client for m in hits):
         mine = [m for m in hits if m.client == client]
         peers = ", ".join(m.server for m in mine)
-        yield _row(client, f"rail {rail} to {peers}", trouble, mine[0].said, wanted)
+        yield _finding(client, f"rail {rail} to {peers}", trouble, mine[0].detail, wanted)
 
 
-def _pair_rows(judged: Sequence[Pair], limits: Thresholds) -> Iterator[Row]:
+def _of_pairs(judged: Sequence[Pair], limits: Thresholds) -> Iterator[Finding]:
     for pair in judged:
         if pair.trouble == "sum":
-            said = f"{pair.sum_gbit:.4g} Gb/s on all rails at once"
-            yield _row(pair.client, f"rails to {pair.server}", "sum", said, f"{limits.sum_gbit:g} Gb/s")
+            speed = f"{pair.sum_gbit:.4g} Gb/s on all rails at once"
+            yield _finding(pair.client, f"rails to {pair.server}", "sum", speed, f"{limits.sum_gbit:g} Gb/s")
         elif pair.trouble == "one-rail":
-            said = f"{pair.sum_gbit:.4g} Gb/s, all on one rail"
-            yield _row(pair.client, f"rails to {pair.server}", "one-rail", said, "every rail", "warning")
+            speed = f"{pair.sum_gbit:.4g} Gb/s, all on one rail"
+            yield _finding(pair.client, f"rails to {pair.server}", "one-rail", speed, "every rail", "warning")
 
 
-def _row(node: str, check: str, trouble: str, said: str, wanted: str, severity: str = "error") -> Row:
-    word, change = VERDICTS[trouble]
-    return Row(node, check, f"{word} ({said})", wanted, change, "warning" if severity == "warning" else "error")
+def _finding(node: str, check: str, trouble: str, detail: str, wanted: str, severity: Severity = "error") -> Finding:
+    word, fix = VERDICTS[trouble]
+    return Finding(node, check, f"{word} ({detail})", wanted, fix, severity)
 
 
 def _blamed(hits: set[tuple[str, str]], nodes: list[str]) -> str | None:
     """The one node whose every pair has the trouble, and no other's; two nodes alone cannot tell."""
     if len(nodes) < 3:
         return None
-    every = [(one, two) for one in nodes for two in nodes if one != two]
+    every = [(client, server) for client in nodes for server in nodes if client != server]
     guilty = [node for node in nodes if hits == {pair for pair in every if node in pair}]
     return guilty[0] if len(guilty) == 1 else None
 
@@ -91,45 +93,48 @@ def _expected(trouble: str, limits: Thresholds) -> str:
     return f"{limits.latency_us:g} us" if trouble == "latency" else "RDMA in both directions"
 
 
-def unread(answers: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def unread(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Nodes that could not take part: without the programs, or without an answer."""
-    found = []
     for node, answer in answers.items():
         if answer.get("missing"):
-            word, change = VERDICTS["perftest"]
-            said = f"{word}: no {' and no '.join(answer['missing'])}"
-            found.append(Row(node, "perftest", said, "both programs on every node", change))
+            word, fix = VERDICTS["perftest"]
+            message = f"{word}: no {' and no '.join(answer['missing'])}"
+            yield Finding(node, "perftest", message, "both programs on every node", fix)
         elif answer.get("failed") or answer.get("unreachable"):
-            said = " ".join(str(answer.get("msg", "no answer")).split())
-            found.append(Row(node, "perftest", said, "an answer", VERDICTS["unread"][1]))
-    return found
+            message = " ".join(str(answer.get("msg", "no answer")).split())
+            yield Finding(node, "perftest", message, "an answer", VERDICTS["unread"][1])
 
 
-def without(runs: Mapping[str, list[dict[str, Any]]], left_out: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+def without(runs: Mapping[str, list[dict[str, Any]]], left_out: Sequence[Finding]) -> dict[str, list[dict[str, Any]]]:
     """The runs between nodes that could be read: a node that is left out is left out at both ends."""
-    apart = {row.node for row in left_out}
-    return {host: [one for one in found if not apart & {one["client"], one["server"]}] for host, found in runs.items()}
+    apart = {finding.where for finding in left_out}
+    return {host: [run for run in made if not apart & {run["client"], run["server"]}] for host, made in runs.items()}
 
 
-def word(found: Sequence[Measure], judged: Sequence[Pair], left_out: Sequence[Row]) -> str:
+def word(measures: Sequence[Measure], judged: Sequence[Pair], left_out: Sequence[Finding]) -> str:
     """The whole fabric in one verdict: the worst that was met."""
-    met = {m.trouble for m in found} | {pair.trouble for pair in judged}
+    met = {m.trouble for m in measures} | {pair.trouble for pair in judged}
     if left_out:
-        met.add("perftest" if any("perftest is not" in row.found for row in left_out) else "unread")
+        met.add("perftest" if any("perftest is not" in finding.message for finding in left_out) else "unread")
     worst = next((VERDICTS[name][0] for name in VERDICTS if name in met - {"one-rail"}), None)
     if "one-rail" in met:
         return f"{VERDICTS['one-rail'][0]} ({worst})"
-    return worst or ("as fast as it should be" if found else VERDICTS["unread"][0])
+    return worst or ("as fast as it should be" if measures else VERDICTS["unread"][0])
 
 
 def report(
-    site: str, found: Sequence[Measure], judged: Sequence[Pair], left_out: Sequence[Row], limits: Thresholds, when: str
+    site: str,
+    measures: Sequence[Measure],
+    judged: Sequence[Pair],
+    left_out: Sequence[Finding],
+    limits: Thresholds,
+    when: str,
 ) -> dict[str, Any]:
     """What build/<site>/fabric_check.json holds."""
     return {
         "site": site,
         "time": when,
-        "verdict": word(found, judged, left_out),
+        "verdict": word(measures, judged, left_out),
         "thresholds": asdict(limits),
         "pairs": [
             {
@@ -142,12 +147,12 @@ def report(
             }
             for pair in judged
         ],
-        "not_measured": [row.as_dict() for row in left_out],
+        "not_measured": [as_dict(finding) for finding in left_out],
     }  # fmt: skip
 
 
 def _figures(measure: Measure) -> dict[str, Any]:
-    return {"gbit": measure.gbit, "latency_us": measure.latency_us, "mtu": measure.mtu, "said": measure.said}
+    return {"gbit": measure.gbit, "latency_us": measure.latency_us, "mtu": measure.mtu, "said": measure.detail}
 
 
 def summary(judged: Sequence[Pair]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from sparkloom.site.checks import Row
-from sparkloom.site.checks.expected import Expected
+from sparkloom.base.finding import Finding
 
 Probe = Mapping[str, Any]
 CURE = "timedatectl set-ntp true on the node, and a time server that it reaches (/etc/systemd/timesyncd.conf)"
@@ -19,20 +18,20 @@ def bounds(probe: Probe) -> tuple[float, float]:
     return now - float(probe["answered"]), now - float(probe["asked"])
 
 
-def judge(probes: Mapping[str, Probe], expected: Expected) -> Iterator[Row]:
+def judge(probes: Mapping[str, Probe], tolerated: float) -> Iterator[Finding]:
+    """`tolerated`: seconds that a node's clock may be from the others'."""
     for node, probe in probes.items():
         if probe["clock"]["synchronised"] is False:
-            yield Row(node, "time sync", "not synchronised", "NTP in step", CURE, "warning")
+            yield Finding(node, "time sync", "not synchronised", "NTP in step", CURE, "warning")
     ahead = {node: bounds(probe) for node, probe in probes.items()}
     if not ahead:
         return
     common = median(sum(pair) / 2 for pair in ahead.values()) if len(ahead) > 1 else 0.0
-    tolerated = expected.clock_seconds
     for node, (least, most) in ahead.items():
         off = least - common if least > common else min(most - common, 0.0)
         if abs(off) > tolerated:
             others = "the other nodes" if len(ahead) > 1 else "this machine"
-            yield Row(
+            yield Finding(
                 node,
                 "clock",
                 f"{spelled(abs(off))} {'ahead of' if off > 0 else 'behind'} {others}",
@@ -41,9 +40,8 @@ def judge(probes: Mapping[str, Probe], expected: Expected) -> Iterator[Row]:
             )
     if len(ahead) > 1 and abs(common) > max(60.0, tolerated):
         where = f"{spelled(abs(common))} {'ahead of' if common > 0 else 'behind'} this machine"
-        yield Row(
-            "controller", "clock", f"the nodes are {where}", "the same time", "the clock of this machine", "warning"
-        )
+        fix = "the clock of this machine"
+        yield Finding("controller", "clock", f"the nodes are {where}", "the same time", fix, "warning")
 
 
 def spelled(seconds: float) -> str:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import gpu
-from sparkloom.site.checks import Row
 
 Facts = Mapping[str, Any]
 # Older ones end with "error getting device memory: Not Supported" on a GB10 (NVIDIA/gpu-operator issue 1794).
@@ -17,7 +17,7 @@ OLDEST = (0, 17, 4)
 
 def foreign(facts: Facts) -> list[Mapping[str, Any]]:
     """Device plugins of NVIDIA's GPUs that are not ours, from the cluster's DaemonSets."""
-    return [found for found in facts["plugins"] if (found["namespace"], found["name"]) != (gpu.NAMESPACE, gpu.NAME)]
+    return [plugin for plugin in facts["plugins"] if (plugin["namespace"], plugin["name"]) != (gpu.NAMESPACE, gpu.NAME)]
 
 
 def needed(cluster: Cluster, facts: Facts) -> bool:
@@ -26,9 +26,9 @@ def needed(cluster: Cluster, facts: Facts) -> bool:
     return ours or (not foreign(facts) and bool(missing(cluster, facts)))
 
 
-def missing(cluster: Cluster, facts: Facts) -> list[Row]:
+def missing(cluster: Cluster, facts: Facts) -> list[Finding]:
     return [
-        Row(
+        Finding(
             node.name,
             "GPU",
             "no allocatable nvidia.com/gpu",
@@ -40,11 +40,11 @@ def missing(cluster: Cluster, facts: Facts) -> list[Row]:
     ]
 
 
-def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Row]:
-    rows = []
+def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
+    findings = []
     if runtime_class not in facts["runtime_classes"]:
-        rows.append(
-            Row(
+        findings.append(
+            Finding(
                 cluster.name,
                 "RuntimeClass",
                 f"no '{runtime_class}' (there are: {', '.join(facts['runtime_classes']) or 'none'})",
@@ -54,22 +54,22 @@ def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Row]:
             )
         )
     for node in cluster.nodes:
-        found = facts["nodes"].get(node.kubernetes_node)
-        if found is None:
-            known = ", ".join(sorted(facts["nodes"])) or "none"
-            change = "kubernetes_node in hosts.yml"
-            rows.append(Row(node.name, "node", f"no {node.kubernetes_node} (nodes: {known})", "its name", change))
-        elif found["gpus"] > 1 and cluster.expect_gb10:
-            change = "switch time slicing off in your device plugin: two engines on one GPU share one memory"
-            rows.append(Row(node.name, "GPU", f"{found['gpus']} nvidia.com/gpu", "1", change, "warning"))
+        state = facts["nodes"].get(node.kubernetes_node)
+        if state is None:
+            names, fix = ", ".join(sorted(facts["nodes"])) or "none", "kubernetes_node in hosts.yml"
+            message = f"no {node.kubernetes_node} (nodes: {names})"
+            findings.append(Finding(node.name, "node", message, "its name", fix))
+        elif state["gpus"] > 1 and cluster.expect_gb10:
+            fix = "switch time slicing off in your device plugin: two engines on one GPU share one memory"
+            findings.append(Finding(node.name, "GPU", f"{state['gpus']} nvidia.com/gpu", "1", fix, "warning"))
     for plugin in foreign(facts):
         version = re.search(r":v?(\d+)\.(\d+)\.(\d+)", plugin["image"])
         if version and tuple(map(int, version.groups())) < OLDEST and cluster.expect_gb10:
             where = f"{plugin['namespace']}/{plugin['name']}"
-            oldest = ".".join(map(str, OLDEST))
-            change = f"upgrade that plugin, or delete {where} and run this again: Sparkloom then installs its own"
-            rows.append(Row(cluster.name, "device plugin", f"{where}: {plugin['image']}", f"{oldest} or newer", change))
-    return rows
+            expected = f"{'.'.join(map(str, OLDEST))} or newer"
+            fix = f"upgrade that plugin, or delete {where} and run this again: Sparkloom then installs its own"
+            findings.append(Finding(cluster.name, "device plugin", f"{where}: {plugin['image']}", expected, fix))
+    return findings
 
 
 def told(facts: Facts) -> str:

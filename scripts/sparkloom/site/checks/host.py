@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.site.checks import Row, clocks, kernels, memories, ports
-from sparkloom.site.checks.expected import Expected
+from sparkloom.inputs.platform import GB10
+from sparkloom.site.checks import clocks, kernels, memories, ports
 
 Probe = Mapping[str, Any]
 OLDEST_PYTHON = (3, 9)
@@ -21,78 +23,91 @@ GPU_IDS = range(0x2E00, 0x2E40)
 CHECKS = ("connection", "sudo", "python", "machine", "kernel", "driver", "memory", "disk", "clock", "time sync")
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Every figure that preflight compares with; the names of the variables stand in the advice of the checks."""
+
+    disk_path: str = "/var/lib"
+    free_gib: float = 40
+    store: str = ""
+    weights_gib: Mapping[str, float] = field(default_factory=dict)  # by node
+    driver: str = ""
+    clock_seconds: float = 5
+    kernels_allowed: tuple[str, ...] = ()
+    memory_gib: float = GB10.free_before_load_gib
+
+
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
     return [*CHECKS, *(f"rail {rail.name}" for rail in cluster.fabric.rails), "firmware"]
 
 
-def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, only: Sequence[str] = ()) -> list[Row]:
-    """Rows for the nodes of the inventory, or for `only` these; a node without a probe is a row of its own."""
+def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, only: Sequence[str] = ()) -> list[Finding]:
+    """The nodes of the inventory, or `only` these; a node without a probe is a finding of its own."""
     asked = [node.name for node in cluster.nodes if not only or node.name in only]
     read = {node: probes[node] for node in asked if "system" in probes.get(node, {})}
-    rows: list[Row] = []
+    findings: list[Finding] = []
     for node in asked:
         if node not in read:
-            rows.append(_unusable(node, probes.get(node, {})))
+            findings.append(_unusable(node, probes.get(node, {})))
             continue
-        rows += _system(node, read[node])
-        rows += _machine(node, cluster, read[node], expected)
-        rows += kernels.judge(node, read[node], expected)
-        rows += memories.judge(node, read[node], expected) if cluster.expect_gb10 else ()
-        rows += _disks(node, read[node], expected)
-        rows += ports.judge(node, cluster, read[node])
-    return [*rows, *clocks.judge(read, expected), *_firmware(cluster, read)]
+        findings += _system(node, read[node])
+        findings += _machine(node, cluster, read[node], expected)
+        findings += kernels.judge(node, read[node], expected.kernels_allowed)
+        findings += memories.judge(node, read[node], expected.memory_gib) if cluster.expect_gb10 else ()
+        findings += _disks(node, read[node], expected)
+        findings += ports.judge(node, cluster, read[node])
+    return [*findings, *clocks.judge(read, expected.clock_seconds), *_firmware(cluster, read)]
 
 
-def _unusable(node: str, probe: Probe) -> Row:
+def _unusable(node: str, probe: Probe) -> Finding:
     """The node could not be read at all: why, in the words a person can act on."""
-    said = " ".join(str(probe.get("msg") or "no answer").split()).removeprefix("Task failed: ")
-    said = said if len(said) <= LONGEST_WORDS else f"{said[:LONGEST_WORDS]} ..."
-    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", said, re.I):
-        return Row(
-            node, "connection", said, "a login over ssh", "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
-        )
-    if re.search(r"sudo|become", said, re.I):
-        change = "run with -K, or let ansible_user use sudo without a password"
-        return Row(node, "sudo", said, "root through sudo", change)
-    if re.search(r"python|interpreter", said, re.I):
-        change = "apt-get install python3 there, or set ansible_python_interpreter"
-        return Row(node, "python", said, "python3 on the node", change)
-    return Row(node, "connection", said, "an answer", "run again with -vvv")
+    why = " ".join(str(probe.get("msg") or "no answer").split()).removeprefix("Task failed: ")
+    why = why if len(why) <= LONGEST_WORDS else f"{why[:LONGEST_WORDS]} ..."
+    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", why, re.I):
+        fix = "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
+        return Finding(node, "connection", why, "a login over ssh", fix)
+    if re.search(r"sudo|become", why, re.I):
+        fix = "run with -K, or let ansible_user use sudo without a password"
+        return Finding(node, "sudo", why, "root through sudo", fix)
+    if re.search(r"python|interpreter", why, re.I):
+        fix = "apt-get install python3 there, or set ansible_python_interpreter"
+        return Finding(node, "python", why, "python3 on the node", fix)
+    return Finding(node, "connection", why, "an answer", "run again with -vvv")
 
 
-def _system(node: str, probe: Probe) -> Iterator[Row]:
+def _system(node: str, probe: Probe) -> Iterator[Finding]:
     system = probe["system"]
     if tuple(system["python"][:2]) < OLDEST_PYTHON:
         python = ".".join(map(str, system["python"]))
-        yield Row(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
+        yield Finding(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
     if system["euid"] != 0:
-        yield Row(node, "sudo", f"uid {system['euid']}", "root", "ansible_become: true in hosts.yml")
+        yield Finding(node, "sudo", f"uid {system['euid']}", "root", "ansible_become: true in hosts.yml")
 
 
 def is_gb10(probe: Probe) -> bool:
     return bool(RELEASE.search(probe["system"]["release"])) or any(int(gpu, 16) in GPU_IDS for gpu in probe["gpus"])
 
 
-def _machine(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> Iterator[Row]:
+def _machine(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> Iterator[Finding]:
     if not cluster.expect_gb10:
         return
     if not is_gb10(probe):
         release, file = probe["system"]["release"], probe["system"]["release_file"]
-        found = f"{release.splitlines()[0][:60]} in {file}" if release else f"no {file}"
+        name = f"{release.splitlines()[0][:60]} in {file}" if release else f"no {file}"
         gpus = ", ".join(probe["gpus"]) or "none"
         product = probe["system"]["product"] or "unknown"
-        yield Row(
+        yield Finding(
             node,
             "machine",
-            f"{found}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}",
+            f"{name}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}",
             'DGX_NAME="DGX Spark" there, or a GPU 10de:2e00 to 2e3f: a GB10 of any maker',
             "cluster.expect_gb10: false in cluster.yml, when this is meant",
         )
     driver = probe["driver"]
     if not driver["version"]:
         loaded = f"; the kernel has {driver['loaded']} loaded" if driver["loaded"] else ""
-        yield Row(
+        yield Finding(
             node,
             "driver",
             f"no answer from nvidia-smi ({driver['why'] or 'empty'}){loaded}",
@@ -100,7 +115,7 @@ def _machine(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> I
             "reboot when the driver was just updated; else install the driver of DGX OS",
         )
     elif expected.driver and not f"{driver['version']}.".startswith(f"{expected.driver}."):
-        yield Row(
+        yield Finding(
             node,
             "driver",
             driver["version"],
@@ -110,7 +125,7 @@ def _machine(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> I
         )
 
 
-def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Row]:
+def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Finding]:
     """What is needed under each path, added up per file system; weights that are there already are not needed again."""
     there = float(probe["content_gib"].get(expected.store, 0)) if expected.store else 0.0
     missing = max(0.0, expected.weights_gib.get(node, 0.0) - there)
@@ -124,7 +139,7 @@ def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Row]:
         weights = parts.get(expected.store, 0.0)
         uses = [f"{gib:g} GiB for images and logs" for path, gib in parts.items() if path == expected.disk_path]
         uses += [f"{weights:.0f} GiB of weights that are not there yet"] if weights else []
-        yield Row(
+        yield Finding(
             node,
             "disk",
             f"{free:.1f} GiB free under {' and '.join(parts)}",
@@ -133,17 +148,17 @@ def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Row]:
         )
 
 
-def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Row]:
+def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding]:
     """Not the same on all nodes: the odd ones out are named. No version is known to be wrong."""
-    found = {node: firmware(cluster, probe) for node, probe in probes.items()}
-    counts = Counter(version for version in found.values() if version)
+    versions = {node: firmware(cluster, probe) for node, probe in probes.items()}
+    counts = Counter(filter(None, versions.values()))
     if len(counts) < 2:
         return
     common = counts.most_common(1)[0][0]
-    for node, version in found.items():
+    for node, version in versions.items():
         if version and version != common:
-            change = "fwupdmgr update on that node, when the rails are slower there"
-            yield Row(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", change, "warning")
+            fix = "fwupdmgr update on that node, when the rails are slower there"
+            yield Finding(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", fix, "warning")
 
 
 def firmware(cluster: Cluster, probe: Probe) -> str:

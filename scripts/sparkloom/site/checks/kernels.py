@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sparkloom.site.checks import Row
-from sparkloom.site.checks.expected import Expected
+from sparkloom.base.finding import Finding
 
 DATA = Path(__file__).with_name("kernels.yml")
 CURE = "boot a 6.17 kernel (6.17.0-1031-nvidia), or add kho=off to GRUB_CMDLINE_LINUX, update-grub, reboot"
@@ -29,19 +28,20 @@ def find(release: str) -> Mapping[str, Any] | None:
     return next((entry for entry in known() if re.search(entry["match"], release)), None)
 
 
-def judge(node: str, probe: Mapping[str, Any], expected: Expected) -> Iterator[Row]:
+def judge(node: str, probe: Mapping[str, Any], allowed: Collection[str]) -> Iterator[Finding]:
     release, words = probe["system"]["kernel"], probe["system"]["cmdline"].split()
-    if release in expected.kernels_allowed:
+    if release in allowed:
         return
     entry = find(release)
     cured = entry is not None and entry.get("unless") in words
     if entry is not None and not entry["works"] and not cured:
-        yield Row(node, "kernel", f"{release}: {entry['why']}", "one that registers RDMA memory", f"{CURE}; {ALLOW}")
+        message = f"{release}: {entry['why']}"
+        yield Finding(node, "kernel", message, "one that registers RDMA memory", f"{CURE}; {ALLOW}")
         return
     memory = probe["memory"]["gib"]
     stray = memory["CmaFree"] - memory["CmaTotal"]
     if stray > STRAY_GIB and not cured:
-        yield Row(
+        yield Finding(
             node,
             "kernel",
             f"{release} with {stray:.1f} GiB free of memory that belongs to no CMA area (kexec handover's reserve)",
@@ -49,7 +49,7 @@ def judge(node: str, probe: Mapping[str, Any], expected: Expected) -> Iterator[R
             f"{CURE}; {ALLOW}",
         )
     elif entry is None:
-        yield Row(
+        yield Finding(
             node,
             "kernel",
             f"{release}, of which nothing is known",

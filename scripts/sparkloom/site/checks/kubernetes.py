@@ -6,31 +6,32 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Node
 from sparkloom.render.manifests.attachments import NETWORKS
-from sparkloom.site.checks import Row, networks
+from sparkloom.site.checks import networks
 
 
-def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, Any]) -> list[Row]:
-    """Rows for the nodes that the rendered ranks name, and for the cluster itself."""
+def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, Any]) -> list[Finding]:
+    """The nodes that the rendered ranks name, and the cluster itself."""
     pods = [item["spec"]["template"] for item in objects if item["kind"] == "StatefulSet"]
     wanted = {str(pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]) for pod in pods}
     nodes = [node for node in cluster.nodes if node.kubernetes_node in wanted]
-    return [*_shared(cluster, pods, facts), *(row for node in nodes for row in _node(node, facts["nodes"]))]
+    return [*_shared(cluster, pods, facts), *(finding for node in nodes for finding in _node(node, facts["nodes"]))]
 
 
-def silent(cluster: Cluster, error: Exception) -> Row:
+def silent(cluster: Cluster, error: Exception) -> Finding:
     """The API server gave no answer: one line, not the client's page of text."""
-    said = " ".join(str(getattr(error, "reason", "") or error).split())[:120]
+    why = " ".join(str(getattr(error, "reason", "") or error).split())[:120]
     where = cluster.kubernetes.kubeconfig or "~/.kube/config"
     change = f"is its server up? {where} (cluster.kubernetes.kubeconfig in cluster.yml) says where it is"
-    return Row(cluster.name, "API server", f"no answer ({said})", "an answer", change)
+    return Finding(cluster.name, "API server", f"no answer ({why})", "an answer", change)
 
 
-def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, Any]) -> Iterator[Row]:
+def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, Any]) -> Iterator[Finding]:
     classes = {pod["spec"].get("runtimeClassName") for pod in pods} - {None}
     for name in sorted(classes if not facts["runtime_class"] else ()):
-        yield Row(
+        yield Finding(
             cluster.name,
             "RuntimeClass",
             f"no '{name}'",
@@ -45,23 +46,16 @@ def _networks(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(json.loads(pod["metadata"]["annotations"].get(NETWORKS, "[]")))
 
 
-def _node(node: Node, known: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
-    found = known.get(node.kubernetes_node)
-    if found is None:
-        names = ", ".join(sorted(known)) or "none"
-        yield Row(
-            node.name, "node", f"no {node.kubernetes_node} (nodes: {names})", "its name", "kubernetes_node in hosts.yml"
-        )
+def _node(node: Node, known: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    state = known.get(node.kubernetes_node)
+    if state is None:
+        names, fix = ", ".join(sorted(known)) or "none", "kubernetes_node in hosts.yml"
+        yield Finding(node.name, "node", f"no {node.kubernetes_node} (nodes: {names})", "its name", fix)
         return
-    if not found["ready"]:
-        yield Row(node.name, "node", "not Ready", "Ready", f"kubectl describe node {node.kubernetes_node}")
-    if found["cordoned"]:
-        yield Row(node.name, "node", "cordoned", "schedulable", f"kubectl uncordon {node.kubernetes_node}")
-    if found["gpus"] < 1:
-        yield Row(
-            node.name,
-            "GPU",
-            "no allocatable nvidia.com/gpu",
-            "1",
-            "the device plugin: kubectl get pods -A | grep plugin",
-        )
+    if not state["ready"]:
+        yield Finding(node.name, "node", "not Ready", "Ready", f"kubectl describe node {node.kubernetes_node}")
+    if state["cordoned"]:
+        yield Finding(node.name, "node", "cordoned", "schedulable", f"kubectl uncordon {node.kubernetes_node}")
+    if state["gpus"] < 1:
+        fix = "the device plugin: kubectl get pods -A | grep plugin"
+        yield Finding(node.name, "GPU", "no allocatable nvidia.com/gpu", "1", fix)

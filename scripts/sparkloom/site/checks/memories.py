@@ -5,55 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkloom.site.checks import Row
-from sparkloom.site.checks.expected import Expected
+from sparkloom.base.finding import Finding
 
 KEPT_GIB = 16  # kernel, drivers and caches that no process is charged for stay far below this on an idle Spark
 
 
-def judge(node: str, probe: Mapping[str, Any], expected: Expected) -> Iterator[Row]:
+def judge(node: str, probe: Mapping[str, Any], needed_gib: float) -> Iterator[Finding]:
     """A warning: what holds memory now may be gone before the load. A model that is served in a pod is fine."""
     memory = probe["memory"]
     free = memory["gib"]["MemAvailable"]
     users = memory["gpu_processes"]
-    if free >= expected.memory_gib or any(user["in_pod"] for user in users):
+    if free >= needed_gib or any(user["in_pod"] for user in users):
         return
-    used = memory["gib"]["MemTotal"] - free
-    kept = used - memory["resident_gib"]
     if users:
         holder = "held by " + ", ".join(f"{user['name']} (pid {user['pid']})" for user in users) + " on the GPU"
         cure = "stop that engine, unless it is to stay and the model fits beside it"
-    elif kept > KEPT_GIB:
-        holder = f"{kept:.0f} GiB are charged to no process, as after an engine that crashed"
-        cure = "reboot that node; when the memory is still gone, switch it off and on"
     else:
-        largest = ", ".join(f"{user['name']} {user['gib']:.0f} GiB" for user in memory["largest"] if user["gib"] >= 1)
-        holder = f"the largest: {largest or 'many small processes'}"
-        cure = "stop what the node need not run"
-    found = f"{free:.1f} of {memory['gib']['MemTotal']:.1f} GiB available; {holder}"
-    wanted = f"{expected.memory_gib:g} GiB, which `sparkloom plan` counts with (preflight_memory_gib)"
-    yield Row(node, "memory", found, wanted, cure, "warning")
+        holder, cure = _holder(memory, memory["gib"]["MemTotal"] - free)
+    available = f"{free:.1f} of {memory['gib']['MemTotal']:.1f} GiB available; {holder}"
+    wanted = f"{needed_gib:g} GiB, which `sparkloom plan` counts with (preflight_memory_gib)"
+    yield Finding(node, "memory", available, wanted, cure, "warning")
 
 
-def returned(found: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], slack_gib: float) -> Iterator[Row]:
+def returned(now: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], slack_gib: float) -> Iterator[Finding]:
     """After a model was stopped: does each node have again what it had before that model was loaded?"""
-    for node, memory in found.items():
+    for node, memory in now.items():
         wanted = before.get(node, 0.0) - slack_gib
         if memory["available_gib"] >= wanted:
             continue
-        kept = memory["total_gib"] - memory["available_gib"] - memory["resident_gib"]
-        if kept > KEPT_GIB:
-            holder = f"{kept:.0f} GiB are charged to no process, as after an engine that crashed"
-            cure = "reboot that node; when the memory is still gone, switch it off and on"
-        else:
-            largest = ", ".join(
-                f"{user['name']} {user['gib']:.0f} GiB" for user in memory["largest"] if user["gib"] >= 1
-            )
-            holder, cure = f"the largest: {largest or 'many small processes'}", "stop what the node need not run"
-        yield Row(
+        holder, cure = _holder(memory, memory["total_gib"] - memory["available_gib"])
+        yield Finding(
             node,
             "memory is back",
             f"{memory['available_gib']:.1f} GiB available {memory['waited']:.0f} s after the stop; {holder}",
             f"{wanted:.0f} GiB: {before[node]:.0f} before the model was loaded, less model_serving_memory_slack_gib",
             cure,
         )
+
+
+def _holder(memory: Mapping[str, Any], used: float) -> tuple[str, str]:
+    """What holds memory that no GPU process is known to hold, and what gives it back."""
+    kept = used - memory["resident_gib"]
+    if kept > KEPT_GIB:
+        holder = f"{kept:.0f} GiB are charged to no process, as after an engine that crashed"
+        return holder, "reboot that node; when the memory is still gone, switch it off and on"
+    largest = ", ".join(f"{user['name']} {user['gib']:.0f} GiB" for user in memory["largest"] if user["gib"] >= 1)
+    return f"the largest: {largest or 'many small processes'}", "stop what the node need not run"

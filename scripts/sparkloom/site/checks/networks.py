@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import attachments, multus
-from sparkloom.site.checks import Row
 
 AGAIN = "playbooks/network.yml makes it so"
 
@@ -18,33 +18,31 @@ def planned(cluster: Cluster) -> dict[str, str]:
     return {item["metadata"]["name"]: item["spec"]["config"] for item in attachments.definitions(cluster)}
 
 
-def judge(cluster: Cluster, names: Iterable[str], found: Mapping[str, str]) -> list[Row]:
-    """Rows for the attachments of these names; `found` is name -> configuration as the cluster has it."""
+def judge(cluster: Cluster, names: Iterable[str], there: Mapping[str, str]) -> list[Finding]:
+    """The attachments of these names; `there` is name -> configuration as the cluster has it."""
     wanted = planned(cluster)
-    return [row for name in sorted(names) for row in _one(cluster, name, wanted.get(name), found.get(name))]
+    differences = (_difference(name, wanted.get(name), there.get(name)) for name in sorted(names))
+    return [Finding(cluster.name, "networks", *difference, AGAIN) for difference in differences if difference]
 
 
-def _one(cluster: Cluster, name: str, wanted: str | None, found: str | None) -> Iterator[Row]:
-    def row(what: str, expected: str) -> Row:
-        return Row(cluster.name, "networks", what, expected, AGAIN)
-
-    if found is None:
-        yield row(f"no attachment {name}", name)
-        return
+def _difference(name: str, wanted: str | None, there: str | None) -> tuple[str, str] | None:
+    """What was found and what was expected."""
+    if there is None:
+        return f"no attachment {name}", name
     try:
-        config: Any = json.loads(found)
+        config: Any = json.loads(there)
     except ValueError as error:
-        yield row(f"{name}: no JSON ({error})", "CNI's configuration")
-        return
+        return f"{name}: no JSON ({error})", "CNI's configuration"
     if wanted is not None and config != json.loads(wanted):
-        yield row(f"{name}: {json.dumps(config)}", wanted)
+        return f"{name}: {json.dumps(config)}", wanted
+    return None
 
 
-def absent(cluster: Cluster, waiting: Mapping[str, str], image: str, seconds: int, why: str) -> list[Row]:
+def absent(cluster: Cluster, waiting: Mapping[str, str], image: str, seconds: int, why: str) -> list[Finding]:
     """Multus did not come up in time: what each of its pods waits for."""
     logs = f"kubectl -n {multus.NAMESPACE} logs -l app.kubernetes.io/name={multus.NAME}"
     change = f"multus_image in group_vars/all/versions.yml when it cannot be pulled; else {logs}"
     expected = f"{image} on every node within {seconds} s (multus_wait_seconds)"
     names = {node.kubernetes_node: node.name for node in cluster.nodes}
-    found = [(names.get(node, node or cluster.name), text) for node, text in waiting.items()]
-    return [Row(node, "Multus", text, expected, change) for node, text in found or [(cluster.name, why)]]
+    reasons = [(names.get(node, node or cluster.name), text) for node, text in waiting.items()]
+    return [Finding(node, "Multus", text, expected, change) for node, text in reasons or [(cluster.name, why)]]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Rail
-from sparkloom.site.checks import Row
 
 Port = Mapping[str, Any]
 RAIL_MBIT = 200_000
@@ -19,8 +19,8 @@ MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
 
 def cards(probe: Mapping[str, Any]) -> list[Port]:
     """The ConnectX-7 functions; all ports where there is none (a machine that is not a Spark)."""
-    found = [port for port in probe["ports"] if port["vendor"] == MELLANOX and port["device"] == CONNECTX7]
-    return found or list(probe["ports"])
+    ours = [port for port in probe["ports"] if port["vendor"] == MELLANOX and port["device"] == CONNECTX7]
+    return ours or list(probe["ports"])
 
 
 def twins(ports: list[Port]) -> list[tuple[Port, ...]]:
@@ -31,7 +31,7 @@ def twins(ports: list[Port]) -> list[tuple[Port, ...]]:
     return [tuple(halves) for halves in cages.values()]
 
 
-def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Row]:
+def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Finding]:
     ports = cards(probe)
     for rail in cluster.fabric.rails:
         port, trouble = _find(node, rail, ports)
@@ -42,11 +42,11 @@ def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Row
             yield from _functions(node, cluster, rail, port)
 
 
-def _row(node: str, rail: Rail, found: str, expected: str, change: str, *, warn: bool = False) -> Row:
-    return Row(node, f"rail {rail.name}", found, expected, change, "warning" if warn else "error")
+def _finding(node: str, rail: Rail, message: str, expected: str, fix: str, *, warn: bool = False) -> Finding:
+    return Finding(node, f"rail {rail.name}", message, expected, fix, "warning" if warn else "error")
 
 
-def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Row | None]:
+def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Finding | None]:
     """The port of a rail, or what is wrong with its name or place."""
     where = f"fabric.rails[{rail.name}] in fabric.yml"
     at = next((port for port in ports if port["pci"] == rail.pci), None)
@@ -55,32 +55,31 @@ def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Row | 
         return at, None
     if at is not None and not at["interface"]:
         cure = "see dmesg for mlx5_core; a function that did not start comes back by switching the node off and on"
-        return None, _row(node, rail, f"{rail.pci} has no network interface", rail.pf, cure)
+        return None, _finding(node, rail, f"{rail.pci} has no network interface", rail.pf, cure)
     if at is not None:
         cure = f"pf: {at['interface']} in {where}"
-        return None, _row(node, rail, f"{rail.pci} is {at['interface']} here, not {rail.pf}", rail.pf, cure)
+        return None, _finding(node, rail, f"{rail.pci} is {at['interface']} here, not {rail.pf}", rail.pf, cure)
     if named is not None:
         cure = f'pci: "{named["pci"]}" in {where}'
-        return None, _row(node, rail, f"{rail.pf} is at {named['pci']} here, not {rail.pci}", rail.pci, cure)
+        return None, _finding(node, rail, f"{rail.pf} is at {named['pci']} here, not {rail.pci}", rail.pci, cure)
     seen = "; ".join(" + ".join(f"{p['interface'] or 'none'} {p['pci']}" for p in halves) for halves in twins(ports))
-    return None, _row(
-        node, rail, f"no {rail.pf} at {rail.pci}; here are {seen or 'no ports'}", rail.pf, f"pf, pci of {where}"
-    )
+    message = f"no {rail.pf} at {rail.pci}; here are {seen or 'no ports'}"
+    return None, _finding(node, rail, message, rail.pf, f"pf, pci of {where}")
 
 
-def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]) -> Iterator[Row]:
+def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]) -> Iterator[Finding]:
     name = port["interface"]
     if port["master"]:
         cure = "take it out (ip link set dev … nomaster, and the file in /etc/netplan); a rail is nobody's member"
-        yield _row(node, rail, f"{name} is a member of {port['master']}", "a port of its own", cure)
+        yield _finding(node, rail, f"{name} is a member of {port['master']}", "a port of its own", cure)
     if not port["up"]:
         cure = "nothing now: playbooks/fabric.yml switches it on and then looks again"
-        yield _row(node, rail, f"{name} is switched off, its cable cannot be seen", "a link", cure, warn=True)
+        yield _finding(node, rail, f"{name} is switched off, its cable cannot be seen", "a link", cure, warn=True)
         return
     if not port["carrier"]:
-        yield _row(node, rail, f"{name} without carrier", "a link", _cable(rail, port, ports))
+        yield _finding(node, rail, f"{name} without carrier", "a link", _cable(rail, port, ports))
     elif port["speed"] < RAIL_MBIT:
-        yield _row(
+        yield _finding(
             node,
             rail,
             f"{name} at {port['speed'] / 1000:g} Gb/s",
@@ -90,7 +89,7 @@ def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]
             warn=not cluster.expect_gb10,
         )
     if cluster.expect_gb10 and not port["hca"]:
-        yield _row(node, rail, f"{name} has no RDMA device", "one", "modprobe mlx5_ib; see dmesg for mlx5")
+        yield _finding(node, rail, f"{name} has no RDMA device", "one", "modprobe mlx5_ib; see dmesg for mlx5")
 
 
 def _cable(rail: Rail, port: Port, ports: list[Port]) -> str:
@@ -105,10 +104,10 @@ def _cable(rail: Rail, port: Port, ports: list[Port]) -> str:
     return f"the cable and the switch's port, or fabric.rails[{rail.name}].pf in fabric.yml"
 
 
-def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[Row]:
+def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[Finding]:
     wanted = cluster.fabric.vfs_per_rail
     if port["total_vfs"] < wanted:
-        yield _row(
+        yield _finding(
             node,
             rail,
             f"{port['interface']} offers {port['total_vfs']} virtual functions",

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.fabric import Endpoint, Plan
-from sparkloom.site.checks import Row
 
 Probe = Mapping[str, Any]
 AGAIN = "playbooks/fabric.yml sets it; run it again and see what it says"
@@ -35,40 +35,40 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return wanted
 
 
-def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Row]:
+def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Finding]:
     """All nodes, or those that a run was limited to: the others may not be set up yet, and are not blamed."""
-    rows: list[Row] = []
+    findings: list[Finding] = []
     for node in (node for node in cluster.nodes if not only or node.name in only):
         probe = probes.get(node.name)
         if probe is None or "links" not in probe:
-            said = (probe or {}).get("msg", "no answer")
-            rows.append(Row(node.name, "probe", str(said), "an answer from the probe", "run again with -vvv"))
+            why = str((probe or {}).get("msg", "no answer"))
+            findings.append(Finding(node.name, "probe", why, "an answer from the probe", "run again with -vvv"))
             continue
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
-            rows += _endpoint(endpoint, probe)
-        rows += _jumbo(node.name, probe["pings"], only)
-        rows += _neighbours(node.name, probe)
-    return rows
+            findings += _endpoint(endpoint, probe)
+        findings += _jumbo(node.name, probe["pings"], only)
+        findings += _neighbours(node.name, probe)
+    return findings
 
 
-def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Row]:
+def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Finding]:
     node, name = endpoint.node, f"rail {endpoint.rail} VF {endpoint.vf}"
     link = probe["links"].get(endpoint.interface)
     if link is None:
         if endpoint.interface not in probe["in_pods"]:
-            yield Row(node, name, f"no {endpoint.interface}, on the host or in a pod", endpoint.interface, AGAIN)
+            yield Finding(node, name, f"no {endpoint.interface}, on the host or in a pod", endpoint.interface, AGAIN)
         return
     if not (link["up"] and link["carrier"]):
-        yield Row(node, name, f"{endpoint.interface} down", "up with carrier", "the cable and the switch's port")
+        yield Finding(node, name, f"{endpoint.interface} down", "up with carrier", "the cable and the switch's port")
         return
     if link["mtu"] != endpoint.mtu:
-        yield Row(node, name, f"MTU {link['mtu']}", f"MTU {endpoint.mtu}", f"fabric.mtu in fabric.yml; {AGAIN}")
+        yield Finding(node, name, f"MTU {link['mtu']}", f"MTU {endpoint.mtu}", f"fabric.mtu in fabric.yml; {AGAIN}")
     if endpoint.cidr not in link["addresses"]:
-        found = ", ".join(link["addresses"]) or "no IPv4 address"
-        yield Row(node, name, f"{endpoint.interface} with {found}", endpoint.cidr, AGAIN)
+        addresses = ", ".join(link["addresses"]) or "no IPv4 address"
+        yield Finding(node, name, f"{endpoint.interface} with {addresses}", endpoint.cidr, AGAIN)
     elif not any(_is_rocev2(gid, endpoint.address) for gid in link["gids"]):
         kinds = ", ".join(f"{gid['index']}:{gid['type']} {gid['gid']}" for gid in link["gids"]) or "no RDMA device"
-        yield Row(
+        yield Finding(
             node,
             name,
             f"GIDs of {endpoint.interface}: {kinds}",
@@ -82,18 +82,18 @@ def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
     return "v2" in str(gid["type"]) and mapped == ipaddress.IPv4Address(address)
 
 
-def _neighbours(node: str, probe: Probe) -> Iterator[Row]:
+def _neighbours(node: str, probe: Probe) -> Iterator[Finding]:
     """RDMA goes to the MAC that ARP learned: where another port answers for a peer, small pings pass all the same."""
     for ping in probe["pings"]:
-        found = str(ping.get("neighbour", "")).lower()
-        if ping["ok"] and found and found != ping["mac"].lower():
+        learned = str(ping.get("neighbour", "")).lower()
+        if ping["ok"] and learned and learned != ping["mac"].lower():
             name = f"{ping['interface']} to {ping['node']}"
             change = f"another port of {ping['node']} answers, or another machine has the address; {AGAIN}"
-            yield Row(node, name, f"{ping['address']} is at {found}", ping["mac"], change)
+            yield Finding(node, name, f"{ping['address']} is at {learned}", ping["mac"], change)
 
 
-def _jumbo(node: str, pings: list[Mapping[str, Any]], only: Collection[str]) -> Iterator[Row]:
-    """Which peers do not answer at full size; a node that reaches nobody gets one row, not one per peer."""
+def _jumbo(node: str, pings: list[Mapping[str, Any]], only: Collection[str]) -> Iterator[Finding]:
+    """Which peers do not answer at full size; a node that reaches nobody gets one finding, not one per peer."""
     by_interface: dict[str, list[Mapping[str, Any]]] = {}
     for ping in pings:
         by_interface.setdefault(ping["interface"], []).append(ping)
@@ -106,15 +106,15 @@ def _jumbo(node: str, pings: list[Mapping[str, Any]], only: Collection[str]) -> 
                 everyone = len(silent) == len(asked)
                 yield _silent(node, interface, silent if everyone else inside, everyone=everyone, small_ok=small_ok)
             elif outside:
-                row = _silent(node, interface, outside, everyone=False, small_ok=small_ok)
-                yield replace(row, change=f"not part of this run (--limit); {row.change}", severity="warning")
+                finding = _silent(node, interface, outside, everyone=False, small_ok=small_ok)
+                yield replace(finding, fix=f"not part of this run (--limit); {finding.fix}", severity="warning")
 
 
-def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, everyone: bool, small_ok: bool) -> Row:
+def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, everyone: bool, small_ok: bool) -> Finding:
     peers = "any other node" if everyone else ", ".join(ping["node"] for ping in silent)
     blamed = node if everyone else peers
     size = silent[0]["payload"] + 28
-    return Row(
+    return Finding(
         node,
         f"{interface} to {peers}",
         f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})",

@@ -1,41 +1,71 @@
-"""One report for all nodes together: a table of nodes and checks, then what must be mended, then what to know."""
+"""The findings about all nodes together: as data for plays and files, and as text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sparkloom.site.checks import Row, failures, table
+from sparkloom.base.finding import Finding, errors
 
-WORDS = {"error": "FAIL", "warning": "warn"}
+WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
+REACH = ("connection", "sudo", "python")  # the checks without which nothing else of a node is read
 
 
-def grid(nodes: Sequence[str], checks: Sequence[str], rows: Iterable[Row]) -> str:
+def as_dict(finding: Finding) -> dict[str, Any]:
+    """One of the `rows` that a play registers and that preflight.json keeps."""
+    return {
+        "node": finding.where,
+        "check": finding.rule,
+        "found": finding.message,
+        "expected": finding.expected,
+        "change": finding.fix,
+        "severity": finding.severity,
+    }
+
+
+def read(entry: Mapping[str, Any], *, where: str, area: str) -> Finding:
+    """What `as_dict` gave, back from a play that the doctor listened to."""
+    what = (entry["check"], entry["found"], entry["expected"], entry["change"], entry["severity"])
+    return Finding(where, *what, area=area)
+
+
+def table(findings: Iterable[Finding]) -> str:
+    """One line of facts per finding and what to do under it; nodes with the same trouble share a block."""
+    blocks: dict[tuple[str, str], list[str]] = {}
+    for finding in findings:
+        name = f"{finding.area}: {finding.rule}" if finding.area else finding.rule
+        fact = f"{name}: found {finding.message}; expected {finding.expected}\n      -> {finding.fix}"
+        blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
+    return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
+
+
+def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding]) -> str:
     """Checks down, nodes across. A node that could not be read has `-` where nothing could be looked at."""
     worst: dict[tuple[str, str], str] = {}
-    for row in rows:
-        if worst.get((row.node, row.check)) != "FAIL":
-            worst[row.node, row.check] = WORDS[row.severity]
-    reach = ("connection", "sudo", "python")
-    unread = {node for node in nodes for check in reach if worst.get((node, check)) == "FAIL"}
+    for finding in findings:
+        if worst.get((finding.where, finding.rule)) != "FAIL":
+            worst[finding.where, finding.rule] = WORDS[finding.severity]
+    unread = {node for node in nodes for check in REACH if worst.get((node, check)) == "FAIL"}
     width = max(map(len, ["", *checks])) + 2
     lines = ["".join([" " * width, *(f"{node}  " for node in nodes)]).rstrip()]
     for check in checks:
         cells = [
-            worst.get((node, check), "-" if node in unread and check not in reach else "ok").ljust(len(node)) + "  "
+            worst.get((node, check), "-" if node in unread and check not in REACH else "ok").ljust(len(node)) + "  "
             for node in nodes
         ]
         lines.append("".join([check.ljust(width), *cells]).rstrip())
     return "\n".join(lines)
 
 
-def report(nodes: Sequence[str], checks: Sequence[str], rows: list[Row]) -> str:
-    errors = failures(rows)
-    warnings = [row for row in rows if row.severity == "warning"]
-    if not rows:
+def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding]) -> str:
+    """A table of nodes and checks, then what must be mended, then what to know."""
+    mend = errors(findings)
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    if not findings:
         return f"all {len(checks)} checks hold on {len(nodes)} node(s)"
-    parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, rows)}"]
-    if errors:
-        parts.append(f"must be mended ({len(errors)} on {len({r.node for r in errors})} node(s)):\n{table(errors)}")
+    parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, findings)}"]
+    if mend:
+        parts.append(f"must be mended ({len(mend)} on {len({f.where for f in mend})} node(s)):\n{table(mend)}")
     if warnings:
         parts.append(f"worth knowing ({len(warnings)}):\n{table(warnings)}")
     return "\n\n".join(parts)

@@ -6,6 +6,6 @@ mode, a callback keeps what they said (`events.SEEN`), and the modules here turn
 
 from __future__ import annotations
 
-from sparkloom.site.doctor.verdict import Finding, Report, report
+from sparkloom.site.doctor.verdict import Report, report
 
-__all__ = ["Finding", "Report", "report"]
+__all__ = ["Report", "report"]

@@ -10,32 +10,32 @@ from typing import Any
 from sparkloom.site.doctor.events import Event
 
 Item = tuple[str, str, str]
-SAID = "changed: "  # how our own programs on a host name what they would change, one line each
+CHANGED = "changed: "  # how our own programs on a host name what they would change, one line each
 AS_PLANNED = "as planned"
 
 
 def items(event: Event) -> list[Item]:
     result = event["result"]
-    found = [
+    named = [
         *_described(result.get("drift")),
         *_files(result),
         *_links(result.get("links")),
         *_units(result.get("done")),
-        *(("virtual functions", line.removeprefix(SAID), AS_PLANNED) for line in _said(result)),
+        *(("virtual functions", line.removeprefix(CHANGED), AS_PLANNED) for line in _printed(result)),
         *_objects(result.get("objects", ())),
     ]
-    return found or [_whole(event)]
+    return named or [_whole(event)]
 
 
 def _described(drift: Any) -> Iterator[Item]:
     """Modules that know it best name it themselves."""
-    for one in drift or ():
-        yield str(one["what"]), str(one["found"]), str(one["expected"])
+    for entry in drift or ():
+        yield str(entry["what"]), str(entry["found"]), str(entry["expected"])
 
 
 def _files(result: dict[str, Any]) -> Iterator[Item]:
     entries = result.get("diff") or []
-    seen = {str(one["what"]) for one in result.get("drift") or ()}
+    seen = {str(entry["what"]) for entry in result.get("drift") or ()}
     for entry in entries if isinstance(entries, list) else [entries]:
         before, after = entry.get("before"), entry.get("after")
         path = str(entry.get("before_header", ""))
@@ -72,23 +72,23 @@ def _units(steps: Any) -> Iterator[Item]:
         yield f"unit {unit}", f"waits for '{verb}'", AS_PLANNED
 
 
-def _said(result: dict[str, Any]) -> list[str]:
-    return [line for line in result.get("stdout_lines") or () if line.startswith(SAID)]
+def _printed(result: dict[str, Any]) -> list[str]:
+    return [line for line in result.get("stdout_lines") or () if line.startswith(CHANGED)]
 
 
 def _objects(objects: Sequence[dict[str, Any]]) -> Iterator[Item]:
     """A part that was never applied is one thing, not one for each of its objects."""
-    missing = [f"{one['kind']} {one['name']}" for one in objects if not one["diff"].get("before")]
+    missing = [f"{item['kind']} {item['name']}" for item in objects if not item["diff"].get("before")]
     if len(missing) > 3:
         yield f"{len(missing)} objects ({', '.join(missing[:2])}, …)", "not there", "the objects"
-        objects = [one for one in objects if one["diff"].get("before")]
-    for one in objects:
-        yield from _object(one)
+        objects = [item for item in objects if item["diff"].get("before")]
+    for item in objects:
+        yield from _object(item)
 
 
-def _object(one: dict[str, Any]) -> Iterator[Item]:
-    what = f"{one['kind']} {one['name']}"
-    before, after = one["diff"].get("before"), one["diff"].get("after")
+def _object(item: dict[str, Any]) -> Iterator[Item]:
+    what = f"{item['kind']} {item['name']}"
+    before, after = item["diff"].get("before"), item["diff"].get("after")
     if not before:
         yield what, "not there", "the object"
         return

@@ -21,7 +21,7 @@ KEPT = (
 class Event(TypedDict):
     host: str
     role: str
-    area: str  # stem of the task file, for the doctor's own tasks
+    area: str  # stem of the task file, which some are called by
     task: str
     outcome: str  # changed, judged, failed, unreachable
     result: dict[str, Any]
@@ -43,14 +43,14 @@ def _trimmed(result: dict[str, Any]) -> dict[str, Any]:
     kept = {key: result[key] for key in KEPT if key in result}
     objects = result.get("result")
     if isinstance(objects, dict) and isinstance(objects.get("results"), list):
-        kept["objects"] = [_object(one) for one in objects["results"] if one.get("changed")]
+        kept["objects"] = [_object(item) for item in objects["results"] if item.get("changed")]
     elif isinstance(objects, dict) and objects.get("kind") and result.get("changed"):
         kept["objects"] = [_object(result)]
         kept.pop("diff", None)
     return kept
 
 
-def _object(one: dict[str, Any]) -> dict[str, Any]:
+def _object(item: dict[str, Any]) -> dict[str, Any]:
     """Kind, name and what differs, of one object that kubernetes.core.k8s would have applied."""
-    made = one.get("result", {})
-    return {"kind": made.get("kind"), "name": made.get("metadata", {}).get("name"), "diff": one.get("diff") or {}}
+    made = item.get("result", {})
+    return {"kind": made.get("kind"), "name": made.get("metadata", {}).get("name"), "diff": item.get("diff") or {}}

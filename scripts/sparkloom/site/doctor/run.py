@@ -33,8 +33,8 @@ def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], objec
     asked = [node for node in nodes if node in seen["hosts"]]
     asked += [host for host in seen["hosts"] if host not in (*nodes, "localhost")]
     if not asked:
-        said = " ".join(tail) or "nothing"
-        raise InputError.single("playbooks/doctor.yml", f"ansible-playbook could not begin: {said}", rule="ansible")
+        words = " ".join(tail) or "nothing"
+        raise InputError.single("playbooks/doctor.yml", f"ansible-playbook could not begin: {words}", rule="ansible")
     return report(seen["events"], asked)
 
 
@@ -60,8 +60,8 @@ def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], 
 def _follow(lines: IO[str], say: Callable[[str], object]) -> list[str]:
     begun, last, tail = time.monotonic(), "", list[str]()
     for line in lines:
-        if (found := TASK.match(line)) and found[1] not in (last, "Go on") and not found[1].startswith("Validating"):
-            last = found[1]
+        if (task := TASK.match(line)) and task[1] not in (last, "Go on") and not task[1].startswith("Validating"):
+            last = task[1]
             say(f"{time.monotonic() - begun:5.1f} s  {last}\n")
         if line.strip():
             tail = [*tail, line.strip()][-KEPT_LINES:]

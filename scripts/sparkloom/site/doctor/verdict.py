@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import yaml
 
+from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
-from sparkloom.site import checks
-from sparkloom.site.checks import Row
+from sparkloom.site.checks.report import REACH, read, table
 from sparkloom.site.doctor import drift
 from sparkloom.site.doctor.events import CLUSTER, Event
 
@@ -19,21 +19,7 @@ AREAS = {
     "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network"),
     "weights": ("models",), "serving": ("serve", "gateway"),
 }  # fmt: skip
-REACH = ("connection", "sudo", "python")  # preflight's checks without which nothing else is read
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is not as planned, or that does not work."""
-
-    node: str
-    area: str
-    what: str
-    found: str
-    expected: str
-    fix: str
-    severity: checks.Severity = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +30,30 @@ class Report:
 
     @property
     def good(self) -> bool:
-        return not any(finding.severity == "error" for finding in self.findings)
+        return not errors(self.findings)
 
     @property
     def verdict(self) -> str:
         if self.good:
             return f"as planned on {len(self.nodes)} node(s)"
-        errors = sum(finding.severity == "error" for finding in self.findings)
-        return f"{errors} thing(s) not as planned"
+        return f"{len(errors(self.findings))} thing(s) not as planned"
 
     def cells(self) -> dict[str, dict[str, str]]:
         """node -> area -> ok, warning, a number of findings, or ? where nothing could be read."""
-        shared = [CLUSTER] if any(f.node == CLUSTER for f in self.findings) else []
+        shared = [CLUSTER] if any(f.where == CLUSTER for f in self.findings) else []
         return {node: {area: self._cell(node, area) for area in AREAS} for node in [*self.nodes, *shared]}
 
     def _cell(self, node: str, area: str) -> str:
-        mine = [f for f in self.findings if f.node == node and f.area == area]
-        errors = sum(f.severity == "error" for f in mine)
-        if errors:
-            return str(errors)
+        mine = [f for f in self.findings if f.where == node and f.area == area]
+        if failed := len(errors(mine)):
+            return str(failed)
         return "?" if (node, area) in self.unread else "warning" if mine else "ok"
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "verdict": "as planned" if self.good else "findings",
             "nodes": self.cells(),
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [_as_dict(finding) for finding in self.findings],
         }
 
     def text(self) -> str:
@@ -77,20 +61,32 @@ class Report:
         width = max((len(node) for node in cells), default=4)
         head = "  ".join(["node".ljust(width), *(area.ljust(7) for area in AREAS)])
         lines = ["  ".join([node.ljust(width), *(cells[node][a].ljust(7) for a in AREAS)]) for node in cells]
-        rows = [Row(f.node, f"{f.area}: {f.what}", f.found, f.expected, f.fix, f.severity) for f in self.findings]
-        told = [head, *lines, "", *filter(None, [checks.table(rows)]), self.verdict]
-        return "\n".join(line.rstrip() for line in told)
+        text = [head, *lines, "", *filter(None, [table(self.findings)]), self.verdict]
+        return "\n".join(line.rstrip() for line in text)
+
+
+def _as_dict(finding: Finding) -> dict[str, Any]:
+    """As `doctor --json` gives it."""
+    return {
+        "node": finding.where,
+        "area": finding.area,
+        "what": finding.rule,
+        "found": finding.message,
+        "expected": finding.expected,
+        "fix": finding.fix,
+        "severity": finding.severity,
+    }
 
 
 def report(events: Sequence[Event], nodes: Sequence[str]) -> Report:
-    said: set[tuple[str, str]] = set()
+    known: set[tuple[str, str]] = set()
     findings: dict[Finding, None] = {}
     for event in events:
         for finding in _findings(event, nodes):
             # A node that does not answer fails every task with the same words: once is enough.
-            if event["outcome"] != "failed" or (finding.node, finding.found) not in said:
+            if event["outcome"] != "failed" or (finding.where, finding.message) not in known:
                 findings.setdefault(finding)
-            said.add((finding.node, finding.found))
+            known.add((finding.where, finding.message))
     return Report(nodes, list(findings), frozenset(_unread(events, findings)))
 
 
@@ -100,7 +96,7 @@ def _unread(events: Sequence[Event], findings: Iterable[Finding]) -> Iterator[tu
         if event["outcome"] == "failed" and not (event["result"].get("rows") or event["result"].get("findings")):
             yield event["host"], _area(event)
     lost = [event["host"] for event in events if event["outcome"] == "unreachable"]
-    lost += [finding.node for finding in findings if finding.what in REACH]
+    lost += [finding.where for finding in findings if finding.rule in REACH]
     yield from ((node, area) for node in lost for area in AREAS)
 
 
@@ -109,24 +105,23 @@ def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
     node = event["host"] if event["host"] in nodes else CLUSTER
     if event["outcome"] == "unreachable":
         advice = "ansible_host and ansible_user in hosts.yml; is it switched on?"
-        yield Finding(node, "hosts", "connection", _said(event), "a login", advice)
-    elif rows := result.get("rows"):
-        for row in (Row(**one) for one in rows):
-            where = row.node if row.node in nodes else CLUSTER
-            yield Finding(where, area, row.check, row.found, row.expected, row.change, row.severity)
+        yield Finding(node, "connection", _words(event), "a login", advice, area="hosts")
+    elif result.get("rows"):
+        for entry in result["rows"]:
+            yield read(entry, where=entry["node"] if entry["node"] in nodes else CLUSTER, area=area)
     elif result.get("findings"):
-        for one in result["findings"]:
-            yield Finding(CLUSTER, area, one["rule"], one["message"], "none", one["fix"], "error")
+        for entry in result["findings"]:
+            yield Finding(CLUSTER, entry["rule"], entry["message"], "none", entry["fix"], area=area)
     elif event["outcome"] == "failed":
         name = event["task"].partition(" : ")[2] or event["task"]
-        yield Finding(node, area, name, _said(event), "an answer", _mends(event))
+        yield Finding(node, name, _words(event), "an answer", _mends(event), area=area)
     elif event["outcome"] == "changed":
-        shared = "objects" in result
-        for what, found, expected in drift.items(event):
-            yield Finding(CLUSTER if shared else node, area, what, found, expected, _mends(event))
+        where = CLUSTER if "objects" in result else node
+        for what, message, expected in drift.items(event):
+            yield Finding(where, what, message, expected, _mends(event), area=area)
 
 
-def _said(event: Event) -> str:
+def _words(event: Event) -> str:
     """The first lines of what a failed task said, without the node's name, which stands beside it."""
     result = event["result"]
     text, errors = str(result.get("msg") or ""), str(result.get("module_stderr") or "")
@@ -154,10 +149,10 @@ def _mends(event: Event) -> str:
 @lru_cache(maxsize=1)
 def playbooks() -> dict[str, list[str]]:
     """Role -> the playbooks of site.yml that apply it."""
-    found: dict[str, list[str]] = {}
+    applied: dict[str, list[str]] = {}
     for entry in yaml.safe_load((REPO / "site.yml").read_text()):
         path = REPO / entry["import_playbook"]
         for play in yaml.safe_load(path.read_text()):
             for role in play.get("roles", ()):
-                found.setdefault(role["role"] if isinstance(role, dict) else role, []).append(path.stem)
-    return found
+                applied.setdefault(role["role"] if isinstance(role, dict) else role, []).append(path.stem)
+    return applied

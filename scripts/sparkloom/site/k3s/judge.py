@@ -7,60 +7,62 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.render.k3s import paths
 from sparkloom.render.k3s.machines import ARCHITECTURES, artifacts
 from sparkloom.render.k3s.options import Options, release
-from sparkloom.site.checks import Row
 
 State = Mapping[str, Any]
 
 
-def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Options) -> Iterator[Row]:
+def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Options) -> Iterator[Finding]:
     """Why nothing must be changed on this machine."""
     if state["machine"] not in ARCHITECTURES:
-        yield Row(host, "architecture", state["machine"], " or ".join(ARCHITECTURES), "K3s needs another machine here")
+        yield Finding(
+            host, "architecture", state["machine"], " or ".join(ARCHITECTURES), "K3s needs another machine here"
+        )
         return
     for item in artifacts(options, state["machine"]):
         if not item["sha256"]:
-            yield Row(host, item["name"], "no checksum", f"{item['variable']}", "name it in versions.yml")
+            yield Finding(host, item["name"], "no checksum", f"{item['variable']}", "name it in versions.yml")
     yield from _others(host, wanted, state, options)
     yield from _version(host, state, options)
 
 
-def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options) -> Iterator[Row]:
+def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options) -> Iterator[Finding]:
     if state["kubelet"]:
         advice = "stop and remove that cluster, or set cluster.kubernetes.provider: existing in cluster.yml"
-        yield Row(host, "kubelet.service", "another Kubernetes that runs here", "none", advice)
+        yield Finding(host, "kubelet.service", "another Kubernetes that runs here", "none", advice)
     for role, service in paths.SERVICES.items():
         unit = state["units"][service]
         if unit["exists"] and not unit["ours"] and not options.adopt:
             found = f"a K3s that something else installed ({paths.unit(role)})"
             advice = "k3s_adopt: true takes it over with its data; or set cluster.kubernetes.provider: existing"
-            yield Row(host, "K3s", found, "none, or one of sparkloom's", advice)
+            yield Finding(host, "K3s", found, "none, or one of sparkloom's", advice)
         elif unit["active"] and role != wanted["role"]:
             advice = f"change k3s_servers in hosts.yml, or take K3s off {host} first (roles/k3s/tasks/remove.yml)"
-            yield Row(host, "K3s", f"a running {service}", wanted["service"], advice)
+            yield Finding(host, "K3s", f"a running {service}", wanted["service"], advice)
     if not state["default_route"]:
         advice = "give the management port a gateway in netplan; any address will do where there is no way out"
-        yield Row(host, "default route", "none", "one: K3s takes its addresses from it and ends without", advice)
+        yield Finding(host, "default route", "none", "one: K3s takes its addresses from it and ends without", advice)
 
 
-def _version(host: str, state: State, options: Options) -> Iterator[Row]:
+def _version(host: str, state: State, options: Options) -> Iterator[Finding]:
     if not state["version"]:
         return
     here, there = release(state["version"]), release(options.version)
     if there < here:
         advice = "Kubernetes cannot go back: k3s_version in versions.yml, or restore a snapshot of before"
-        yield Row(host, "K3s", state["version"], f"{options.version} or older", advice)
+        yield Finding(host, "K3s", state["version"], f"{options.version} or older", advice)
     elif there[:1] != here[:1] or there[1] - here[1] > 1:
         advice = f"one minor release at a time: first a {here[0]}.{here[1] + 1} in versions.yml"
-        yield Row(host, "K3s", state["version"], f"at least 1.{there[1] - 1}, to go to {options.version}", advice)
+        yield Finding(host, "K3s", state["version"], f"at least 1.{there[1] - 1}, to go to {options.version}", advice)
 
 
-def warnings(host: str, state: State) -> Iterator[Row]:
+def warnings(host: str, state: State) -> Iterator[Finding]:
     for path in state["dropins"]:
         advice = f"say it in k3s_server_config or k3s_agent_config, and remove {path}"
-        yield Row(host, "K3s", f"{path}, which K3s reads over our config.yaml", "no such file", advice, "warning")
+        yield Finding(host, "K3s", f"{path}, which K3s reads over our config.yaml", "no such file", advice, "warning")
 
 
 def missing(state: State, options: Options) -> list[dict[str, Any]]:
@@ -107,16 +109,16 @@ def _binary(state: State, options: Options) -> str:
     return options.sha256[ARCHITECTURES[state["machine"]]]
 
 
-def held(folder: str, items: list[dict[str, Any]]) -> Iterator[Row]:
+def held(folder: str, items: list[dict[str, Any]]) -> Iterator[Finding]:
     """Judge a folder of the controller that stands for the network: whole, or refused before a byte is sent."""
     for item in {item["name"]: item for item in items}.values():
         path = Path(folder).expanduser() / item["name"]
         if not path.is_file():
             advice = f"put it there (from {item['url']}), or set k3s_artifacts to nothing to download it"
-            yield Row("localhost", item["name"], f"no such file in {folder}", "the release's own file", advice)
+            yield Finding("localhost", item["name"], f"no such file in {folder}", "the release's own file", advice)
         elif (found := _sha256(path)) != item["sha256"]:
             advice = f"another file, or {item['variable']} in versions.yml"
-            yield Row("localhost", item["name"], f"sha256 {found}", item["sha256"], advice)
+            yield Finding("localhost", item["name"], f"sha256 {found}", item["sha256"], advice)
 
 
 def _sha256(path: Path) -> str:

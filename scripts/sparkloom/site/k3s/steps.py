@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom import case
+from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.render.k3s import machines, options, paths
 from sparkloom.render.k3s.options import Options
-from sparkloom.site import ansible, checks
+from sparkloom.site import ansible
 from sparkloom.site.k3s import access, judge
 
 PLACES = {
@@ -58,9 +59,9 @@ class Step:
         rows = [row for host, state in states.items() for row in judge.refusals(host, planned[host], state, chosen)]
         first = self.args["plan"]["first"]
         if first not in states and not self._secrets().get("tokens", {}).get("agent_passphrase"):
-            found = "no token of a cluster: it never ran there"
-            rows.append(checks.Row(first, "K3s", found, "a cluster to join", f"run without --limit, or with {first}"))
-        if checks.failures(rows):
+            message, fix = "no token of a cluster: it never ran there", f"run without --limit, or with {first}"
+            rows.append(Finding(first, "K3s", message, "a cluster to join", fix))
+        if errors(rows):
             return ansible.verdict(rows, "")
         missing = {host: judge.missing(state, chosen) for host, state in states.items()}
         folder = chosen.artifacts

@@ -1,0 +1,55 @@
+"""What the doctor asks a role for works by itself: no run of the role before it, none of its variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sparkloom.site.doctor import verdict
+from tests.places import REPO
+
+TASKS = yaml.safe_load((REPO / "roles/doctor/tasks/main.yml").read_text())
+PARTS = next(task["loop"] for task in TASKS if "model.yml" in str(task.get("ansible.builtin.include_tasks")))
+PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+
+
+def play(folder: Path, file: str, **variables: str) -> list[dict[str, str]]:
+    """One file of the doctor's tasks on this machine, which has neither rails nor a cluster: what was heard of it."""
+    settings = {"ansible_connection": "local", "ansible_become": False, "profile": PROFILE, **variables}
+    settings |= {"ansible_python_interpreter": sys.executable, "doctor_profile": PROFILE}
+    tasks = [{"ansible.builtin.include_tasks": str(REPO / "roles/doctor/tasks" / file)}]
+    book = [{"hosts": "sparks", "check_mode": True, "tags": ["doctor"], "vars": settings, "tasks": tasks}]
+    (folder / "play.yml").write_text(yaml.safe_dump(book))
+    heard = folder / "heard.json"
+    env = {**os.environ, "HOME": str(folder), "SPARKLOOM_DOCTOR_JSON": str(heard), "ANSIBLE_NOCOLOR": "1"}
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    command = [program, "-i", "inventories/gb10", "-l", "spark1", str(folder / "play.yml")]
+    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return list(json.loads(heard.read_text())["events"])
+
+
+def test_the_parts_are_files_of_the_role_and_areas_of_the_doctor() -> None:
+    assert PARTS == ["cluster", "weights", "serving"] and set(PARTS) <= set(verdict.AREAS)
+    assert all((REPO / f"roles/model_serving/tasks/{part}.yml").exists() for part in PARTS)
+
+
+@pytest.mark.parametrize("part", ["cluster", "serving"])
+def test_the_cluster_and_the_ranks_are_looked_at_without_a_dry_run_before(tmp_path: Path, part: str) -> None:
+    (event,) = play(tmp_path, "model.yml", __doctor_part=part)
+    assert (event["host"], event["role"], event["area"], event["outcome"]) == (
+        "cluster", "model_serving", part, "failed",
+    )  # fmt: skip
+    assert "no such kubeconfig" in str(event["result"])
+
+
+def test_the_rails_are_read_back_without_a_dry_run_before(tmp_path: Path) -> None:
+    (event,) = play(tmp_path, "fabric.yml", roce_fabric_sysfs_root=str(tmp_path))
+    assert (event["role"], event["outcome"]) == ("roce_fabric", "failed")
+    assert "enp1s0f0v0, on the host or in a pod" in str(event["result"])
