@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import families
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -17,6 +18,7 @@ from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import engines, fabric
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+from sparkloom.launch.view import LaunchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,25 @@ class Launch:
         """How many rails NCCL must use; 0 where there is nothing for it to do (one node, or an engine without it)."""
         first = self.ranks[0]
         return len(first.place.endpoints) if any(variable.name == "NCCL_NET" for variable in first.env) else 0
+
+    def view(self, platform: Platform = GB10) -> LaunchView:
+        """This launch as rules and capacity see it."""
+        profile, parallel = self.profile.profile, self.topology.parallel
+        model = profile.model
+        return LaunchView(
+            engine=self.engine,
+            release=self.release,
+            image=self.image,
+            carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
+            model_id=model.id,
+            architecture=model.architecture,
+            packing=model.checkpoint.packing,
+            facts=families.facts_of(model),
+            flags=engines.get(self.engine).canonical(self.settings),
+            env={variable.name: variable.value for variable in self.ranks[0].env},
+            profiled=model,
+            platform=platform,
+        ).split(parallel)
 
     def value(self, name: str) -> FlagValue:
         return next((s.value for s in self.settings if s.name == name), None)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from sparkloom.judge.capacity import constants, state, weights
 from sparkloom.judge.capacity.figure import GIB, Figure
-from sparkloom.judge.capacity.requirements import Demand
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.judge.capacity.requirements import Requirements
+from sparkloom.launch.view import LaunchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Ledger:
         return Fit(fits, reason, self.memory, self.limits, tuple(self.notes), max(0.0, short))
 
 
-def weigh(subject: Subject, ledger: Ledger) -> float:
+def weigh(view: LaunchView, ledger: Ledger) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
-    model, parallel = subject.model, subject.parallel
+    model, parallel = view.model, view.parallel
     tensors = weights.gib(model, parallel)
-    extra = load_overhead(subject)
+    extra = load_overhead(view)
     computed = tensors + float(extra.value or 0)
     formula = (
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
@@ -62,68 +62,68 @@ def weigh(subject: Subject, ledger: Ledger) -> float:
     return used
 
 
-def load_overhead(subject: Subject) -> Figure:
-    if subject.engine == "llamacpp":
+def load_overhead(view: LaunchView) -> Figure:
+    if view.engine == "llamacpp":
         return Figure(0.0, "the file's size is what is loaded")
-    plain = subject.model.checkpoint.packing == "bf16"
+    plain = view.model.checkpoint.packing == "bf16"
     return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
 
-def available(subject: Subject, ledger: Ledger, taken: Figure) -> float:
-    usable = ledger.put("usable_gib", subject.platform.usable_gib, "memory that CUDA and the host share", "platform")
+def available(view: LaunchView, ledger: Ledger, taken: Figure) -> float:
+    usable = ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
     gone = float(taken.value or 0)
     return ledger.put("free_before_load_gib", usable - gone, f"{usable:g} - {gone:g}: {taken.formula}", taken.origin)
 
 
-def cell(subject: Subject, demand: Demand, ledger: Ledger) -> float:
-    size = state.kv_bytes_per_token(subject.model, subject.parallel, demand.kv_element)
-    layers = subject.model.layers
+def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element)
+    layers = view.model.layers
     ledger.put(
         "kv_bytes_per_token",
         size,
         f"per rank: {layers.attention} attention and {layers.sliding} sliding layers x keys and values "
-        f"x heads per rank x head width x {demand.kv_element:g} B",
+        f"x heads per rank x head width x {needs.kv_element:g} B",
     )
-    full = size * demand.context / GIB
+    full = size * needs.context / GIB
     ledger.put(
-        "full_context_gib", full, f"one request of {demand.context:,} tokens: context x KV bytes per token, per rank"
+        "full_context_gib", full, f"one request of {needs.context:,} tokens: context x KV bytes per token, per rank"
     )
     return size
 
 
-def slot(subject: Subject, demand: Demand, ledger: Ledger) -> float:
+def slot(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     """GiB of one state slot; 0 for models without recurrent layers."""
-    size = state.slot_bytes(subject.model, subject.parallel, demand.state_element)
+    size = state.slot_bytes(view.model, view.parallel, needs.state_element)
     if size:
-        kind = "Mamba" if subject.model.mamba else "linear attention"
+        kind = "Mamba" if view.model.mamba else "linear attention"
         ledger.put(
             "state_mib_per_slot",
             size / 2**20,
-            f"{kind} layers x (state in {demand.state_element:g} B + convolution window in bf16), split over the ranks",
+            f"{kind} layers x (state in {needs.state_element:g} B + convolution window in bf16), split over the ranks",
         )
     return size / GIB
 
 
-def graphs(demand: Demand, ledger: Ledger) -> float:
-    if demand.graph_batch is None:
+def graphs(needs: Requirements, ledger: Ledger) -> float:
+    if needs.graph_batch is None:
         return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
     base, each = float(constants.GRAPHS_GIB.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
-    size = base + each * max(0, demand.graph_batch - 8)
+    size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
         "graphs_gib",
         size,
-        f"{base:g} + 2 MiB x batch sizes above 8 (here up to {demand.graph_batch})",
+        f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})",
         constants.GRAPHS_GIB.origin,
     )
 
 
-def full_requests(ledger: Ledger, tokens: float, demand: Demand) -> None:
+def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
     """What the KV pool allows: the longest request, and how many of full length at once."""
-    longest = int(min(demand.context, max(0, tokens)))
-    ledger.limit("longest_request_tokens", longest, f"the smaller of {demand.context_flag} and the KV pool")
-    ledger.limit("full_context_requests", int(tokens // demand.context), f"KV tokens // {demand.context:,}")
-    if 0 < tokens < demand.context:
+    longest = int(min(needs.context, max(0, tokens)))
+    ledger.limit("longest_request_tokens", longest, f"the smaller of {needs.context_flag} and the KV pool")
+    ledger.limit("full_context_requests", int(tokens // needs.context), f"KV tokens // {needs.context:,}")
+    if 0 < tokens < needs.context:
         ledger.notes.append(
-            f"the KV pool holds {int(tokens):,} tokens, less than {demand.context_flag} = {demand.context:,}: "
+            f"the KV pool holds {int(tokens):,} tokens, less than {needs.context_flag} = {needs.context:,}: "
             "a longer request is refused"
         )

@@ -1,4 +1,4 @@
-"""fit(subject): does it start, with how much cache, for how many requests; each engine by its own rules."""
+"""fit(view): does it start, with how much cache, for how many requests; each engine by its own rules."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from sparkloom.judge.capacity import fit_others, fit_sglang
 from sparkloom.judge.capacity.fit import Fit
-from sparkloom.judge.capacity.requirements import Demand, read
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.judge.capacity.requirements import Requirements, read
+from sparkloom.launch.view import LaunchView
 
-ENGINES: dict[str, Callable[[Subject, Demand], Fit]] = {
+ENGINES: dict[str, Callable[[LaunchView, Requirements], Fit]] = {
     "sglang": fit_sglang.fit,
     "vllm": fit_others.vllm,
     "trtllm": fit_others.trtllm,
@@ -17,5 +17,5 @@ ENGINES: dict[str, Callable[[Subject, Demand], Fit]] = {
 }
 
 
-def fit(subject: Subject) -> Fit:
-    return ENGINES[subject.engine](subject, read(subject))
+def fit(view: LaunchView) -> Fit:
+    return ENGINES[view.engine](view, read(view))
