@@ -16,10 +16,11 @@ from pathlib import Path
 from sparkloom.inputs import cluster, inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
 from sparkloom.judge import profile_status
-from sparkloom.judge.capacity import constants, traffic
-from sparkloom.judge.capacity.memory import fit
+from sparkloom.judge.capacity import traffic
 from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
 from sparkloom.launch import resolve
+from sparkloom.launch.engines import fit
+from sparkloom.launch.memory import constants
 from sparkloom.launch.view import LaunchView
 
 # The launches whose 15 points the two constants were fitted to; every other one is a test of them.

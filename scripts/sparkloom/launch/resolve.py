@@ -75,9 +75,8 @@ def resolve(
     loaded: LoadedProfile, cluster: Cluster, platform: Platform = GB10, *, release: str | None = None
 ) -> Launch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
-    profile = loaded.profile
+    engine = engines.of(loaded)
     spoken = _release(loaded, release)
-    engine = engines.get(profile.engine.name)
     topology = place(loaded, cluster)
     settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
     spelled = engine.spell(settings, spoken)
@@ -109,7 +108,7 @@ def _release(loaded: LoadedProfile, asked: str | None) -> str:
     release = loaded.profile.engine.release if asked is None else asked
     if releases.number(release) is not None:
         return release
-    known = ", ".join(releases.releases(loaded.profile.engine.name))
+    known = ", ".join(releases.known(loaded.profile.engine.name))
     message = f"'{release}' does not begin with a release number; catalogs here: {known}"
     if asked is not None:
         raise InputError.single("--engine-version", message, rule="bad-release")
@@ -138,7 +137,7 @@ def image_reference(loaded: LoadedProfile) -> str:
 
 
 def _from_profile(loaded: LoadedProfile) -> list[Setting]:
-    engine, folder = engines.get(loaded.profile.engine.name), base.model_folder(loaded.profile.model.id)
+    engine, folder = engines.of(loaded), base.model_folder(loaded.profile.model.id)
     result, problems = [], []
     for name, value in loaded.profile.launch.flags.items():
         if name in engine.reserved:

@@ -8,7 +8,7 @@ import pytest
 
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity import search
-from sparkloom.judge.capacity.memory import fit
+from sparkloom.launch.engines import fit
 from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import SUPER, ULTRA, Maker
 

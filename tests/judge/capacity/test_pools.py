@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.judge.capacity import state
-from sparkloom.judge.capacity.figure import GIB
-from sparkloom.judge.capacity.memory import fit
-from sparkloom.judge.capacity.requirements import read
+from sparkloom.launch.engines import fit, requirements
+from sparkloom.launch.memory import state
+from sparkloom.launch.memory.figure import GIB
 from tests.judge.capacity.conftest import GLM, SUPER, SUPER_MTP, ULTRA, Maker
 
 
@@ -84,7 +83,7 @@ def test_ultra_at_512k_costs_three_quarters_of_a_gib_per_request(view: Maker) ->
 
 def test_a_sliding_window_reads_less_than_it_pools(view: Maker) -> None:
     asked = view("google--gemma-4-26b-a4b-it")
-    element = read(asked).kv_element
+    element = requirements(asked).kv_element
     few = state.kv_read_per_request(asked.model, asked.parallel, element, 1024)
     many = state.kv_read_per_request(asked.model, asked.parallel, element, 65536)
     assert few < many < 64 * few

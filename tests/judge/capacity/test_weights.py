@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.inputs.profile import Parallel
-from sparkloom.judge.capacity import weights
-from sparkloom.judge.capacity.memory import fit
+from sparkloom.launch.engines import fit
+from sparkloom.launch.memory import weights
 from tests.judge.capacity.conftest import GLM, QWEN, SUPER, ULTRA, Maker
 
 # Logged per rank at TP=4, in GiB (the server prints GiB and calls them GB).

@@ -4,8 +4,8 @@
 `impossible(measured, bound)` judge a benchmarked figure.
 """
 
-from sparkloom.judge.capacity.figure import Figure
 from sparkloom.judge.capacity.speed import Speed, impossible
 from sparkloom.judge.capacity.verdict import Plan, plan
+from sparkloom.launch.memory.figure import Figure
 
 __all__ = ["Figure", "Plan", "Speed", "impossible", "plan"]

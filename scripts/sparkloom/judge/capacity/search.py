@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sparkloom.inputs.profile import FlagValue, Parallel
-from sparkloom.judge.capacity.memory import fit
-from sparkloom.judge.capacity.requirements import read
+from sparkloom.launch import engines
 from sparkloom.launch.view import LaunchView
 
 MOST_NODES = 8
@@ -36,23 +35,23 @@ def smallest(view: LaunchView, nodes: int) -> Change | None:
 
 
 def _fits(view: LaunchView) -> bool:
-    return fit(view).fits is True
+    return engines.fit(view).fits is True
 
 
 def _too_heavy(view: LaunchView) -> bool:
     """No flag makes weights lighter."""
-    memory = fit(view).memory
+    memory = engines.fit(view).memory
     return float(memory["weights_gib_per_rank"].value or 0) > float(memory["free_before_load_gib"].value or 0)
 
 
 def _fits_at_some_fraction(view: LaunchView) -> bool:
-    flag = read(view).fraction_flag
+    flag = engines.requirements(view).fraction_flag
     return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 45, -5))
 
 
 def _fraction(view: LaunchView, enough: Enough) -> Change | None:
     """The nearest value first, up before down: more cache is what most refusals want."""
-    needs = read(view)
+    needs = engines.requirements(view)
     flag, start = needs.fraction_flag, round(needs.fraction * 100)
     if not flag or "." in flag:
         return None
@@ -63,34 +62,29 @@ def _fraction(view: LaunchView, enough: Enough) -> Change | None:
 
 def _slots(view: LaunchView, enough: Enough) -> Change | None:
     """The most slots that fit. Fewer always cost less, so halving finds them."""
-    needs = read(view)
-    if view.engine != "sglang" or needs.slots is None:
+    needs = engines.requirements(view)
+    if needs.slots is None:
         return None
     each = needs.slots_per_request
     low, high = 0, (needs.slots - 1) // each
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if enough(_with_slots(view, middle * each)) else (low, middle - 1)
+        low, high = (middle, high) if enough(view.with_flag(needs.slots_flag, middle * each)) else (low, middle - 1)
     if low == 0:
         return None
-    return _set(view, "max_mamba_cache_size", f"{needs.slots:,}", low * each)
-
-
-def _with_slots(view: LaunchView, slots: int) -> LaunchView:
-    return view.with_flag("max_mamba_cache_size", slots)
+    return _set(view, needs.slots_flag, f"{needs.slots:,}", low * each)
 
 
 def _context(view: LaunchView, enough: Enough) -> Change | None:
-    """SGLang starts with a pool shorter than its context, so a shorter one gains it nothing."""
-    needs = read(view)
-    if view.engine == "sglang":
+    needs = engines.requirements(view)
+    if needs.short_pool:
         return None
     lengths = [length for length in _halves(needs.context) if length >= 4096]
     return _first(view, needs.context_flag, f"{needs.context:,}", lengths, enough)
 
 
 def _requests(view: LaunchView, enough: Enough) -> Change | None:
-    needs = read(view)
+    needs = engines.requirements(view)
     running = needs.running or 0
     return _first(view, needs.running_flag, f"{running:,}", _halves(running), enough)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from sparkloom.judge.capacity import constants, traffic
-from sparkloom.judge.capacity.figure import Figure
-from sparkloom.judge.capacity.requirements import Requirements, Speculation, read
+from sparkloom.judge.capacity import traffic
+from sparkloom.launch import engines
+from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.requirements import Requirements, Speculation
 from sparkloom.launch.view import LaunchView
 
 LEVELS = (1, 4, 8)
@@ -28,7 +30,7 @@ class Speed:
 
     @cached_property
     def needs(self) -> Requirements:
-        return read(self.view)
+        return engines.requirements(self.view)
 
     @cached_property
     def bandwidth(self) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from sparkloom.judge.capacity import constants, state, weights
-from sparkloom.judge.capacity.requirements import Requirements
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
 # Expected maximum of k equal normal variables, in standard deviations: how far the unluckiest of k ranks is off.

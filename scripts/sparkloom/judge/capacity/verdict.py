@@ -10,11 +10,11 @@ from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import Evidence
 from sparkloom.judge import profile_status
 from sparkloom.judge.capacity import search
-from sparkloom.judge.capacity.figure import Figure
-from sparkloom.judge.capacity.fit import Fit
-from sparkloom.judge.capacity.memory import fit
 from sparkloom.judge.capacity.search import Change
 from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
+from sparkloom.launch import engines
+from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.view import LaunchView
 
@@ -80,7 +80,7 @@ def plan(launch: Launch, cluster: Cluster, platform: Platform = GB10) -> Plan:
 
 def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan:
     """`nodes`: how many the inventory has; `best`: what was measured, if anything."""
-    fitted = fit(asked)
+    fitted = engines.fit(asked)
     fitted = replace(fitted, notes=(*fitted.notes, *_notes(asked)))
     change = search.smallest(asked, nodes) if fitted.fits is False else None
     measured, beyond = {}, []
@@ -94,7 +94,7 @@ def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan
 
 def _notes(asked: LaunchView) -> list[str]:
     notes = [PIPELINE] if asked.parallel.pp > 1 else []
-    if asked.flags.get("disable_cuda_graph") is True or asked.flags.get("enforce_eager") is True:
+    if engines.requirements(asked).eager:
         notes.append(EAGER)
     return notes
 

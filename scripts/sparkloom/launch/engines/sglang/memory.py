@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkloom.judge.capacity import constants, state, weights
-from sparkloom.judge.capacity.figure import GIB
-from sparkloom.judge.capacity.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
-from sparkloom.judge.capacity.requirements import Requirements
+from sparkloom.launch.engines.sglang.requirements import requirements
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
+from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
+
+__all__ = ["fit", "requirements"]
 
 STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1
 ENGINE_CEILING = (2048, 4096)  # requests, where nothing else limits them

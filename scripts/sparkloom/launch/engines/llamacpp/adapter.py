@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sparkloom.inputs.catalogs.dialect import PLAIN
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
@@ -23,6 +24,7 @@ class LlamaCpp:
     schedulers: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()
     key_variable = "LLAMA_API_KEY"
+    dialect = PLAIN
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

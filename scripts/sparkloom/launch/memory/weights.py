@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
-from sparkloom.judge.capacity.figure import GIB
+from sparkloom.launch.memory.figure import GIB
 
 # Bytes per parameter. nvfp4: half a byte and one fp8 scale per 16; int4: half a byte and two bf16-sized scales per 64;
 # q2: llama.cpp's mixed 2-bit formats average 2.7 bits.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkloom.judge.capacity import constants, state, weights
-from sparkloom.judge.capacity.figure import GIB, Figure
-from sparkloom.judge.capacity.requirements import Requirements
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.figure import GIB, Figure
+from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
 
@@ -41,11 +41,11 @@ class Ledger:
         return Fit(fits, reason, self.memory, self.limits, tuple(self.notes), max(0.0, short))
 
 
-def weigh(view: LaunchView, ledger: Ledger) -> float:
+def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
     model, parallel = view.model, view.parallel
     tensors = weights.gib(model, parallel)
-    extra = load_overhead(view)
+    extra = overhead or load_overhead(view)
     computed = tensors + float(extra.value or 0)
     formula = (
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
@@ -63,8 +63,6 @@ def weigh(view: LaunchView, ledger: Ledger) -> float:
 
 
 def load_overhead(view: LaunchView) -> Figure:
-    if view.engine == "llamacpp":
-        return Figure(0.0, "the file's size is what is loaded")
     plain = view.model.checkpoint.packing == "bf16"
     return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
@@ -127,3 +125,37 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
             f"the KV pool holds {int(tokens):,} tokens, less than {needs.context_flag} = {needs.context:,}: "
             "a longer request is refused"
         )
+
+
+def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float) -> Fit:
+    """States for every running request and KV for at least one request of full length must fit into `rest`."""
+    per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
+    running = needs.running or 1
+    drafts = needs.speculation.drafts if needs.speculation else 0
+    asked = running * (1 + drafts) * per_slot
+    room = max(0.0, rest)
+    kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x (1 + {drafts}) x bytes per slot")
+    kv = ledger.put("kv_pool_gib", room - kept, "what is left - states")
+    tokens = int(kv * GIB / per_token) if per_token else 0
+    ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
+    by_state = int(room / ((1 + drafts) * per_slot)) if per_slot else running
+    ledger.limit("max_running_requests", min(running, by_state), needs.running_flag)
+    full_requests(ledger, tokens, needs)
+    ledger.put("headroom_gib", rest - asked - needs.context * per_token / GIB, "left after states and one full request")
+    if rest <= 0:
+        return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)
+    if tokens < needs.context:
+        missing = needs.context * per_token / GIB - kv
+        reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {needs.context:,}"
+        return ledger.close(False, reason, missing)
+    return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")
+
+
+def taken(view: LaunchView) -> Figure:
+    return constants.BARE_HOST_GIB if view.parallel.nodes == 1 else constants.TAKEN_BEFORE_LOAD_GIB
+
+
+def drafting(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    if not needs.speculation or not view.model.mtp:
+        return 0.0
+    return ledger.put("draft_gib", weights.draft_gib(view.model, view.parallel), "MTP layers in their own precision")
