@@ -40,13 +40,8 @@ class Launch:
     topology: Topology
     settings: tuple[Setting, ...]
     ranks: tuple[Rank, ...]
+    fabric: tuple[str, ...] = ()  # the rails that NCCL must use; none for one node or an engine without NCCL
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
-
-    @property
-    def nccl_rails(self) -> int:
-        """How many rails NCCL must use; 0 where there is nothing for it to do (one node, or an engine without it)."""
-        first = self.ranks[0]
-        return len(first.place.endpoints) if any(variable.name == "NCCL_NET" for variable in first.env) else 0
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules and capacity see it."""
@@ -99,6 +94,7 @@ def resolve(
         topology=topology,
         settings=spelled,
         ranks=ranks,
+        fabric=tuple(endpoint.rail for endpoint in topology.head.endpoints) if engine.nccl else (),
         files=engine.files(settings, loaded),
     )
 

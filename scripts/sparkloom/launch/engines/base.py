@@ -34,6 +34,7 @@ class Adapter(Protocol):
     alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
     ready_path: str  # answers 200 when a request would be served
     generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
+    nccl: bool  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     python: bool  # whether its image has the Python that the supervisor of a rank needs
     schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
     key_words: tuple[str, ...]  # of rank 0 in its pod: where the API key stands, as a file of a Secret

@@ -20,6 +20,7 @@ class LlamaCpp:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = False  # TCP of its own
     python = False
     schedulers: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()

@@ -45,6 +45,7 @@ class SGLang:
     alive_path = "/health"
     ready_path = "/health_generate"
     generates = "/health_generate"
+    nccl = True
     python = True
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     key_words = base.KEY_CONFIG

@@ -24,6 +24,7 @@ class TensorRTLLM:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = False  # one Spark only
     python = True
     schedulers: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()  # it checks none

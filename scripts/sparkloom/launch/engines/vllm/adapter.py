@@ -18,6 +18,7 @@ class VLLM:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = True
     python = True
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     key_words = base.KEY_CONFIG
