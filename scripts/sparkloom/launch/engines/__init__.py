@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.profile import LoadedProfile
 
-if TYPE_CHECKING:  # the memory of an engine is read only when a plan is made
+if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory of an engine only who plans
+    from sparkloom.inputs.catalogs.catalog import Catalog
+    from sparkloom.inputs.profile import LoadedProfile
     from sparkloom.launch.engines.base import Adapter, Memory
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
     from sparkloom.launch.view import LaunchView
 
 
+def _folders() -> list[Path]:
+    return sorted(
+        (file.parent for place in __path__ for file in Path(place).glob("*/adapter.py")), key=lambda f: f.name
+    )
+
+
 def names() -> tuple[str, ...]:
-    return tuple(sorted(info.name for info in iter_modules(__path__) if info.ispkg))
+    return tuple(folder.name for folder in _folders())
 
 
 @cache
@@ -39,7 +46,15 @@ def of(loaded: LoadedProfile) -> Adapter:
 
 def catalog(name: str, release: str) -> Catalog:
     """What a release of an engine accepts, read in that engine's dialect."""
+    from sparkloom.inputs.catalogs.catalog import Catalog
+
     return Catalog.load(name, release, get(name).dialect)
+
+
+def measured() -> list[dict[str, Any]]:
+    """Where each engine tells of itself (`about`), and its gauges on /metrics; of those that do."""
+    files = (folder / "measure.json" for folder in _folders())
+    return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
 @cache
