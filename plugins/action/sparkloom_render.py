@@ -33,5 +33,5 @@ class ActionModule(ansible.Action, ActionBase):
             "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
             "ranks": len(sets),
             "port": judged.launch.port,
-            "rails": judged.launch.nccl_rails,
+            "rails": len(judged.launch.fabric),
         }

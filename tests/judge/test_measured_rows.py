@@ -69,7 +69,7 @@ def test_rows_without_an_outcome_are_predicted_and_not_counted(tmp_path: Path) -
 
 
 def test_a_row_that_says_nothing_is_unknown() -> None:
-    assert measured_rows.predict(measured_rows.context({"model": "acme/new-9B"})) == ("unknown", [])
+    assert measured_rows.predict(measured_rows.view_of({"model": "acme/new-9B"})) == ("unknown", [])
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_the_shipped_rows_name_their_source() -> None:
     assert "dgxarley" in readme and len(measured_rows.shipped()) == 1080
 
 
-def test_context_reads_no_outcome_key() -> None:
-    source = inspect.getsource(measured_rows.context) + inspect.getsource(measured_rows._flags)
+def test_a_view_reads_no_outcome_key() -> None:
+    source = inspect.getsource(measured_rows.view_of) + inspect.getsource(measured_rows._flags)
     assert not any(f'"{key}"' in source for key in OUTCOMES)
 
 
@@ -177,7 +177,7 @@ NVFP4 = {"quantization": "modelopt_fp4", "attention_backend": "flashinfer", "dis
 def test_models_never_seen_are_judged_by_their_cause(model: str, settings: dict[str, Any], rule: str) -> None:
     row = {"model": model, "engine_version": "0.5.10", "nnodes": 4, "tp": 4, "ep": 1, **settings}
     row.setdefault("disable_piecewise_cuda_graph", True)
-    _, fired = measured_rows.predict(measured_rows.context(row))
+    _, fired = measured_rows.predict(measured_rows.view_of(row))
     assert (rule in fired) if rule else not fired
 
 
@@ -185,4 +185,4 @@ def test_numbers_and_switches_written_as_words_are_read_as_such() -> None:
     row = {"model": "org/Model-NVFP4", "engine_version": "0.5.10", "quantization": "modelopt_fp4"}
     plain = {"nnodes": 4, "tp": 4, "ep": 4, "mem_fraction_static": 0.85, "disable_cuda_graph": True}
     words = {name: str(value).lower() for name, value in plain.items()}
-    assert measured_rows.context({**row, **words}) == measured_rows.context({**row, **plain})
+    assert measured_rows.view_of({**row, **words}) == measured_rows.view_of({**row, **plain})

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from sparkloom.inputs import cluster, inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
-from sparkloom.judge import capacity, profile_status
-from sparkloom.judge.capacity import constants, traffic
-from sparkloom.judge.capacity.memory import fit
+from sparkloom.judge import profile_status
+from sparkloom.judge.capacity import traffic
 from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
-from sparkloom.judge.capacity.view import Subject, as_measured
 from sparkloom.launch import resolve
+from sparkloom.launch.engines import fit
+from sparkloom.launch.memory import constants
+from sparkloom.launch.view import LaunchView
 
 # The launches whose 15 points the two constants were fitted to; every other one is a test of them.
 FITTED = (
@@ -62,18 +63,18 @@ def points(names: Iterator[str] | tuple[str, ...]) -> Iterator[Point]:
         best = profile_status.best_evidence(loaded.profile)
         if best is None or best.status != "measured" or best.numbers is None:
             continue
-        speed = Speed(as_measured(_facts(loaded, sparks), best))
+        speed = Speed(_facts(loaded, sparks).as_measured(best))
         for n in LEVELS:
             value = getattr(best.numbers, f"n{n}")
             if value:
-                gb = traffic.step_bytes(speed.subject, speed.demand, n / speed.subject.parallel.pp) / 1e9
+                gb = traffic.step_bytes(speed.view, speed.needs, n / speed.view.parallel.pp) / 1e9
                 yield Point(name, n, gb, speed.bound(n), speed.predicted(n), value)
 
 
-def _facts(loaded: LoadedProfile, sparks: cluster.Cluster) -> Subject:
+def _facts(loaded: LoadedProfile, sparks: cluster.Cluster) -> LaunchView:
     """Without the measured weights: nothing on this page leans on what it is compared with."""
-    subject = capacity.subject_of(resolve.resolve(loaded, sparks))
-    return replace(subject, model=subject.model.model_copy(update={"measured": Measured()}))
+    view = resolve.resolve(loaded, sparks).view()
+    return replace(view, profiled=view.model.model_copy(update={"measured": Measured()}))
 
 
 def rms(found: list[Point]) -> float:

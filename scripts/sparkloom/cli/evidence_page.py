@@ -40,7 +40,7 @@ def judged(profiles: bool = True) -> tuple[Judged, ...]:
     for row in measured_rows.shipped():
         failed = measured_rows.failed(row)
         if failed is not None:
-            predicted, fired = measured_rows.predict(measured_rows.context(row, profiles=profiles))
+            predicted, fired = measured_rows.predict(measured_rows.view_of(row, profiles=profiles))
             found.append(Judged(row, predicted, tuple(fired), failed))
     return tuple(found)
 

@@ -13,9 +13,11 @@ from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment
-from sparkloom.inputs.catalogs.catalog import Catalog, FlagError, FlagProblem
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
 from sparkloom.inputs.catalogs.releases import UnknownEngine, releases
 from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 
@@ -30,8 +32,7 @@ SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warn
 
 def require_known(loaded: LoadedProfile) -> None:
     """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
-    engine = loaded.profile.engine
-    catalog = _catalog(engine.name, engine.release)
+    catalog = _catalog(engines.of(loaded).name, loaded.profile.engine.release)
     if catalog is None:
         return
     problems = [
@@ -118,7 +119,7 @@ def _every_name(engine: str) -> frozenset[str]:
     return frozenset(
         _key(spelling)
         for release in releases(engine)
-        for spelling in Catalog.load(engine, release).spellings
+        for spelling in engines.catalog(engine, release).spellings
         if spelling.startswith("--")
     )
 
@@ -127,7 +128,7 @@ def _every_name(engine: str) -> frozenset[str]:
 def _catalog(engine: str, release: str) -> Catalog | None:
     """None where no release of an engine has a catalog: then nothing can be judged, and nothing is claimed."""
     try:
-        return Catalog.load(engine, release)
+        return engines.catalog(engine, release)
     except UnknownEngine:
         return None
 

@@ -1,7 +1,7 @@
 """The measured rows: what was tried on four Sparks, how it ended, and how well the rules foresee it.
 
-A row is one run: settings, outcome, speed. `context` makes of it what a rule may look at, and nothing else:
-outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `precedents`
+A row is one run: settings, outcome, speed. `view_of` makes of it what a rule may look at, and nothing else:
+outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `nearest_runs`
 finds the runs nearest to a launch.
 """
 
@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import families, profile
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.judge import rules
-from sparkloom.judge.rules.base import Context, Rule
-
-if TYPE_CHECKING:
-    pass
+from sparkloom.judge.rules.base import Rule
+from sparkloom.launch.view import LaunchView
 
 Row = Mapping[str, Any]
 Prediction = Literal["ok", "fail", "unknown"]
@@ -73,6 +72,12 @@ def shipped() -> tuple[Row, ...]:
     return tuple(load(SHIPPED))
 
 
+@cache
+def _usual_engine() -> str:
+    """Of a row that names none: the one that most rows are of."""
+    return Counter(str(row["engine"]) for row in shipped()).most_common(1)[0][0]
+
+
 def load(path: Path) -> list[Row]:
     """Rows of a JSON-lines file; InputError names the line that is none."""
     try:
@@ -87,9 +92,9 @@ def load(path: Path) -> list[Row]:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, a bottomless list
             column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-            said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError.single(
-                str(path), f"not valid JSON: {said}", line=number, column=column, rule="bad-json"
+                str(path), f"not valid JSON: {reason}", line=number, column=column, rule="bad-json"
             ) from None
         if not isinstance(row, dict) or not isinstance(row.get("model"), str):
             raise InputError.single(
@@ -121,7 +126,7 @@ def _model(model_id: str, profiles: bool) -> tuple[str, str, families.Facts]:
     return family.architecture, "", family.facts
 
 
-def context(row: Row, *, profiles: bool = True) -> Context:
+def view_of(row: Row, *, profiles: bool = True) -> LaunchView:
     """What rules may look at in a row: the settings, and what is known of the model. Never how the run ended.
 
     Without `profiles` the model is known by its name alone, as one that ships without a profile is.
@@ -135,8 +140,8 @@ def context(row: Row, *, profiles: bool = True) -> Context:
     without = {fix for word, fix in FIXES.items() if re.search(rf"(before|none)\b.*{re.escape(word)}", patches)}
     if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
         without.add("sglang#23467")
-    return Context(
-        engine=str(row.get("engine") or "sglang"),
+    return LaunchView(
+        engine=str(row.get("engine") or _usual_engine()),
         release=str(row.get("engine_version") or ""),
         image=str(row.get("image") or ""),
         carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
@@ -173,9 +178,9 @@ def _plain(value: Any) -> Any:
 
 def _packing(row: Row) -> str:
     """How the weights are packed: the flag says it, else the name does."""
-    said = str(row.get("quantization") or "")
+    quantization = str(row.get("quantization") or "")
     for packing in PACKINGS:
-        if said.startswith(packing):
+        if quantization.startswith(packing):
             return packing
     name = str(row["model"]).lower()
     if name.startswith("redhatai/"):  # packs with llm-compressor, whatever the precision
@@ -198,16 +203,16 @@ def _flags(row: Row) -> dict[str, FlagValue]:
     return {name: _plain(value) for name, value in flags.items() if value is not None}
 
 
-def predict(ctx: Context, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:
+def predict(view: LaunchView, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:
     """Fails when an error rule that speaks about starting and serving fires.
 
     `unknown` when nothing fires and the settings that most failures hang on (attention backend, and MoE runner
     or graph mode) are not given: silence about an unstated launch is no forecast.
     """
-    fired = [rule.id for rule in rules.fired(ctx, among) if rule.severity == "error" and rule.predicts_failure]
+    fired = [rule.id for rule in rules.fired(view, among) if rule.severity == "error" and rule.predicts_failure]
     if fired:
         return "fail", fired
-    stated = ctx.attention and ("disable_cuda_graph" in ctx.flags or ctx.moe_runner)
+    stated = view.attention and ("disable_cuda_graph" in view.flags or view.moe_runner)
     return ("ok" if stated else "unknown"), []
 
 
@@ -260,7 +265,7 @@ def judge(rows: Iterable[Row], among: Sequence[Rule] | None = None) -> tuple[Tal
     """Predicts every row; only rows that ran and say how it ended are counted."""
     tally, per_row = Tally(), []
     for number, row in enumerate(rows, 1):
-        predicted, fired = predict(context(row), among)
+        predicted, fired = predict(view_of(row), among)
         per_row.append({"id": row.get("id", number), "predicted": predicted, "rules": fired})
         outcome = failed(row)
         if outcome is not None:

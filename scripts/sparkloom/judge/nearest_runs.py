@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.judge import measured_rows, rules
+from sparkloom.judge import measured_rows
 from sparkloom.judge.measured_rows import Row
-from sparkloom.judge.rules.base import Context
+from sparkloom.launch.view import LaunchView
 
 if TYPE_CHECKING:
     from sparkloom.launch.resolve import Launch
@@ -62,13 +62,13 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 def find(launch: Launch, limit: int = 5) -> list[Near]:
     """The runs closest to a launch, nearest first; each difference is named."""
-    return nearest(rules.context(launch), limit)
+    return nearest(launch.view(), limit)
 
 
-def nearest(ctx: Context, limit: int = 5) -> list[Near]:
-    asked = _settings(ctx)
-    found = [_near(row, asked) for row in measured_rows.shipped() if measured_rows.failed(row) is not None]
-    return sorted(found, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
+def nearest(view: LaunchView, limit: int = 5) -> list[Near]:
+    asked = _settings(view)
+    runs = [_near(row, asked) for row in measured_rows.shipped() if measured_rows.failed(row) is not None]
+    return sorted(runs, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
 
 
 def _near(row: Row, asked: Mapping[str, Any]) -> Near:
@@ -81,15 +81,15 @@ def _near(row: Row, asked: Mapping[str, Any]) -> Near:
 
 @cache
 def _all_measured() -> dict[str, dict[str, Any]]:
-    return {str(row["id"]): _settings(measured_rows.context(row)) for row in measured_rows.shipped()}
+    return {str(row["id"]): _settings(measured_rows.view_of(row)) for row in measured_rows.shipped()}
 
 
-def _settings(ctx: Context) -> dict[str, Any]:
+def _settings(view: LaunchView) -> dict[str, Any]:
     fixed = {
-        "model": ctx.model_id, "architecture": ctx.architecture, "packing": ctx.packing, "release": ctx.release,
-        "image": ctx.image.split("@")[0], "nodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
+        "model": view.model_id, "architecture": view.architecture, "packing": view.packing, "release": view.release,
+        "image": view.image.split("@")[0], "nodes": view.nodes, "tp": view.tp, "pp": view.pp, "ep": view.ep,
     }  # fmt: skip
-    flags = {name: ctx.flags.get(name) for name in WEIGHTS if name not in fixed}
+    flags = {name: view.flags.get(name) for name in WEIGHTS if name not in fixed}
     for switch in ("disable_cuda_graph", "disable_piecewise_cuda_graph"):
         flags[switch] = bool(flags[switch])
     return {**fixed, **flags}

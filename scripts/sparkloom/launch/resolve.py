@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import families
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -17,6 +18,7 @@ from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import engines, fabric
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+from sparkloom.launch.view import LaunchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,27 @@ class Launch:
     topology: Topology
     settings: tuple[Setting, ...]
     ranks: tuple[Rank, ...]
+    fabric: tuple[str, ...] = ()  # the rails that NCCL must use; none for one node or an engine without NCCL
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
 
-    @property
-    def nccl_rails(self) -> int:
-        """How many rails NCCL must use; 0 where there is nothing for it to do (one node, or an engine without it)."""
-        first = self.ranks[0]
-        return len(first.place.endpoints) if any(variable.name == "NCCL_NET" for variable in first.env) else 0
+    def view(self, platform: Platform = GB10) -> LaunchView:
+        """This launch as rules and capacity see it."""
+        profile, parallel = self.profile.profile, self.topology.parallel
+        model = profile.model
+        return LaunchView(
+            engine=self.engine,
+            release=self.release,
+            image=self.image,
+            carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
+            model_id=model.id,
+            architecture=model.architecture,
+            packing=model.checkpoint.packing,
+            facts=families.facts_of(model),
+            flags=engines.get(self.engine).canonical(self.settings),
+            env={variable.name: variable.value for variable in self.ranks[0].env},
+            profiled=model,
+            platform=platform,
+        ).split(parallel)
 
     def value(self, name: str) -> FlagValue:
         return next((s.value for s in self.settings if s.name == name), None)
@@ -54,9 +70,8 @@ def resolve(
     loaded: LoadedProfile, cluster: Cluster, platform: Platform = GB10, *, release: str | None = None
 ) -> Launch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
-    profile = loaded.profile
+    engine = engines.of(loaded)
     spoken = _release(loaded, release)
-    engine = engines.get(profile.engine.name)
     topology = place(loaded, cluster)
     settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
     spelled = engine.spell(settings, spoken)
@@ -79,6 +94,7 @@ def resolve(
         topology=topology,
         settings=spelled,
         ranks=ranks,
+        fabric=tuple(endpoint.rail for endpoint in topology.head.endpoints) if engine.nccl else (),
         files=engine.files(settings, loaded),
     )
 
@@ -88,7 +104,7 @@ def _release(loaded: LoadedProfile, asked: str | None) -> str:
     release = loaded.profile.engine.release if asked is None else asked
     if releases.number(release) is not None:
         return release
-    known = ", ".join(releases.releases(loaded.profile.engine.name))
+    known = ", ".join(releases.known(loaded.profile.engine.name))
     message = f"'{release}' does not begin with a release number; catalogs here: {known}"
     if asked is not None:
         raise InputError.single("--engine-version", message, rule="bad-release")
@@ -117,7 +133,7 @@ def image_reference(loaded: LoadedProfile) -> str:
 
 
 def _from_profile(loaded: LoadedProfile) -> list[Setting]:
-    engine, folder = engines.get(loaded.profile.engine.name), base.model_folder(loaded.profile.model.id)
+    engine, folder = engines.of(loaded), base.model_folder(loaded.profile.model.id)
     result, problems = [], []
     for name, value in loaded.profile.launch.flags.items():
         if name in engine.reserved:

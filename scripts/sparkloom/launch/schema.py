@@ -6,11 +6,12 @@ required here and everything may be null; the loader judges the merged whole.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
+from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.releases import UnknownEngine, releases
-from sparkloom.inputs.profile import Engine, Profile
+from sparkloom.inputs.profile import Profile
+from sparkloom.launch import engines
 
 WHOLE = ["model", "engine", "launch"]  # what a profile without a parent must have
 Schema = dict[str, Any]
@@ -19,12 +20,15 @@ Schema = dict[str, Any]
 def build() -> Schema:
     schema = Profile.model_json_schema()
     definitions = schema["$defs"]
+    names = sorted(
+        engines.names(), key=lambda name: (len(releases.known(name)), name), reverse=True
+    )  # best known first
+    definitions["Engine"]["properties"]["name"] = {"enum": names, "type": "string"}
     for definition in (schema, *definitions.values()):
         _loosen(definition)
     definitions["LaunchSection"]["additionalProperties"] = True
     schema["properties"]["launch"] = {"anyOf": [{"$ref": "#/$defs/LaunchSection"}, {"type": "null"}]}
-    engines = get_args(Engine.model_fields["name"].annotation)
-    for engine in engines:
+    for engine in names:
         definitions[f"{engine}_flags"] = {"properties": _flags(engine)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -32,7 +36,7 @@ def build() -> Schema:
         "title": "Sparkloom model profile",
         "required": ["summary"],
         "anyOf": [{"required": ["extends"]}, {"required": WHOLE}],
-        "allOf": [_when(engine) for engine in engines],
+        "allOf": [_when(engine) for engine in names],
     }
 
 
@@ -63,10 +67,7 @@ def _when(engine: str) -> Schema:
 def _flags(engine: str) -> Schema:
     """Every flag that a catalog of this engine knows, and which releases have it."""
     having: dict[str, list[str]] = {}
-    try:
-        known = releases(engine)
-    except UnknownEngine:
-        return {}
+    known = releases.known(engine)
     for release in known:
         for flag in Catalog.load(engine, release).flags():
             having.setdefault(flag.name.removeprefix("--").replace("-", "_"), []).append(release)

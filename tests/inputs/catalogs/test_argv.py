@@ -9,6 +9,7 @@ import pytest
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.releases import releases
+from sparkloom.launch import engines
 from tests.inputs.catalogs.cases import Case, cases
 
 ENGINES = ("sglang", "vllm", "trtllm", "llamacpp")
@@ -17,7 +18,7 @@ PAIRS = [(engine, release) for engine in ENGINES for release in releases(engine)
 
 @pytest.mark.parametrize(("engine", "release"), PAIRS)
 def test_every_case_is_judged_as_listed(engine: str, release: str) -> None:
-    wrong = [line for case in cases(engine) for line in differences(case, Catalog.load(engine, release))]
+    wrong = [line for case in cases(engine) for line in differences(case, engines.catalog(engine, release))]
     assert not wrong, "\n".join(wrong)
 
 
@@ -45,12 +46,12 @@ def test_the_list_is_long_and_two_sided() -> None:
 
 
 def message(engine: str, release: str, *words: str) -> str:
-    return "\n".join(problem.message for problem in command_line.check(Catalog.load(engine, release), words))
+    return "\n".join(problem.message for problem in command_line.check(engines.catalog(engine, release), words))
 
 
 def test_all_problems_are_named_at_once() -> None:
     found = command_line.check(
-        Catalog.load("sglang", "0.5.12"), ["--tp-size", "four", "--attention-backend", "x", "--nope"]
+        engines.catalog("sglang", "0.5.12"), ["--tp-size", "four", "--attention-backend", "x", "--nope"]
     )
     assert [problem.kind for problem in found] == ["type", "choice", "unknown", "required"]
 
@@ -99,7 +100,7 @@ def test_no_word_list_breaks_the_judge() -> None:
         "[" * 20_000,
     ]
     for engine, release in PAIRS:
-        catalog = Catalog.load(engine, release)
+        catalog = engines.catalog(engine, release)
         known = [name for flag in catalog.flags() for name in flag.names]
         for _ in range(200):
             words = [chance.choice([*nasty, *chance.sample(known, 5)]) for _ in range(chance.randint(0, 6))]
@@ -108,11 +109,11 @@ def test_no_word_list_breaks_the_judge() -> None:
 
 def test_a_plugin_may_register_its_own_parser() -> None:
     words = ["m", "--reasoning-parser", "super_v3", "--reasoning-parser-plugin", "/x.py"]
-    assert command_line.check(Catalog.load("vllm", "0.19.0"), words) == []
+    assert command_line.check(engines.catalog("vllm", "0.19.0"), words) == []
 
 
 def test_the_entry_words_may_be_left_out_and_paths_are_fine() -> None:
-    catalog = Catalog.load("sglang", "0.5.12")
+    catalog = engines.catalog("sglang", "0.5.12")
     flags = ["--model-path", "m", "--tp-size", "4"]
     for start in ([], ["python3", "-m", "sglang.launch_server"], ["/usr/bin/python3", "-m", "sglang.launch_server"]):
         assert command_line.check(catalog, [*start, *flags]) == []

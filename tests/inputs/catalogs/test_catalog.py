@@ -10,8 +10,9 @@ import pytest
 from scripts.oracle import catalog as writer
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, flagtypes
-from sparkloom.inputs.catalogs.catalog import Catalog, FlagError
+from sparkloom.inputs.catalogs.dialect import FlagError
 from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
+from sparkloom.launch import engines
 
 FILES = sorted(FOLDER.glob("*.json"))
 
@@ -22,7 +23,7 @@ def test_a_catalog_is_complete_and_canonical(path: Any) -> None:
     data = json.loads(text)
     assert path.stem == f"{data['engine']}-{data['version']}"
     assert writer.dump(data) == text, "written by hand? run: python -m scripts.oracle catalog ENGINE VERSION -o FILE"
-    for flag in Catalog.load(data["engine"], data["version"]).flags():
+    for flag in engines.catalog(data["engine"], data["version"]).flags():
         assert flag.type in flagtypes.TYPES, flag
         assert flag.name.startswith("-") and len(set(flag.names)) == len(flag.names), flag
 
@@ -69,22 +70,23 @@ def test_the_catalog_that_answers_for_a_release(engine: str, asked: str, version
     resolved = nearest(engine, asked)
     assert (resolved.version, resolved.exact) == (version, exact)
     assert exact or version in resolved.note
-    assert Catalog.load(engine, asked).asked == resolved
+    assert engines.catalog(engine, asked).asked == resolved
 
 
 def test_a_flag_is_found_by_any_of_its_spellings() -> None:
-    catalog = Catalog.load("sglang", "0.5.12")
+    catalog = engines.catalog("sglang", "0.5.12")
     names = ("tp_size", "--tp-size", "tensor_parallel_size", "tensor-parallel-size")
     assert {flag.name for name in names if (flag := catalog.flag(name))} == {"--tensor-parallel-size"}
     assert catalog.flag("tp") is None and catalog.flag("disable_deep_gemm") is None
-    off = Catalog.load("vllm", "0.19.0").flag("no_enable_prefix_caching")
+    off = engines.catalog("vllm", "0.19.0").flag("no_enable_prefix_caching")
     assert off is not None and off.name == "--enable-prefix-caching"
-    assert Catalog.load("trtllm", "1.3.0rc9").flag("tp_size") is not None
+    assert engines.catalog("trtllm", "1.3.0rc9").flag("tp_size") is not None
 
 
 def test_deprecation_follows_the_releases() -> None:
     flags = {
-        release: Catalog.load("sglang", release).flag("cuda_graph_max_bs") for release in ("0.5.12", "0.5.14", "0.5.23")
+        release: engines.catalog("sglang", release).flag("cuda_graph_max_bs")
+        for release in ("0.5.12", "0.5.14", "0.5.23")
     }
     assert flags["0.5.12"] is not None and not flags["0.5.12"].deprecated
     assert flags["0.5.14"] is not None and flags["0.5.14"].replacement == "--cuda-graph-max-bs-decode"
@@ -109,7 +111,7 @@ def test_deprecation_follows_the_releases() -> None:
     ],
 )
 def test_a_profile_value_is_typed(name: str, value: object, typed: object) -> None:
-    assert command_line.coerce(Catalog.load("sglang", "0.5.12"), name, value) == typed
+    assert command_line.coerce(engines.catalog("sglang", "0.5.12"), name, value) == typed
 
 
 @pytest.mark.parametrize(
@@ -128,12 +130,12 @@ def test_a_profile_value_is_typed(name: str, value: object, typed: object) -> No
 )
 def test_a_wrong_profile_value_is_refused(name: str, value: object, kind: str) -> None:
     with pytest.raises(FlagError) as refusal:
-        command_line.coerce(Catalog.load("sglang", "0.5.12"), name, value)
+        command_line.coerce(engines.catalog("sglang", "0.5.12"), name, value)
     assert refusal.value.problem.kind == kind
 
 
 def test_sizes_are_spelled_differently_by_each_engine() -> None:
-    sglang, vllm = Catalog.load("sglang", "0.5.12"), Catalog.load("vllm", "0.19.0")
+    sglang, vllm = engines.catalog("sglang", "0.5.12"), engines.catalog("vllm", "0.19.0")
     assert (
         command_line.coerce(vllm, "max_model_len", "8K") == 8192
         and command_line.coerce(vllm, "max_model_len", "auto") == -1
@@ -145,7 +147,7 @@ def test_sizes_are_spelled_differently_by_each_engine() -> None:
 
 
 def test_environment_variables() -> None:
-    catalog = Catalog.load("sglang", "0.5.12")
+    catalog = engines.catalog("sglang", "0.5.12")
     assert (
         environment.check(
             catalog, {"SGLANG_ENABLE_JIT_DEEPGEMM": "0", "SGLANG_HOST_IP": "10.0.0.1", "NCCL_ANYTHING": "x"}
@@ -159,20 +161,21 @@ def test_environment_variables() -> None:
     (old,) = environment.check(catalog, {"SGLANG_GC_LOG": "1"})
     assert old.kind == "deprecated" and "SGLANG_LOG_GC" in old.message
     vllm = environment.check(
-        Catalog.load("vllm", "0.33.0"), {"VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
+        engines.catalog("vllm", "0.33.0"), {"VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     )
     assert [(problem.flag, problem.kind) for problem in vllm] == [("VLLM_NVFP4_GEMM_BACKEND", "unknown")]
     assert "0.17.1 to 0.19.0" in vllm[0].message
 
 
 def test_a_variable_that_is_read_only_to_say_it_is_gone() -> None:
-    (gone,) = environment.check(Catalog.load("sglang", "0.5.14"), {"SGLANG_ENABLE_SPEC_V2": "1"})
+    (gone,) = environment.check(engines.catalog("sglang", "0.5.14"), {"SGLANG_ENABLE_SPEC_V2": "1"})
     assert gone.kind == "removed" and "does nothing" in gone.message
 
 
 def test_speculation_defaults_changed_where_the_design_says() -> None:
     found = {
-        release: Catalog.load("sglang", release).variable("SGLANG_ENABLE_SPEC_V2") for release in ("0.5.10", "0.5.12")
+        release: engines.catalog("sglang", release).variable("SGLANG_ENABLE_SPEC_V2")
+        for release in ("0.5.10", "0.5.12")
     }
     assert found["0.5.10"] is not None and found["0.5.10"].default is False
     assert found["0.5.12"] is not None and found["0.5.12"].default is True

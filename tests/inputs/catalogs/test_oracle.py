@@ -15,8 +15,8 @@ import pytest
 
 from scripts.oracle import fetch
 from sparkloom.inputs.catalogs import argv as command_line
-from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.releases import FOLDER, releases
+from sparkloom.launch import engines
 from tests.inputs.catalogs.cases import Case, cases
 from tests.inputs.catalogs.mutations import command_lines
 from tests.places import REPO
@@ -58,7 +58,7 @@ def _ask(engine: str, release: str, folder: Path) -> Answer | str:
     if UNREACHABLE and not fetch.is_fetched(engine, release):
         return UNREACHABLE[0]
     listed = [case.argv for case in cases(engine)]
-    random = command_lines(Catalog.load(engine, release), RANDOM_LINES, seed=len(release))
+    random = command_lines(engines.catalog(engine, release), RANDOM_LINES, seed=len(release))
     fresh = folder / f"{engine}-{release}.json"
     done = subprocess.run(
         [sys.executable, "-m", "scripts.oracle", "batch", engine, release, "--catalog", str(fresh)],
@@ -104,7 +104,7 @@ def differences(case: Case, verdict: dict[str, Any], release: str) -> list[str]:
 
 @pytest.mark.parametrize(("engine", "release"), PAIRS)
 def test_our_judge_agrees_with_the_engine_on_random_lines(engine: str, release: str, folder: Path) -> None:
-    answer, catalog = ask(engine, release, folder), Catalog.load(engine, release)
+    answer, catalog = ask(engine, release, folder), engines.catalog(engine, release)
     lines = command_lines(catalog, RANDOM_LINES, seed=len(release))
     wrong = []
     for argv, verdict in zip(lines, answer.random, strict=True):

@@ -1,4 +1,4 @@
-"""Subjects from shipped profiles, with what was measured taken out: a computed figure may not lean on it."""
+"""Views of shipped profiles, with what was measured taken out: a computed figure may not lean on it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Measured, Model
-from sparkloom.judge import capacity
-from sparkloom.judge.capacity import Subject
 from sparkloom.launch import resolve
 from sparkloom.launch.resolve import Launch
+from sparkloom.launch.view import LaunchView
 
-Maker = Callable[..., Subject]
+Maker = Callable[..., LaunchView]
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SUPER = "nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec"
 SUPER_MTP = "nvidia--nemotron-3-super-120b-a12b-nvfp4"
@@ -30,12 +29,12 @@ def facts_only(model: Model) -> Model:
     return model.model_copy(update={"measured": Measured()})
 
 
-def make(name: str, *overrides: str) -> Subject:
+def make(name: str, *overrides: str) -> LaunchView:
     """`launch.`-overrides without the prefix: make(ULTRA, "mem_fraction_static=0.85")."""
-    asked = capacity.subject_of(resolved(name, *(f"launch.{text}" for text in overrides)))
-    return replace(asked, model=facts_only(asked.model))
+    asked = resolved(name, *(f"launch.{text}" for text in overrides)).view()
+    return replace(asked, profiled=facts_only(asked.model))
 
 
 @pytest.fixture
-def subject() -> Maker:
+def view() -> Maker:
     return make

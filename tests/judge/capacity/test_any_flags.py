@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkloom.inputs import profile
-from sparkloom.judge.capacity.verdict import of_subject
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.judge.capacity.verdict import of_view
+from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import make
 
 FLAGS = (
@@ -44,7 +44,7 @@ VALUES = st.one_of(PLAIN, NESTED, st.lists(NUMBERS, max_size=2))
 
 
 @cache
-def base(name: str) -> Subject:
+def base(name: str) -> LaunchView:
     return make(name)
 
 
@@ -53,7 +53,7 @@ def base(name: str) -> Subject:
 @given(flags=st.dictionaries(st.sampled_from(FLAGS), VALUES, max_size=6))
 def test_no_flag_breaks_a_plan(engine: str, flags: dict[str, profile.FlagValue]) -> None:
     start = base("nvidia--nemotron-3-super-120b-a12b-nvfp4")
-    data = of_subject(replace(start, engine=engine, flags={**start.flags, **flags}), 4).as_dict()
+    data = of_view(replace(start, engine=engine, flags={**start.flags, **flags}), 4).as_dict()
     assert data["fits"] in (True, False)
     assert data["speed"]["bound_n1_tok_s"] > 0
     assert all(value is None or value >= 0 for value in data["limits"].values()), data["limits"]

@@ -9,8 +9,9 @@ from functools import cache
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.judge import measured_rows
-from sparkloom.judge.capacity import Speed, Subject, impossible
+from sparkloom.judge.capacity import Speed, impossible
 from sparkloom.judge.measured_rows import Row
+from sparkloom.launch.view import LaunchView
 
 LEVELS = (1, 4, 8, 16)
 
@@ -21,7 +22,7 @@ def models() -> dict[str, Model]:
     return {model.id: model for model in known}
 
 
-def subject(row: Row) -> Subject | None:
+def view(row: Row) -> LaunchView | None:
     model = models().get(row["model"])
     if model is None:
         return None
@@ -30,12 +31,12 @@ def subject(row: Row) -> Subject | None:
         if value is not None:
             flags[f"speculative_{name}"] = value
     parallel = Parallel(nodes=row["nnodes"], tp=row["tp"], pp=row["pp"], ep=row["ep"])
-    return Subject(model, "sglang", parallel, flags)
+    return LaunchView("sglang", profiled=model, flags=flags).split(parallel)
 
 
 def points(*outcomes: str) -> Iterator[tuple[Row, Speed, int, float]]:
     for row in measured_rows.shipped():
-        asked = subject(row) if row["outcome"] in outcomes else None
+        asked = view(row) if row["outcome"] in outcomes else None
         if asked is None:
             continue
         bogus = (row.get("extra") or {}).get("bogus") or {}

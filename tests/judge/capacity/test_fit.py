@@ -8,8 +8,8 @@ import pytest
 
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity import search
-from sparkloom.judge.capacity.memory import fit
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.launch.engines import fit
+from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import SUPER, ULTRA, Maker
 
 GLM5 = Model.model_validate(
@@ -32,37 +32,37 @@ GLM5 = Model.model_validate(
 )
 
 
-def glm5(nodes: int = 4) -> Subject:
+def glm5(nodes: int = 4) -> LaunchView:
     flags = {"mem_fraction_static": 0.9, "kv_cache_dtype": "fp8_e4m3", "cuda_graph_max_bs": 8}
-    return Subject(GLM5, "sglang", Parallel(nodes=nodes, tp=nodes), flags)
+    return LaunchView("sglang", nodes=nodes, tp=nodes, profiled=GLM5, flags=flags)
 
 
 @pytest.mark.parametrize(
     ("fraction", "starts"), [(0, False), (0.80, False), (0.85, False), (0.88, True), (0.90, True), (0.92, True)]
 )
-def test_the_floor_of_ultra(subject: Maker, fraction: float, starts: bool) -> None:
-    plan = fit(subject(ULTRA, f"mem_fraction_static={fraction}", "max_mamba_cache_size=48"))
+def test_the_floor_of_ultra(view: Maker, fraction: float, starts: bool) -> None:
+    plan = fit(view(ULTRA, f"mem_fraction_static={fraction}", "max_mamba_cache_size=48"))
     assert plan.fits is starts, plan.reason
     assert float(plan.limits["mem_fraction_static_floor"].value or 0) == pytest.approx(0.88, abs=0.005)
     if not starts:
         assert "mem_fraction_static" in plan.reason
 
 
-def test_the_smallest_change_for_ultra_is_the_fraction(subject: Maker) -> None:
-    refused = subject(ULTRA, "mem_fraction_static=0.85")
+def test_the_smallest_change_for_ultra_is_the_fraction(view: Maker) -> None:
+    refused = view(ULTRA, "mem_fraction_static=0.85")
     change = search.smallest(refused, nodes=4)
     assert change is not None
     assert change.overrides == ("launch.mem_fraction_static=0.88",)
-    assert fit(change.subject).fits
+    assert fit(change.view).fits
     one_less = refused.with_flag("mem_fraction_static", 0.87)
     assert fit(one_less).fits is False
 
 
-def test_more_slots_than_any_fraction_can_pay_for(subject: Maker) -> None:
-    change = search.smallest(subject(ULTRA, "max_mamba_cache_size=200"), nodes=4)
+def test_more_slots_than_any_fraction_can_pay_for(view: Maker) -> None:
+    change = search.smallest(view(ULTRA, "max_mamba_cache_size=200"), nodes=4)
     assert change is not None
     assert any("max_mamba_cache_size" in text for text in change.overrides)
-    assert fit(change.subject).fits
+    assert fit(change.view).fits
 
 
 def test_glm5_does_not_fit_four_nodes_at_any_fraction() -> None:
@@ -77,49 +77,49 @@ def test_glm5_does_not_fit_four_nodes_at_any_fraction() -> None:
 
 def test_nothing_helps_a_model_that_eight_nodes_cannot_hold() -> None:
     huge = GLM5.model_copy(update={"layers": GLM5.layers.model_copy(update={"moe": 400})})
-    assert search.smallest(replace(glm5(), model=huge), nodes=8) is None
+    assert search.smallest(replace(glm5(), profiled=huge), nodes=8) is None
 
 
-def test_too_much_for_the_pool_starves_the_host(subject: Maker) -> None:
-    plan = fit(subject(SUPER, "mem_fraction_static=0.99"))
+def test_too_much_for_the_pool_starves_the_host(view: Maker) -> None:
+    plan = fit(view(SUPER, "mem_fraction_static=0.99"))
     assert plan.fits is False
     assert "stay free" in plan.reason
 
 
-def test_drafting_costs_memory(subject: Maker) -> None:
-    with_draft = fit(subject("nvidia--glm-4.7-nvfp4--mtp"))
+def test_drafting_costs_memory(view: Maker) -> None:
+    with_draft = fit(view("nvidia--glm-4.7-nvfp4--mtp"))
     assert with_draft.fits
     assert float(with_draft.memory["draft_gib"].value or 0) > 1
 
 
-def test_one_spark_with_vllm_and_with_tensorrt_llm(subject: Maker) -> None:
+def test_one_spark_with_vllm_and_with_tensorrt_llm(view: Maker) -> None:
     one = "nvidia--nemotron-3-super-120b-a12b-nvfp4"
     for name in (f"{one}--vllm-1node", f"{one}--trtllm-1node"):
-        plan = fit(subject(name))
+        plan = fit(view(name))
         assert plan.fits, plan.reason
         assert float(plan.memory["kv_tokens"].value or 0) > 1_000_000
-    greedy = subject(f"{one}--vllm-1node", "gpu_memory_utilization=0.98")
+    greedy = view(f"{one}--vllm-1node", "gpu_memory_utilization=0.98")
     assert "refuses to start" in fit(greedy).reason
     change = search.smallest(greedy, nodes=1)
     assert change is not None and "gpu_memory_utilization" in change.overrides[0]
 
 
-def test_a_context_that_one_spark_cannot_hold_is_shortened(subject: Maker) -> None:
-    long = subject("nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node", "max_model_len=16000000")
+def test_a_context_that_one_spark_cannot_hold_is_shortened(view: Maker) -> None:
+    long = view("nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node", "max_model_len=16000000")
     assert fit(long).fits is False
     change = search.smallest(long, nodes=1)
     assert change is not None
     assert "max_model_len" in change.text
 
 
-def test_layers_of_a_gguf_on_two_sparks(subject: Maker) -> None:
-    plan = fit(subject("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"))
+def test_layers_of_a_gguf_on_two_sparks(view: Maker) -> None:
+    plan = fit(view("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"))
     assert plan.fits, plan.reason
     assert plan.limits["max_running_requests"].value == 1
 
 
-def test_on_half_the_nodes_ultra_is_refused(subject: Maker) -> None:
-    two = replace(subject(ULTRA), parallel=Parallel(nodes=2, tp=2, ep=2))
+def test_on_half_the_nodes_ultra_is_refused(view: Maker) -> None:
+    two = view(ULTRA).split(Parallel(nodes=2, tp=2, ep=2))
     plan = fit(two)
     assert plan.fits is False
     change = search.smallest(two, nodes=4)

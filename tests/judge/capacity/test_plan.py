@@ -10,7 +10,7 @@ import pytest
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Evidence, Numbers
 from sparkloom.judge import capacity
-from sparkloom.judge.capacity.verdict import of_subject
+from sparkloom.judge.capacity.verdict import of_view
 from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
 
@@ -54,9 +54,9 @@ def test_a_refused_plan_names_reason_and_change() -> None:
 
 
 def test_a_measured_figure_beyond_the_bound_is_called_impossible() -> None:
-    asked = capacity.subject_of(resolved(f"{QWEN}--ep4"))
+    asked = resolved(f"{QWEN}--ep4").view()
     reported = Evidence(claim="a collapse", status="measured", source="a log", numbers=Numbers(n4=65.7, n8=156.4))
-    data = of_subject(asked, 4, reported).as_dict()
+    data = of_view(asked, 4, reported).as_dict()
     assert data["speed"]["impossible"] == ["8"]
 
 
@@ -67,10 +67,10 @@ def test_the_prediction_says_where_its_accept_length_is_from() -> None:
 
 def test_a_measurement_is_judged_by_the_launch_it_was_made_with() -> None:
     """Speculation allows more than the plain launch: a figure measured with it is not impossible without it."""
-    fast = capacity.subject_of(resolved("nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec"))
+    fast = resolved("nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec").view()
     config: dict[str, Any] = {"speculative_algorithm": "EAGLE", "speculative_num_steps": 3}
     n8 = 300.0
     plain = Evidence(claim="x", status="measured", source="a log", numbers=Numbers(n8=n8))
     drafted = plain.model_copy(update={"config": config})
-    assert of_subject(fast, 4, plain).impossible == ("8",)
-    assert of_subject(fast, 4, drafted).impossible == ()
+    assert of_view(fast, 4, plain).impossible == ("8",)
+    assert of_view(fast, 4, drafted).impossible == ()

@@ -4,43 +4,42 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.judge.capacity import state
-from sparkloom.judge.capacity.figure import GIB
-from sparkloom.judge.capacity.memory import fit
-from sparkloom.judge.capacity.requirements import read
+from sparkloom.launch.engines import fit, requirements
+from sparkloom.launch.memory import state
+from sparkloom.launch.memory.figure import GIB
 from tests.judge.capacity.conftest import GLM, SUPER, SUPER_MTP, ULTRA, Maker
 
 
-def test_kv_bytes_per_token_and_rank(subject: Maker) -> None:
+def test_kv_bytes_per_token_and_rank(view: Maker) -> None:
     """Two KV heads on four ranks: each rank holds a copy of one."""
     for name, expected in ((ULTRA, 3072), (SUPER, 2048), (GLM, 92 * 2 * 2 * 128)):
-        asked = subject(name)
+        asked = view(name)
         assert state.kv_bytes_per_token(asked.model, asked.parallel, 1.0) == expected, name
-    asked = subject(ULTRA)
+    asked = view(ULTRA)
     assert state.kv_bytes_per_token(asked.model, asked.parallel, 2.0) == 6144
 
 
-def test_kv_tokens_of_ultra(subject: Maker) -> None:
-    plan = fit(subject(ULTRA, "mem_fraction_static=0.90", "context_length=262144", "max_mamba_cache_size=48"))
+def test_kv_tokens_of_ultra(view: Maker) -> None:
+    plan = fit(view(ULTRA, "mem_fraction_static=0.90", "context_length=262144", "max_mamba_cache_size=48"))
     assert plan.memory["kv_tokens"].value == pytest.approx(774_547, rel=0.10)
 
 
-def test_kv_tokens_of_super_when_the_engine_sizes_the_state_pool(subject: Maker) -> None:
-    plan = fit(subject(SUPER, "mem_fraction_static=0.80", "context_length=524288", "max_mamba_cache_size="))
+def test_kv_tokens_of_super_when_the_engine_sizes_the_state_pool(view: Maker) -> None:
+    plan = fit(view(SUPER, "mem_fraction_static=0.80", "context_length=524288", "max_mamba_cache_size="))
     assert plan.memory["kv_tokens"].value == pytest.approx(16.58e6, rel=0.10)
 
 
-def test_state_pools(subject: Maker) -> None:
-    ultra = fit(subject(ULTRA, "max_mamba_cache_size=48")).memory["state_pool_gib"].value
+def test_state_pools(view: Maker) -> None:
+    ultra = fit(view(ULTRA, "max_mamba_cache_size=48")).memory["state_pool_gib"].value
     assert ultra == pytest.approx(4.59 + 0.06, rel=0.02)
-    plain = fit(subject(SUPER, "max_mamba_cache_size=96")).memory["state_pool_gib"].value
+    plain = fit(view(SUPER, "max_mamba_cache_size=96")).memory["state_pool_gib"].value
     assert plain == pytest.approx(3.80, rel=0.02)
-    drafting = fit(subject(SUPER_MTP, "max_mamba_cache_size=96")).memory
+    drafting = fit(view(SUPER_MTP, "max_mamba_cache_size=96")).memory
     assert drafting["speculative_pool_gib"].value == pytest.approx(3.01, rel=0.02)
 
 
-def test_states_are_split_over_the_ranks_and_kept_in_fp32(subject: Maker) -> None:
-    asked = subject(ULTRA)
+def test_states_are_split_over_the_ranks_and_kept_in_fp32(view: Maker) -> None:
+    asked = view(ULTRA)
     whole = 48 * 256 * 64 * 128 * 4
     assert state.slot_bytes(asked.model, asked.parallel, 4.0) * 4 == pytest.approx(whole, rel=0.02)
     assert state.slot_bytes(asked.model, asked.parallel, 2.0) < state.slot_bytes(asked.model, asked.parallel, 4.0)
@@ -50,18 +49,16 @@ def test_states_are_split_over_the_ranks_and_kept_in_fp32(subject: Maker) -> Non
     ("name", "slots", "running"),
     [(ULTRA, 48, 16), (ULTRA, 18, 6), (SUPER, 96, 32), (SUPER_MTP, 96, 19), (SUPER_MTP, 160, 32)],
 )
-def test_state_slots_are_the_ceiling(subject: Maker, name: str, slots: int, running: int) -> None:
-    plan = fit(subject(name, f"max_mamba_cache_size={slots}"))
+def test_state_slots_are_the_ceiling(view: Maker, name: str, slots: int, running: int) -> None:
+    plan = fit(view(name, f"max_mamba_cache_size={slots}"))
     assert plan.limits["state_requests"].value == running
     assert plan.limits["max_running_requests"].value == running
 
 
-def test_left_to_the_engine_ultra_runs_only_a_handful(subject: Maker) -> None:
+def test_left_to_the_engine_ultra_runs_only_a_handful(view: Maker) -> None:
     """Reported as about 6, at a fraction that the post does not name: between 0.86 and 0.88 the rule gives 4 to 8."""
     counts = [
-        int(
-            fit(subject(ULTRA, "max_mamba_cache_size=", f"mem_fraction_static={f}")).limits["state_requests"].value or 0
-        )
+        int(fit(view(ULTRA, "max_mamba_cache_size=", f"mem_fraction_static={f}")).limits["state_requests"].value or 0)
         for f in (0.86, 0.87, 0.88)
     ]
     assert counts == sorted(counts)
@@ -69,14 +66,14 @@ def test_left_to_the_engine_ultra_runs_only_a_handful(subject: Maker) -> None:
     assert counts[2] < 16
 
 
-def test_without_prefix_cache_a_request_needs_one_slot(subject: Maker) -> None:
-    plan = fit(subject(ULTRA, "disable_radix_cache=true", "max_running_requests=12", "max_mamba_cache_size="))
+def test_without_prefix_cache_a_request_needs_one_slot(view: Maker) -> None:
+    plan = fit(view(ULTRA, "disable_radix_cache=true", "max_running_requests=12", "max_mamba_cache_size="))
     assert plan.memory["state_slots"].value == 12
     assert plan.limits["max_running_requests"].value == 12
 
 
-def test_ultra_at_512k_costs_three_quarters_of_a_gib_per_request(subject: Maker) -> None:
-    short, long = fit(subject(ULTRA)), fit(subject(ULTRA, "context_length=524288"))
+def test_ultra_at_512k_costs_three_quarters_of_a_gib_per_request(view: Maker) -> None:
+    short, long = fit(view(ULTRA)), fit(view(ULTRA, "context_length=524288"))
     assert long.fits and short.fits
     assert long.memory["kv_tokens"].value == short.memory["kv_tokens"].value
     extra = float(long.memory["full_context_gib"].value or 0) - float(short.memory["full_context_gib"].value or 0)
@@ -84,9 +81,9 @@ def test_ultra_at_512k_costs_three_quarters_of_a_gib_per_request(subject: Maker)
     assert float(long.memory["full_context_gib"].value or 0) == pytest.approx(1.5)
 
 
-def test_a_sliding_window_reads_less_than_it_pools(subject: Maker) -> None:
-    asked = subject("google--gemma-4-26b-a4b-it")
-    element = read(asked).kv_element
+def test_a_sliding_window_reads_less_than_it_pools(view: Maker) -> None:
+    asked = view("google--gemma-4-26b-a4b-it")
+    element = requirements(asked).kv_element
     few = state.kv_read_per_request(asked.model, asked.parallel, element, 1024)
     many = state.kv_read_per_request(asked.model, asked.parallel, element, 65536)
     assert few < many < 64 * few

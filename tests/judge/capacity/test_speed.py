@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sparkloom.judge.capacity import Speed, impossible, traffic
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import GLM, QWEN, SUPER, SUPER_MTP, ULTRA, Maker, make
 
 # Sum of per-request tok/s at n = 1, 4, 8, as the posts report it.
@@ -22,15 +22,15 @@ MEASURED = {
 POINTS = [(name, n, value) for name, values in MEASURED.items() for n, value in zip((1, 4, 8), values, strict=True)]
 
 
-def predicted(asked: Subject, n: int) -> float:
+def predicted(asked: LaunchView, n: int) -> float:
     value = Speed(asked).predicted(n)
     assert value is not None
     return value
 
 
 @pytest.mark.parametrize(("name", "n", "measured"), POINTS)
-def test_each_point_within_15_percent_and_below_its_bound(subject: Maker, name: str, n: int, measured: float) -> None:
-    asked = subject(name)
+def test_each_point_within_15_percent_and_below_its_bound(view: Maker, name: str, n: int, measured: float) -> None:
+    asked = view(name)
     assert predicted(asked, n) == pytest.approx(measured, rel=0.15)
     assert Speed(asked).bound(n) > measured
 
@@ -41,19 +41,19 @@ def test_all_points_within_8_percent_rms() -> None:
 
 
 @pytest.mark.parametrize(("n", "measured"), [(1, 53.99), (4, 136.8), (8, 199.7)])
-def test_speculation_through_the_accept_length(subject: Maker, n: int, measured: float) -> None:
-    assert predicted(subject(SUPER_MTP), n) == pytest.approx(measured, rel=0.15)
+def test_speculation_through_the_accept_length(view: Maker, n: int, measured: float) -> None:
+    assert predicted(view(SUPER_MTP), n) == pytest.approx(measured, rel=0.15)
 
 
-def test_a_longer_draft_is_not_faster_at_eight(subject: Maker) -> None:
+def test_a_longer_draft_is_not_faster_at_eight(view: Maker) -> None:
     """More draft steps than three cost more than their tokens save: what the posts found."""
-    shorter = subject(SUPER_MTP)
-    longer = subject(SUPER_MTP, "speculative_num_steps=5", "speculative_num_draft_tokens=5")
+    shorter = view(SUPER_MTP)
+    longer = view(SUPER_MTP, "speculative_num_steps=5", "speculative_num_draft_tokens=5")
     assert predicted(longer, 8) < predicted(shorter, 8)
 
 
-def test_sockets_are_slower_and_only_when_asked_for(subject: Maker) -> None:
-    over_rails = subject(QWEN)
+def test_sockets_are_slower_and_only_when_asked_for(view: Maker) -> None:
+    over_rails = view(QWEN)
     assert not over_rails.sockets
     over_tcp = replace(over_rails, env={"NCCL_NET": "Socket"})
     assert 1.4 < predicted(over_rails, 4) / predicted(over_tcp, 4) < 3
@@ -72,21 +72,21 @@ def test_the_busiest_of_four_ranks_reads_more_than_a_quarter() -> None:
     assert traffic.busiest_share(512, 512, 4) == 128
 
 
-def test_bound_grows_with_requests_and_falls_with_layers_on_one_rank(subject: Maker) -> None:
-    speeds = [Speed(subject(ULTRA)).bound(n) for n in (1, 2, 4, 8, 16, 64)]
+def test_bound_grows_with_requests_and_falls_with_layers_on_one_rank(view: Maker) -> None:
+    speeds = [Speed(view(ULTRA)).bound(n) for n in (1, 2, 4, 8, 16, 64)]
     assert speeds == sorted(speeds)
 
 
-def test_a_pipeline_waits_for_every_stage(subject: Maker) -> None:
+def test_a_pipeline_waits_for_every_stage(view: Maker) -> None:
     """One request uses one stage at a time: three stages are no faster than one node would be."""
-    pipeline = subject("nvidia--minimax-m2.5-nvfp4--pp3")
-    assert Speed(pipeline).bound(1) < Speed(subject("nvidia--minimax-m2.5-nvfp4--2node")).bound(1)
+    pipeline = view("nvidia--minimax-m2.5-nvfp4--pp3")
+    assert Speed(pipeline).bound(1) < Speed(view("nvidia--minimax-m2.5-nvfp4--2node")).bound(1)
     assert Speed(pipeline).bound(3) > 2.5 * Speed(pipeline).bound(1)
 
 
-def test_a_draft_model_of_unknown_size_gives_no_prediction(subject: Maker) -> None:
-    asked = subject(SUPER_MTP)
-    stranger = replace(asked, model=asked.model.model_copy(update={"mtp": None}))
+def test_a_draft_model_of_unknown_size_gives_no_prediction(view: Maker) -> None:
+    asked = view(SUPER_MTP)
+    stranger = replace(asked, profiled=asked.model.model_copy(update={"mtp": None}))
     assert Speed(stranger).predicted(1) is None
     assert Speed(stranger).bound(1) >= Speed(asked).bound(1)
 

@@ -12,7 +12,7 @@ import yaml
 from sparkloom.base.finding import ORDER
 from sparkloom.cli import rules_page
 from sparkloom.judge import rules
-from sparkloom.judge.rules.base import Context, Rule, Scope, within
+from sparkloom.judge.rules.base import LaunchView, Rule, Scope, case, within
 from tests.places import REPO
 
 SAMPLES: dict[str, str] = yaml.safe_load((REPO / "tests" / "data" / "rule_logs.yml").read_text())
@@ -72,9 +72,9 @@ def test_an_unknown_release_is_within_no_range() -> None:
 
 
 def test_a_scope_compares_counts() -> None:
-    assert Scope("sglang", ep=">1", tp="==4").covers(Context(tp=4, ep=4))
-    assert not Scope("sglang", ep=">1").covers(Context(ep=1))
-    assert not Scope("sglang", pp="==1").covers(Context(pp=4))
+    assert Scope("sglang", ep=">1", tp="==4").covers(case(tp=4, ep=4))
+    assert not Scope("sglang", ep=">1").covers(case(ep=1))
+    assert not Scope("sglang", pp="==1").covers(case(pp=4))
 
 
 def test_a_fix_that_the_image_carries_lifts_the_trap() -> None:
@@ -88,15 +88,15 @@ def test_the_rule_table_is_fresh() -> None:
 
 def test_all_rules_judge_a_launch_quickly() -> None:
     """Loose bound against accidents (a rule that reads files); the figure itself is the benchmark's."""
-    ctx = next(rule for rule in EVERY if rule.id == "mem-fraction-too-low").failing
-    rules.fired(ctx)
+    view = next(rule for rule in EVERY if rule.id == "mem-fraction-too-low").failing
+    rules.fired(view)
     started = time.perf_counter()
     for _ in range(20):
-        rules.fired(ctx)
+        rules.fired(view)
     assert (time.perf_counter() - started) / 20 < 0.02
 
 
-def _replaced(ctx: Context, **changes: object) -> Context:
+def _replaced(view: LaunchView, **changes: object) -> LaunchView:
     from dataclasses import replace
 
-    return replace(ctx, **changes)  # type: ignore[arg-type]
+    return replace(view, **changes)  # type: ignore[arg-type]

@@ -147,5 +147,5 @@ def test_a_profile_with_a_patch_that_has_no_data_is_refused_and_linted() -> None
     loaded = profile.load("nvidia--glm-4.7-nvfp4", overrides=["engine.patches=[no-such-patch]"])
     with pytest.raises(InputError, match="no patch 'no-such-patch'"):
         patches.of(loaded)
-    ctx = rules.base.Context(release="0.5.17", carries=frozenset({"patch:nvfp4-ep"}))
-    assert [rule.id for rule in rules.fired(ctx) if rule.id == "patch-without-data"]
+    view = rules.base.case(release="0.5.17", carries=frozenset({"patch:nvfp4-ep"}))
+    assert [rule.id for rule in rules.fired(view) if rule.id == "patch-without-data"]

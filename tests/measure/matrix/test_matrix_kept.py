@@ -132,7 +132,7 @@ def test_what_failures_share_and_nothing_fine_has_is_proposed(grid: Grid) -> Non
     assert re.search(found.pattern or "", "RuntimeError: capture failed after 3 of 36 graphs at 0x7fab") is not None
     text = proposals.skeleton(grid.spec, found)
     ast.parse(text)
-    assert "ctx.flag('moe_runner_backend') == 'triton'" in text and 'severity = "warning"' in text
+    assert "view.flag('moe_runner_backend') == 'triton'" in text and 'severity = "warning"' in text
 
 
 def test_two_settings_together(grid: Grid) -> None:
@@ -143,7 +143,7 @@ def test_two_settings_together(grid: Grid) -> None:
     assert found.hangs_on == [[("launch.moe_runner_backend", "triton"), ("env.NCCL_DEBUG", "INFO")]]
     text = proposals.skeleton(grid.spec, found)
     ast.parse(text)
-    assert "ctx.env.get('NCCL_DEBUG') == 'INFO'" in text and found.pattern is None
+    assert "view.env.get('NCCL_DEBUG') == 'INFO'" in text and found.pattern is None
 
 
 def test_what_a_rule_explains_is_not_proposed_again(grid: Grid) -> None:

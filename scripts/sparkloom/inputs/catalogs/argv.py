@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sparkloom.inputs.catalogs import hints
-from sparkloom.inputs.catalogs.catalog import Catalog, Flag, FlagError, FlagProblem
-from sparkloom.inputs.catalogs.dialect import normalise
+from sparkloom.inputs.catalogs.catalog import Catalog, Flag
+from sparkloom.inputs.catalogs.dialect import Dialect, FlagError, FlagProblem
 
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 
@@ -31,7 +31,7 @@ class Use:
 def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
     """Everything that is wrong with a command line, with or without the words that start the engine."""
     catalog = catalog.command(argv)
-    words, problems = normalise(catalog, without_entry(catalog, argv))
+    words, problems = catalog.dialect.normalise(without_entry(catalog, argv))
     uses: list[Use] = []
     for item in _scan(catalog, words):
         if isinstance(item, FlagProblem):
@@ -70,12 +70,12 @@ def coerce(catalog: Catalog, name: str, value: object) -> object:
             raise FlagError(
                 FlagProblem(flag.name, f"{flag.name} takes one value, found a list of {len(value)}", "extra-value")
             )
-        return [_typed(flag, _text(item), catalog.engine) for item in value]
-    return _typed(flag, _text(value), catalog.engine)
+        return [_typed(flag, _text(item), catalog.dialect) for item in value]
+    return _typed(flag, _text(value), catalog.dialect)
 
 
 def without_entry(catalog: Catalog, argv: Sequence[str]) -> list[str]:
-    """The words behind the program: `python3 -m sglang.launch_server`, `vllm serve`, `llama-server`."""
+    """The words behind the program, which may be several: `python3 -m MODULE`."""
     count = len(catalog.entry)
     head = [argv[0].rsplit("/", 1)[-1], *argv[1:count]] if argv else []
     return list(argv[count:] if head == list(catalog.entry) else argv)
@@ -189,7 +189,7 @@ def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
         yield FlagProblem(name, f"{name} needs a value", "missing-value")
     for value in use.values:
         try:
-            flag.convert(value, catalog.engine)
+            flag.convert(value, catalog.dialect)
         except ValueError as expected:
             yield FlagProblem(
                 name,
@@ -214,9 +214,9 @@ def _missing(catalog: Catalog, uses: list[Use]) -> Iterator[FlagProblem]:
             yield FlagProblem(left, f"{left} requires {right}", "required")
 
 
-def _typed(flag: Flag, text: str, engine: str) -> object:
+def _typed(flag: Flag, text: str, dialect: Dialect) -> object:
     try:
-        return flag.convert(text, engine)
+        return flag.convert(text, dialect)
     except ValueError as expected:
         kind = "choice" if flag.choices else "type"
         raise FlagError(FlagProblem(flag.name, f"{flag.name}: expected {expected}, found '{text}'", kind)) from None

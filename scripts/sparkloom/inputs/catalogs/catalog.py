@@ -12,30 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from sparkloom.inputs.catalogs import flagtypes
+from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.catalogs.releases import FOLDER, Resolved, nearest
-
-
-@dataclass(frozen=True, slots=True)
-class FlagProblem:
-    """One thing about a command line. `rejected`: the engine's own parser would refuse to start."""
-
-    flag: str
-    message: str
-    kind: str
-
-    @property
-    def rejected(self) -> bool:
-        return self.kind not in ACCEPTED_KINDS
-
-
-# What the parser lets through and a person should still hear about.
-ACCEPTED_KINDS = frozenset({"abbreviated", "deprecated", "unregistered", "missing-model"})
-
-
-class FlagError(ValueError):
-    def __init__(self, problem: FlagProblem) -> None:
-        self.problem = problem
-        super().__init__(problem.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +56,11 @@ class Flag:
         values.setdefault("dest", name.lstrip("-").replace("-", "_"))
         return cls(name, deprecated=bool(retired), replacement=retired if isinstance(retired, str) else None, **values)
 
-    def convert(self, text: str, engine: str) -> object:
+    def convert(self, text: str, dialect: Dialect) -> object:
         """The typed value of one word. ValueError says what was expected."""
         if self.optional and text in ("", "None"):
             return None
-        value = flagtypes.convert(self.type, text, engine)
+        value = flagtypes.convert(self.type, text, dialect)
         if self.fields:
             flagtypes.check_keys(value, self.fields)
         if self.choices and value not in self.choices:
@@ -105,6 +83,7 @@ class Catalog:
     engine: str
     version: str
     asked: Resolved
+    dialect: Dialect
     source: str
     entry: tuple[str, ...]
     positionals: tuple[str, ...]
@@ -115,9 +94,13 @@ class Catalog:
     _others: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def load(cls, engine: str, version: str) -> Catalog:
+    def load(cls, engine: str, version: str, dialect: Dialect = PLAIN) -> Catalog:
         """The catalog of this release, or of the nearest that has one; `asked.note` then says which."""
-        return _load(engine, version)
+        return _load(engine, version, dialect)
+
+    def of(self, version: str) -> Catalog:
+        """The same engine's, of another release."""
+        return _load(self.engine, version, self.dialect)
 
     def flag(self, name: str) -> Flag | None:
         """By any spelling: `--tp-size`, `tp_size`, `tensor-parallel-size`; a switch also by its turned-off name."""
@@ -139,7 +122,7 @@ class Catalog:
         return _required(self)
 
     def command(self, argv: Sequence[str]) -> Catalog:
-        """This catalog, or the one of another program of the same release (llama.cpp's rpc-server)."""
+        """This catalog, or the one of another program of the same release, as one that only lends memory."""
         program = argv[0].rsplit("/", 1)[-1] if argv else ""
         return _other(self, program) if program in self._others else self
 
@@ -157,13 +140,14 @@ class Catalog:
 
 
 @lru_cache
-def _load(engine: str, version: str) -> Catalog:
+def _load(engine: str, version: str, dialect: Dialect) -> Catalog:
     resolved = nearest(engine, version)
     data = _read(engine, resolved.version)
     return Catalog(
         engine=engine,
         version=resolved.version,
         asked=resolved,
+        dialect=dialect,
         source=data["source"],
         entry=tuple(data["entry"]),
         positionals=tuple(data["positionals"]),

@@ -1,105 +1,49 @@
-"""What vLLM's own parser does to a command line before argparse sees it. Other engines take it as it is."""
+"""What one engine's own parser does beyond argparse: said in that engine's folder, handed to its catalogs."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from sparkloom.inputs.catalogs.catalog import Catalog, FlagProblem
-from sparkloom.inputs.catalogs.flagtypes import parse_json
-
-
-def normalise(catalog: Catalog, words: list[str]) -> tuple[list[str], list[FlagProblem]]:
-    if catalog.engine != "vllm":
-        return words, []
-    words, problems = _model_first(words)
-    joined, more = _join_dotted(_optimization([_dashed(word) for word in words]))
-    return joined, problems + more
+# What the parser lets through and a person should still hear about.
+ACCEPTED_KINDS = frozenset({"abbreviated", "deprecated", "unregistered", "missing-model"})
 
 
-def _model_first(words: list[str]) -> tuple[list[str], list[FlagProblem]]:
-    """`vllm serve` moves --model to the front; without any model it would serve a small default one."""
-    problems: list[FlagProblem] = []
-    at = next((i for i, word in enumerate(words) if word == "--model" or word.startswith("--model=")), None)
-    if at is not None:
-        length = 1 if words[at].startswith("--model=") else 2
-        model = words[at].removeprefix("--model=") if length == 1 else "".join(words[at + 1 : at + 2])
-        if len(words) < at + length:
-            return words[:at], [FlagProblem("--model", "--model needs a value", "missing-value")]
-        words = [model, *words[:at], *words[at + length :]]
-        problems.append(
-            FlagProblem(
-                "--model", "--model is deprecated; write the model as the first word after vllm serve", "deprecated"
-            )
-        )
-    if not words or words[0].startswith("-"):
-        named = any(word.split("=")[0].replace("_", "-") == "--served-model-name" for word in words)
-        kind, text = (
-            ("required", "; vllm refuses --served-model-name without it")
-            if named
-            else ("missing-model", "; vllm would serve its small default model")
-        )
-        problems.append(FlagProblem("model", f"no model as the first word{text}", kind))
-    return words, problems
+@dataclass(frozen=True, slots=True)
+class FlagProblem:
+    """One thing about a command line. `rejected`: the engine's own parser would refuse to start."""
+
+    flag: str
+    message: str
+    kind: str
+
+    @property
+    def rejected(self) -> bool:
+        return self.kind not in ACCEPTED_KINDS
 
 
-def _dashed(word: str) -> str:
-    """Underscores count as dashes in a flag's name, up to the first dot."""
-    if not word.startswith("--"):
-        return word
-    name, equals, value = word.partition("=")
-    head, dot, rest = name.partition(".")
-    return head.replace("_", "-") + dot + rest + equals + value
+class FlagError(ValueError):
+    def __init__(self, problem: FlagProblem) -> None:
+        self.problem = problem
+        super().__init__(problem.message)
 
 
-def _optimization(words: list[str]) -> list[str]:
-    """`-O3`, `-O=3` and `-O 3` are one flag with a value."""
-    result: list[str] = []
-    for word, follower in zip(words, [*words[1:], ""], strict=False):
-        if word == "-O" and follower in ("0", "1", "2", "3"):
-            result.append("--optimization-level")
-        elif word.startswith("-O") and word != "-O":
-            result += ["--optimization-level", word[2:].removeprefix("=")]
-        else:
-            result.append(word)
-    return result
+Normalised = tuple[list[str], list[FlagProblem]]
 
 
-def _join_dotted(words: list[str]) -> tuple[list[str], list[FlagProblem]]:
-    """`--config.key value` words collected into one JSON value per flag, at the end of the line."""
-    kept: list[str] = []
-    objects: dict[str, dict[str, Any]] = {}
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        name, equals, value = word.partition("=")
-        if not word.startswith("-") or "." not in name:
-            kept.append(word)
-            continue
-        if not equals:
-            if at == len(words):
-                return kept, [FlagProblem(name, f"{name} needs a value", "missing-value")]
-            value = words[at]
-            at += 1
-        flag, *keys = name.rstrip("+").split(".")
-        _put(objects.setdefault(flag, {}), keys, value.split(",") if name.endswith("+") else _plain(value))
-    for flag, content in objects.items():
-        kept += [flag, json.dumps(content)]
-    return kept, []
+def _as_it_stands(words: list[str]) -> Normalised:
+    return words, []
 
 
-def _put(target: dict[str, Any], keys: list[str], value: object) -> None:
-    for key in keys[:-1]:
-        inner = target.setdefault(key, {})
-        if not isinstance(inner, dict):
-            inner = target[key] = {}
-        target = inner
-    target[keys[-1]] = value
+@dataclass(frozen=True, eq=False)  # one object per engine: compared by identity
+class Dialect:
+    prefixes: tuple[str, ...] = ()  # of the engine's own environment variables
+    suffixes: Mapping[str, int] = field(default_factory=dict)  # behind a size, as in 8K
+    # A LoRA adapter as JSON: names that it must have, those that it may have (None: any); and is a bare path enough?
+    lora_must: frozenset[str] = frozenset()
+    lora_may: frozenset[str] | None = None
+    lora_path: bool = True
+    normalise: Callable[[list[str]], Normalised] = _as_it_stands  # the words before argparse sees them
 
 
-def _plain(value: str) -> object:
-    try:
-        return parse_json(value)
-    except ValueError:
-        return value
+PLAIN = Dialect()

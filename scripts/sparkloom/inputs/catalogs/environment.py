@@ -5,20 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 
-from sparkloom.inputs.catalogs.catalog import Catalog, FlagProblem, Variable
+from sparkloom.inputs.catalogs.catalog import Catalog, Variable
+from sparkloom.inputs.catalogs.dialect import FlagProblem
 from sparkloom.inputs.catalogs.releases import releases
 
-_PREFIXES = {"sglang": ("SGLANG_", "SGL_"), "vllm": ("VLLM_",)}
 _WORDS = {"bool": ("true", "1", "yes", "y", "false", "0", "no", "n"), "bool01": ("0", "1")}
 
 
 def check(catalog: Catalog, env: Mapping[str, str]) -> list[FlagProblem]:
     """Only the engine's own names: NCCL_*, HF_* and the like belong to others."""
-    prefixes = _PREFIXES.get(catalog.engine, ())
     return [
         problem
         for name, value in env.items()
-        if name.startswith(prefixes or "\0")
+        if name.startswith(catalog.dialect.prefixes)
         for problem in _judge(catalog, name, value)
     ]
 
@@ -53,7 +52,7 @@ def _expected(variable: Variable, value: str) -> str:
 
 def _unknown(catalog: Catalog, name: str) -> str:
     text = f"{catalog.engine} {catalog.version} reads no variable {name}"
-    having = [version for version in releases(catalog.engine) if Catalog.load(catalog.engine, version).variable(name)]
+    having = [version for version in releases(catalog.engine) if catalog.of(version).variable(name)]
     if having:
         return (
             f"{text}; {catalog.engine} {having[0]} to {having[-1]} did"

@@ -9,23 +9,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
-_SUFFIXES: Mapping[str, Mapping[str, int]] = {
-    # vLLM: k is 1000 and K is 1024. SGLang: k is 1000 and Ki is 1024. Same idea, other letters.
-    "vllm": {s: 1000 ** (i + 1) for i, s in enumerate("kmgt")} | {s: 1024 ** (i + 1) for i, s in enumerate("KMGT")},
-    "sglang": {s: 1000 ** (i + 1) for i, s in enumerate("kMGT")}
-    | {s: 1024 ** (i + 1) for i, s in enumerate(("Ki", "Mi", "Gi", "Ti"))},
-}
+from sparkloom.inputs.catalogs.dialect import Dialect
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
 
 
-def convert(word: str, text: str, engine: str) -> object:
+def convert(word: str, text: str, dialect: Dialect) -> object:
     """The value that the engine would make of `text`. ValueError says what was expected."""
     if word == "lora":
-        return _lora(text, engine)
+        return _lora(text, dialect)
     if word in ("size", "size_or_auto"):
         if word == "size_or_auto" and text.strip().lower() in ("auto", "-1"):
             return -1
-        return _size(text, _SUFFIXES.get(engine, {}))
+        return _size(text, dialect.suffixes)
     return _CONVERTERS[word](text)
 
 
@@ -91,24 +87,16 @@ def check_keys(value: object, known: Sequence[str]) -> None:
             check_keys(inner, below)
 
 
-# Names that a JSON object for a LoRA adapter must and may have; the engines differ.
-_LORA_KEYS = {
-    "sglang": ({"lora_name", "lora_path"}, None),
-    "vllm": ({"name", "path"}, {"name", "path", "base_model_name", "is_3d_lora_weight"}),
-}
-
-
-def _lora(text: str, engine: str) -> object:
-    """SGLang takes a path, name=path or JSON; vLLM takes name=path or JSON."""
+def _lora(text: str, dialect: Dialect) -> object:
+    """name=path or JSON; for some engines a path alone."""
     is_json = re.fullmatch(r"(?s)\s*{.*}\s*", text) is not None
-    plain = "=" in text and "," not in text if engine == "vllm" else not is_json
+    plain = not is_json if dialect.lora_path else "=" in text and "," not in text
     if plain or not text:
         return text
     value = _json_object(text)
-    must, may = _LORA_KEYS[engine]
-    keys = set(value) if isinstance(value, dict) else set()
-    if must - keys or (may is not None and keys - may):
-        raise ValueError(f"a JSON object with {' and '.join(sorted(must))}")
+    keys, may = set(value) if isinstance(value, dict) else set(), dialect.lora_may
+    if dialect.lora_must - keys or (may is not None and keys - may):
+        raise ValueError(f"a JSON object with {' and '.join(sorted(dialect.lora_must))}")
     return value
 
 

@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from sparkloom.inputs.catalogs import flagtypes
-from sparkloom.inputs.catalogs.catalog import Catalog, FlagProblem
-from sparkloom.inputs.catalogs.releases import releases
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.catalogs.dialect import FlagProblem
+from sparkloom.inputs.catalogs.releases import engines, releases
 
 # A plugin file may register more names than the release brings.
 _PLUGINS = {"reasoning-parser": "--reasoning-parser-plugin", "tool-call-parser": "--tool-parser-plugin"}
-_OTHERS = {"sglang": "vllm", "vllm": "sglang"}
 
 
 def unknown(catalog: Catalog, name: str) -> str:
@@ -24,21 +24,17 @@ def unknown(catalog: Catalog, name: str) -> str:
 
 
 def _elsewhere(catalog: Catalog, name: str) -> str:
-    having = [
-        version for version in releases(catalog.engine) if name in Catalog.load(catalog.engine, version).spellings
-    ]
+    having = [version for version in releases(catalog.engine) if name in catalog.of(version).spellings]
     if having:
         span = having[0] if len(having) == 1 else f"{having[0]} to {having[-1]}"
         return f"{catalog.engine} {span} has it" + _successor(catalog, name, having)
-    other = _OTHERS.get(catalog.engine)
-    if other and name in Catalog.load(other, releases(other)[-1]).spellings:
-        return f"it is a flag of {other}"
-    return ""
+    others = [other for other in engines() if name in Catalog.load(other, releases(other)[-1]).spellings]
+    return f"it is a flag of {' and '.join(others)}" if others else ""
 
 
 def _successor(catalog: Catalog, name: str, having: list[str]) -> str:
     """The replacement that the last release with the flag names, if this release has that."""
-    flag = Catalog.load(catalog.engine, having[-1]).flag(name)
+    flag = catalog.of(having[-1]).flag(name)
     if flag and flag.replacement and flag.replacement.split("=")[0] in catalog.spellings:
         return f", here it is {flag.replacement}"
     return ""

@@ -32,34 +32,43 @@ class Resolved:
     note: str = ""
 
 
+def engines() -> list[str]:
+    """Those of which any release has a catalog."""
+    return sorted({path.stem.split("-", 1)[0] for path in FOLDER.glob("*.json")})
+
+
 @lru_cache
 def releases(engine: str) -> tuple[str, ...]:
     """Releases with a catalog, oldest first."""
     found = [path.stem.removeprefix(f"{engine}-") for path in FOLDER.glob(f"{engine}-*.json")]
     if not found:
-        known = sorted({path.stem.split("-", 1)[0] for path in FOLDER.glob("*.json")})
-        raise UnknownEngine(f"engine '{engine}' has no catalog; known engines: {', '.join(known)}")
+        raise UnknownEngine(f"engine '{engine}' has no catalog; known engines: {', '.join(engines())}")
     return tuple(sorted(found, key=_order))
+
+
+def known(engine: str) -> tuple[str, ...]:
+    """As `releases`; none where an engine has no catalog."""
+    return releases(engine) if engine in engines() else ()
 
 
 @lru_cache
 def nearest(engine: str, version: str) -> Resolved:
     """The release itself; else, for a dev or rc build, the release it leads to; else the newest one before it."""
-    known = releases(engine)
-    if version in known:
+    having = releases(engine)
+    if version in having:
         return Resolved(version, version, True)
     wanted = number(version)
     if wanted is None:
-        note = f"'{version}' is no release number; judged by the newest catalog, {engine} {known[-1]}"
-        return Resolved(version, known[-1], False, note)
-    same = next((name for name in known if _order(name) == wanted), None)
+        note = f"'{version}' is no release number; judged by the newest catalog, {engine} {having[-1]}"
+        return Resolved(version, having[-1], False, note)
+    same = next((name for name in having if _order(name) == wanted), None)
     if same is not None:
         return Resolved(version, same, True)
     leads_to = str(wanted.base_version)
-    if wanted.is_prerelease and leads_to in known:
+    if wanted.is_prerelease and leads_to in having:
         return Resolved(version, leads_to, False, f"{version} is a build and no release; judged by {engine} {leads_to}")
-    before = [name for name in known if _order(name) < wanted]
-    chosen = before[-1] if before else known[0]
+    before = [name for name in having if _order(name) < wanted]
+    chosen = before[-1] if before else having[0]
     return Resolved(version, chosen, False, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
 
 

@@ -153,7 +153,7 @@ class Model(Strict):
 
 
 class Engine(Strict):
-    name: Literal["sglang", "vllm", "trtllm", "llamacpp"]
+    name: str  # one of the folders under launch/engines
     release: str = Field(description="the official release whose dialect the image speaks")
     image: str
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(

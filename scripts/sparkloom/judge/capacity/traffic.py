@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sparkloom.judge.capacity import constants, state, weights
-from sparkloom.judge.capacity.requirements import Demand
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.view import LaunchView
 
 # Expected maximum of k equal normal variables, in standard deviations: how far the unluckiest of k ranks is off.
 _UNLUCKIEST = {1: 0.0, 2: 0.5642, 3: 0.8463, 4: 1.0294, 5: 1.1630, 6: 1.2672, 7: 1.3522, 8: 1.4236}
@@ -24,20 +24,20 @@ def busiest_share(distinct: float, routed: int, ranks: int) -> float:
     return min(mean + _UNLUCKIEST.get(ranks, 1.5) * spread, routed / ranks)
 
 
-def step_bytes(subject: Subject, demand: Demand, requests: float, positions: int = 1) -> float:
+def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions: int = 1) -> float:
     """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification)."""
-    model, parallel = subject.model, subject.parallel
+    model, parallel = view.model, view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
     live = float(constants.LIVE_TOKENS.value or 0)
-    context = requests * state.kv_read_per_request(model, parallel, demand.kv_element, live)
+    context = requests * state.kv_read_per_request(model, parallel, needs.kv_element, live)
     # Read once, written once per position: verification keeps the state after every draft token.
-    slots = requests * state.slot_bytes(model, parallel, demand.state_element) * (1 + positions)
-    return always + _experts(subject, requests * positions) + context + slots
+    slots = requests * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
+    return always + _experts(view, requests * positions) + context + slots
 
 
-def draft_bytes(subject: Subject, requests: float) -> float:
+def draft_bytes(view: LaunchView, requests: float) -> float:
     """One drafting step: the MTP layer and the head, which it shares with the model."""
-    model, parallel = subject.model, subject.parallel
+    model, parallel = view.model, view.parallel
     head = sum(group.bytes for group in weights.tensors(model, parallel) if group.name == "head")
     layer = 0.0
     for group in weights.draft_layer(model, parallel):
@@ -49,8 +49,8 @@ def draft_bytes(subject: Subject, requests: float) -> float:
     return head + layer
 
 
-def _experts(subject: Subject, positions: float) -> float:
-    model, parallel = subject.model, subject.parallel
+def _experts(view: LaunchView, positions: float) -> float:
+    model, parallel = view.model, view.parallel
     if not model.experts:
         return 0.0
     distinct = touched(model.experts.routed, model.experts.active, positions)
@@ -59,9 +59,9 @@ def _experts(subject: Subject, positions: float) -> float:
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
 
 
-def collectives(subject: Subject) -> int:
+def collectives(view: LaunchView) -> int:
     """All-reduces per step: one behind every layer that computes, and one each for embedding and logits."""
-    if subject.parallel.tp == 1:
+    if view.parallel.tp == 1:
         return 0
-    layers = subject.model.layers
+    layers = view.model.layers
     return layers.attention + layers.sliding + layers.linear + layers.mamba + layers.moe + layers.dense + 2

@@ -9,14 +9,14 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import Evidence
 from sparkloom.judge import profile_status
-from sparkloom.judge.capacity import search, view
-from sparkloom.judge.capacity.figure import Figure
-from sparkloom.judge.capacity.fit import Fit
-from sparkloom.judge.capacity.memory import fit
+from sparkloom.judge.capacity import search
 from sparkloom.judge.capacity.search import Change
 from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.launch import engines
+from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch
+from sparkloom.launch.view import LaunchView
 
 EAGER = "predicted with CUDA graphs; without them decoding reached 0.66 to 0.75 of it at n = 1"
 PIPELINE = (
@@ -75,26 +75,26 @@ class Plan:
 
 def plan(launch: Launch, cluster: Cluster, platform: Platform = GB10) -> Plan:
     best = profile_status.best_evidence(launch.profile.profile)
-    return of_subject(view.of(launch, platform), len(cluster.nodes), best)
+    return of_view(launch.view(platform), len(cluster.nodes), best)
 
 
-def of_subject(asked: Subject, nodes: int, best: Evidence | None = None) -> Plan:
+def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan:
     """`nodes`: how many the inventory has; `best`: what was measured, if anything."""
-    fitted = fit(asked)
+    fitted = engines.fit(asked)
     fitted = replace(fitted, notes=(*fitted.notes, *_notes(asked)))
     change = search.smallest(asked, nodes) if fitted.fits is False else None
     measured, beyond = {}, []
     if best and best.status == "measured":
-        measured, judged = _numbers(best), Speed(view.as_measured(asked, best))
+        measured, judged = _numbers(best), Speed(asked.as_measured(best))
         beyond = [n for n, value in measured.items() if impossible(value, judged.bound(int(n)))]
     return Plan(
         fitted, Speed(asked).figures(), measured, tuple(beyond), best.source if best and measured else "", change
     )
 
 
-def _notes(asked: Subject) -> list[str]:
+def _notes(asked: LaunchView) -> list[str]:
     notes = [PIPELINE] if asked.parallel.pp > 1 else []
-    if asked.flags.get("disable_cuda_graph") is True or asked.flags.get("enforce_eager") is True:
+    if engines.requirements(asked).eager:
         notes.append(EAGER)
     return notes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class AwqMoeQuantization(Rule):
@@ -15,10 +15,10 @@ class AwqMoeQuantization(Rule):
     why = "awq falls back to FP16 experts and runs out of memory; awq_marlin repacks all of them at once and does too"
     fix = "quantization: moe_wna16"
     evidence = (Source("pitfall list of vroomfondel/dgxarley", "2026"),)
-    failing = Context(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "awq"})
-    passing = Context(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "moe_wna16"})
+    failing = case(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "awq"})
+    passing = case(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "moe_wna16"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        experts = ctx.facts.experts or re.search(r"-A\d+(\.\d+)?B", ctx.model_id)
-        if experts and ctx.flag("quantization") in ("awq", "awq_marlin"):
-            yield Hit(f"quantization is {ctx.flag('quantization')} on a model with experts", "quantization")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        experts = view.facts.experts or re.search(r"-A\d+(\.\d+)?B", view.model_id)
+        if experts and view.flag("quantization") in ("awq", "awq_marlin"):
+            yield Hit(f"quantization is {view.flag('quantization')} on a model with experts", "quantization")

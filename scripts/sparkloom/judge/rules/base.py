@@ -9,79 +9,21 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from sparkloom.base.finding import Severity
-from sparkloom.inputs.families import Facts
-from sparkloom.inputs.profile import FlagValue
+from sparkloom.launch.view import LaunchView
 
-NO_FACTS = Facts()
+__all__ = ["Hit", "LaunchView", "Rule", "Scope", "Source", "case", "within"]
 
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Everything that a rule may look at, from a launch or from a measured row. Unknown is None, never a guess."""
-
-    engine: str = "sglang"
-    release: str = "0.5.12"
-    image: str = ""
-    carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998" or "patch:nvfp4-ep"
-    lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
-    model_id: str = ""
-    architecture: str = ""
-    packing: str = ""  # modelopt, compressed-tensors, fp8, bf16, gguf
-    facts: Facts = NO_FACTS
-    nodes: int = 1
-    tp: int = 1
-    pp: int = 1
-    ep: int = 1
-    flags: Mapping[str, FlagValue] = field(default_factory=dict)  # under the engine's oldest names
-    env: Mapping[str, str] = field(default_factory=dict)
-    partial: bool = (
-        False  # a flag that is not given is not known (a measured row), instead of at its default (a launch)
-    )
-
-    def flag(self, name: str, default: FlagValue = None) -> FlagValue:
-        value = self.flags.get(name)
-        return default if value is None else value
-
-    def on(self, name: str) -> bool:
-        return self.flags.get(name) is True
-
-    def off(self, name: str) -> bool:
-        """A switch that is off, given or by default."""
-        return self.flags.get(name) is False or (not self.partial and self.flags.get(name) is None)
-
-    def number(self, name: str) -> float | None:
-        value = self.flags.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    @property
-    def speculates(self) -> bool:
-        return bool(self.flags.get("speculative_algorithm"))
-
-    @property
-    def moe_runner(self) -> str:
-        return str(self.flags.get("moe_runner_backend") or "")
-
-    @property
-    def attention(self) -> str:
-        return str(self.flags.get("attention_backend") or "")
-
-    @property
-    def eager(self) -> bool:
-        return self.flags.get("disable_cuda_graph") is True
-
-    @property
-    def nvfp4(self) -> bool:
-        """NVFP4 weights packed by ModelOpt: the path through the engine's own FP4 kernels."""
-        return self.packing == "modelopt" and self.flags.get("quantization") != "modelopt_fp8"
+# A rule's failing and passing case: of the engine and release that most traps are of, unless it says otherwise.
+case = partial(LaunchView, engine="sglang", release="0.5.12")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +33,7 @@ class Scope:
     engine: str
     releases: str = ""  # PEP 440 specifier, as ">=0.5.12,<0.5.16"
     architecture: str = ""  # regular expression, matched from the start
-    packing: str = ""  # regular expression over Context.packing
+    packing: str = ""  # regular expression over LaunchView.packing
     image: str = ""  # regular expression, searched
     nodes: str = ""  # conditions on counts, as ">1" or "==4"
     tp: str = ""
@@ -99,18 +41,18 @@ class Scope:
     ep: str = ""
     unless_carries: tuple[str, ...] = ()  # fixes that lift the trap, as "sglang#27998"
 
-    def covers(self, ctx: Context) -> bool:
+    def covers(self, view: LaunchView) -> bool:
         return (
-            self.engine in ("*", ctx.engine)
-            and _counts(self.nodes, ctx.nodes)
-            and _counts(self.tp, ctx.tp)
-            and _counts(self.pp, ctx.pp)
-            and _counts(self.ep, ctx.ep)
-            and (not self.releases or within(ctx.release, self.releases))
-            and (not self.architecture or re.match(self.architecture, ctx.architecture) is not None)
-            and (not self.packing or re.fullmatch(self.packing, ctx.packing) is not None)
-            and (not self.image or re.search(self.image, ctx.image) is not None)
-            and not ctx.carries.intersection(self.unless_carries)
+            self.engine in ("*", view.engine)
+            and _counts(self.nodes, view.nodes)
+            and _counts(self.tp, view.tp)
+            and _counts(self.pp, view.pp)
+            and _counts(self.ep, view.ep)
+            and (not self.releases or within(view.release, self.releases))
+            and (not self.architecture or re.match(self.architecture, view.architecture) is not None)
+            and (not self.packing or re.fullmatch(self.packing, view.packing) is not None)
+            and (not self.image or re.search(self.image, view.image) is not None)
+            and not view.carries.intersection(self.unless_carries)
         )
 
     def __str__(self) -> str:
@@ -118,9 +60,9 @@ class Scope:
             name: getattr(self, name)
             for name in ("releases", "architecture", "packing", "image", "nodes", "tp", "pp", "ep")
         }
-        said = [f"{name} {value}" for name, value in parts.items() if value]
-        said += [f"unless the image carries {' or '.join(self.unless_carries)}"] if self.unless_carries else []
-        return ", ".join([self.engine if self.engine != "*" else "every engine", *said])
+        limits = [f"{name} {value}" for name, value in parts.items() if value]
+        limits += [f"unless the image carries {' or '.join(self.unless_carries)}"] if self.unless_carries else []
+        return ", ".join([self.engine if self.engine != "*" else "every engine", *limits])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +93,15 @@ class Rule:
     evidence: ClassVar[tuple[Source, ...]]
     log_pattern: ClassVar[str | None] = None  # what an engine log says when this trap was sprung
     predicts_failure: ClassVar[bool] = True  # an error that a measured run would have shown (not a question of taste)
-    failing: ClassVar[Context]
-    passing: ClassVar[Context]
+    failing: ClassVar[LaunchView]
+    passing: ClassVar[LaunchView]
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         raise NotImplementedError
 
-    def judge(self, ctx: Context) -> Iterator[Hit]:
-        if self.scope.covers(ctx):
-            yield from self.check(ctx)
+    def judge(self, view: LaunchView) -> Iterator[Hit]:
+        if self.scope.covers(view):
+            yield from self.check(view)
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -18,12 +18,12 @@ class BatchBeyondGraphs(Rule):
     )
     fix = "cuda_graph_max_bs: max_running_requests"
     evidence = (rows("eager against graphs at n=1: x0.66 to x0.75 on Qwen3.5-397B and GLM-4.7, x0.3 on Qwen3.6-35B"),)
-    failing = Context(flags={"cuda_graph_max_bs": 8, "max_running_requests": 32})
-    passing = Context(flags={"cuda_graph_max_bs": 32, "max_running_requests": 32})
+    failing = case(flags={"cuda_graph_max_bs": 8, "max_running_requests": 32})
+    passing = case(flags={"cuda_graph_max_bs": 32, "max_running_requests": 32})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        graphs, running = ctx.number("cuda_graph_max_bs"), ctx.number("max_running_requests")
-        if graphs is not None and running is not None and running > graphs and not ctx.eager:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        graphs, running = view.number("cuda_graph_max_bs"), view.number("max_running_requests")
+        if graphs is not None and running is not None and running > graphs and not view.eager:
             yield Hit(
                 f"max_running_requests {running:.0f} is more than cuda_graph_max_bs {graphs:.0f}", "cuda_graph_max_bs"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class BootstrapInterface(Rule):
@@ -22,10 +22,10 @@ class BootstrapInterface(Rule):
     )
     evidence = (Source("field reports collected for four-Spark clusters", "2026"),)
     log_pattern = r"Bootstrap : no socket interface found|Gloo connectFullMesh failed|init_process_group.*timed? ?out"
-    failing = Context(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": ""})
-    passing = Context(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": "=net1"})
+    failing = case(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": ""})
+    passing = case(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": "=net1"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "SGLANG_HOST_IP", "VLLM_HOST_IP"):
-            if name in ctx.env and not ctx.env[name].strip():
+            if name in view.env and not view.env[name].strip():
                 yield Hit(f"{name} is empty", f"env.{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -22,9 +22,9 @@ class CompressedTensorsMoeRunner(Rule):
         code("the list stands in 0.5.10 to 0.5.23"),
     )
     log_pattern = r"Invalid quantization '[\w-]+'|FlashInfer Cutlass MOE supports only"
-    failing = Context(packing="compressed-tensors", flags={"moe_runner_backend": "flashinfer_cutlass"})
-    passing = Context(packing="compressed-tensors", flags={"moe_runner_backend": "triton"})
+    failing = case(packing="compressed-tensors", flags={"moe_runner_backend": "flashinfer_cutlass"})
+    passing = case(packing="compressed-tensors", flags={"moe_runner_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner == "flashinfer_cutlass":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner == "flashinfer_cutlass":
             yield Hit("moe_runner_backend is flashinfer_cutlass with compressed-tensors weights", "moe_runner_backend")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -20,15 +20,15 @@ class ContextOverNative(Rule):
     )
     evidence = (code("0.5.10 to 0.5.23"), SUPER_POST)
     log_pattern = r"context_length \(\d+\) is greater than the derived context_length"
-    failing = Context(facts=Facts(context=262144), flags={"context_length": 524288})
-    passing = Context(
+    failing = case(facts=Facts(context=262144), flags={"context_length": 524288})
+    passing = case(
         facts=Facts(context=262144),
         flags={"context_length": 524288, "json_model_override_args": {"max_position_embeddings": 524288}},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        native, asked = ctx.facts.context, ctx.number("context_length")
-        allowed = ctx.flag("json_model_override_args") or ctx.env.get(
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        native, asked = view.facts.context, view.number("context_length")
+        allowed = view.flag("json_model_override_args") or view.env.get(
             "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", ""
         ).lower() in ("1", "true", "yes", "y")
         if native and asked and asked > native and not allowed:

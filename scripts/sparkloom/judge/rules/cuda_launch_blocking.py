@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class CudaLaunchBlocking(Rule):
@@ -15,9 +15,9 @@ class CudaLaunchBlocking(Rule):
     why = "it is left over from debugging; even '0' was seen to serialise"
     fix = "remove CUDA_LAUNCH_BLOCKING from env"
     evidence = (Source("NCCL notes of vroomfondel/dgxarley", "2026"),)
-    failing = Context(env={"CUDA_LAUNCH_BLOCKING": "0"})
-    passing = Context()
+    failing = case(env={"CUDA_LAUNCH_BLOCKING": "0"})
+    passing = case()
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if "CUDA_LAUNCH_BLOCKING" in ctx.env:
-            yield Hit(f"CUDA_LAUNCH_BLOCKING is '{ctx.env['CUDA_LAUNCH_BLOCKING']}'", "env.CUDA_LAUNCH_BLOCKING")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if "CUDA_LAUNCH_BLOCKING" in view.env:
+            yield Hit(f"CUDA_LAUNCH_BLOCKING is '{view.env['CUDA_LAUNCH_BLOCKING']}'", "env.CUDA_LAUNCH_BLOCKING")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, code
 
 
@@ -19,14 +19,14 @@ class DeepgemmEnabled(Rule):
     fix = 'env: {SGLANG_ENABLE_JIT_DEEPGEMM: "0"}'
     evidence = (ULTRA_POST, code("default True in 0.5.10 to 0.5.23"))
     log_pattern = r"Unknown recipe|deep_gemm.*(Error|assert)"
-    failing = Context(packing="fp8")
-    passing = Context(packing="fp8", env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
+    failing = case(packing="fp8")
+    passing = case(packing="fp8", env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        value = ctx.env.get("SGLANG_ENABLE_JIT_DEEPGEMM", "1").lower()
-        uses = ctx.packing == "fp8" or ctx.facts.mixed
-        if uses and not ctx.partial and value not in ("0", "false", "no", "n"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        value = view.env.get("SGLANG_ENABLE_JIT_DEEPGEMM", "1").lower()
+        uses = view.packing == "fp8" or view.facts.mixed
+        if uses and not view.partial and value not in ("0", "false", "no", "n"):
             yield Hit(
-                f"SGLANG_ENABLE_JIT_DEEPGEMM is {value if 'SGLANG_ENABLE_JIT_DEEPGEMM' in ctx.env else 'not set'}",
+                f"SGLANG_ENABLE_JIT_DEEPGEMM is {value if 'SGLANG_ENABLE_JIT_DEEPGEMM' in view.env else 'not set'}",
                 "env.SGLANG_ENABLE_JIT_DEEPGEMM",
             )

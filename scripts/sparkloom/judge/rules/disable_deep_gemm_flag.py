@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, code
 
 
@@ -19,9 +19,9 @@ class DisableDeepGemmFlag(Rule):
     fix = 'drop disable_deep_gemm; env: {SGLANG_ENABLE_JIT_DEEPGEMM: "0"}'
     evidence = (ULTRA_POST, code("no such flag in 18 releases"))
     log_pattern = r"unrecognized arguments:.*--disable-deep-gemm"
-    failing = Context(flags={"disable_deep_gemm": True})
-    passing = Context(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
+    failing = case(flags={"disable_deep_gemm": True})
+    passing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if "disable_deep_gemm" in ctx.flags:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if "disable_deep_gemm" in view.flags:
             yield Hit("disable_deep_gemm is no flag of SGLang", "disable_deep_gemm")

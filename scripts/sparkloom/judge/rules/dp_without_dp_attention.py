@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -16,9 +16,9 @@ class DpWithoutDpAttention(Rule):
     fix = "dp_size: 1 (one service per model), or enable_dp_attention: true"
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"multi-node data parallel is not supported unless dp attention"
-    failing = Context(nodes=4, tp=4, flags={"dp_size": 2})
-    passing = Context(nodes=4, tp=4, flags={"dp_size": 2, "enable_dp_attention": True})
+    failing = case(nodes=4, tp=4, flags={"dp_size": 2})
+    passing = case(nodes=4, tp=4, flags={"dp_size": 2, "enable_dp_attention": True})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if (ctx.number("dp_size") or 1) > 1 and not ctx.on("enable_dp_attention"):
-            yield Hit(f"dp_size is {ctx.flag('dp_size')} on {ctx.nodes} nodes without enable_dp_attention", "dp_size")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if (view.number("dp_size") or 1) > 1 and not view.on("enable_dp_attention"):
+            yield Hit(f"dp_size is {view.flag('dp_size')} on {view.nodes} nodes without enable_dp_attention", "dp_size")

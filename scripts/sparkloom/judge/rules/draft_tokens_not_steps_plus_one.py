@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -19,7 +19,7 @@ class DraftTokensNotStepsPlusOne(Rule):
     fix = "speculative_num_draft_tokens: speculative_num_steps + 1"
     evidence = (code("0.5.10 to 0.5.23"), SUPER_POST)
     log_pattern = r"speculative_num_draft_tokens is adjusted to speculative_num_steps \+ 1"
-    failing = Context(
+    failing = case(
         flags={
             "speculative_algorithm": "EAGLE",
             "speculative_eagle_topk": 1,
@@ -27,7 +27,7 @@ class DraftTokensNotStepsPlusOne(Rule):
             "speculative_num_draft_tokens": 5,
         }
     )
-    passing = Context(
+    passing = case(
         flags={
             "speculative_algorithm": "EAGLE",
             "speculative_eagle_topk": 1,
@@ -36,7 +36,7 @@ class DraftTokensNotStepsPlusOne(Rule):
         }
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        steps, drafts = ctx.number("speculative_num_steps"), ctx.number("speculative_num_draft_tokens")
-        if ctx.speculates and ctx.number("speculative_eagle_topk") == 1 and steps and drafts and drafts != steps + 1:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        steps, drafts = view.number("speculative_num_steps"), view.number("speculative_num_draft_tokens")
+        if view.speculates and view.number("speculative_eagle_topk") == 1 and steps and drafts and drafts != steps + 1:
             yield Hit(f"{drafts:.0f} draft tokens for {steps:.0f} steps at topk 1", "speculative_num_draft_tokens")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class DsaKernelsSm121(Rule):
@@ -20,10 +20,10 @@ class DsaKernelsSm121(Rule):
         "SGLANG_ENABLE_JIT_DEEPGEMM=0"
     )
     evidence = (Source("sparse-attention notes of vroomfondel/dgxarley", "2026"),)
-    failing = Context(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "flashmla_sparse"})
-    passing = Context(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "tilelang"})
+    failing = case(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "flashmla_sparse"})
+    passing = case(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "tilelang"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        chosen = ctx.flag("dsa_decode_backend") or ctx.flag("nsa_decode_backend")
-        if not ctx.partial and chosen not in ("tilelang", "torch"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        chosen = view.flag("dsa_decode_backend") or view.flag("nsa_decode_backend")
+        if not view.partial and chosen not in ("tilelang", "torch"):
             yield Hit(f"the sparse decode backend is {chosen or 'left to the engine'}", "nsa_decode_backend")

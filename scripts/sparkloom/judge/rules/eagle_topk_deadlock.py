@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -18,19 +18,19 @@ class EagleTopkDeadlock(Rule):
     )
     fix = "speculative_eagle_topk: 1 (2 brings nothing)"
     evidence = (rows("Qwen3.6-27B: topk 1 and 2 on NVFP4, topk 4 on FP8; the hang itself is in the same public log"),)
-    failing = Context(
+    failing = case(
         release="0.5.12",
         architecture="Qwen3_5ForConditionalGeneration",
         packing="modelopt",
         flags={"speculative_algorithm": "NEXTN", "speculative_eagle_topk": 4},
     )
-    passing = Context(
+    passing = case(
         release="0.5.12",
         architecture="Qwen3_5ForConditionalGeneration",
         packing="modelopt",
         flags={"speculative_algorithm": "NEXTN", "speculative_eagle_topk": 2},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates and (ctx.number("speculative_eagle_topk") or 0) >= 4:
-            yield Hit(f"speculative_eagle_topk is {ctx.flag('speculative_eagle_topk')}", "speculative_eagle_topk")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates and (view.number("speculative_eagle_topk") or 0) >= 4:
+            yield Hit(f"speculative_eagle_topk is {view.flag('speculative_eagle_topk')}", "speculative_eagle_topk")

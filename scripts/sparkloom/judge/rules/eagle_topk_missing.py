@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code
 
 
@@ -20,10 +20,10 @@ class EagleTopkMissing(Rule):
     fix = "speculative_eagle_topk: 1"
     evidence = (code("'>' not supported between NoneType and int, 0.5.10 to 0.5.23"), TUNING_POST)
     log_pattern = r"TypeError: '>' not supported between instances of 'NoneType' and 'int'"
-    failing = Context(
+    failing = case(
         flags={"speculative_algorithm": "NEXTN", "speculative_num_steps": 3, "speculative_num_draft_tokens": 4}
     )
-    passing = Context(
+    passing = case(
         flags={
             "speculative_algorithm": "NEXTN",
             "speculative_num_steps": 3,
@@ -32,11 +32,11 @@ class EagleTopkMissing(Rule):
         }
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        algorithm = str(ctx.flag("speculative_algorithm", "")).upper()
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        algorithm = str(view.flag("speculative_algorithm", "")).upper()
         if (
             algorithm in ("NEXTN", "EAGLE", "EAGLE3")
-            and ctx.flag("speculative_eagle_topk") is None
-            and ctx.flag("speculative_num_steps") is not None
+            and view.flag("speculative_eagle_topk") is None
+            and view.flag("speculative_num_steps") is not None
         ):
             yield Hit("speculative_num_steps is set and speculative_eagle_topk is not", "speculative_eagle_topk")

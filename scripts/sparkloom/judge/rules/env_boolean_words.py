@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -17,11 +17,11 @@ class EnvBooleanWords(Rule):
     fix = '"1" or "0"'
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"Invalid value for SGLANG_\w+"
-    failing = Context(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
-    passing = Context(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "false"})
+    failing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
+    passing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "false"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        for name, value in ctx.env.items():
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        for name, value in view.env.items():
             switch = re.match(r"SGLANG_(ENABLE|DISABLE|USE|ALLOW|SKIP)_", name)
             if switch and value.lower() not in ("true", "1", "yes", "y", "false", "0", "no", "n"):
                 yield Hit(f"{name} is '{value}'", f"env.{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class ExpandableSegments(Rule):
@@ -18,9 +18,9 @@ class ExpandableSegments(Rule):
     fix = "measure with and without PYTORCH_CUDA_ALLOC_CONF, keep the better one in this profile"
     evidence = (Source("dgx-spark-playbooks issue 97", "2026"),)
     log_pattern = r"NVRM.*0x51|RM.*NV_ERR_INSUFFICIENT_RESOURCES"
-    failing = Context(env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
-    passing = Context()
+    failing = case(env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
+    passing = case()
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if "expandable_segments:true" in ctx.env.get("PYTORCH_CUDA_ALLOC_CONF", "").lower():
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if "expandable_segments:true" in view.env.get("PYTORCH_CUDA_ALLOC_CONF", "").lower():
             yield Hit("PYTORCH_CUDA_ALLOC_CONF asks for expandable segments", "env.PYTORCH_CUDA_ALLOC_CONF")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -16,9 +16,9 @@ class ExtraBufferWithoutRadix(Rule):
     fix = "drop disable_radix_cache, or mamba_scheduler_strategy: no_buffer"
     evidence = (code("0.5.10 to 0.5.13"),)
     log_pattern = r"extra_buffer is not compatible with --disable-radix-cache"
-    failing = Context(flags={"mamba_scheduler_strategy": "extra_buffer", "disable_radix_cache": True})
-    passing = Context(flags={"mamba_scheduler_strategy": "extra_buffer"})
+    failing = case(flags={"mamba_scheduler_strategy": "extra_buffer", "disable_radix_cache": True})
+    passing = case(flags={"mamba_scheduler_strategy": "extra_buffer"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.flag("mamba_scheduler_strategy") == "extra_buffer" and ctx.on("disable_radix_cache"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.flag("mamba_scheduler_strategy") == "extra_buffer" and view.on("disable_radix_cache"):
             yield Hit("mamba_scheduler_strategy extra_buffer with disable_radix_cache", "mamba_scheduler_strategy")

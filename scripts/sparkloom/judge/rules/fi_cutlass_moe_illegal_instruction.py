@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -29,28 +29,28 @@ class FiCutlassMoeIllegalInstruction(Rule):
         Source("flashinfer issues 2798 and 2913", "2026"),
     )
     log_pattern = r"cudaErrorIllegalInstruction|an illegal instruction was encountered|Xid \(\S+\): 13,"
-    failing = Context(
+    failing = case(
         release="0.5.10",
         architecture="Qwen3_5MoeForConditionalGeneration",
         packing="modelopt",
         flags={"moe_runner_backend": "flashinfer_cutlass"},
     )
-    passing = Context(
+    passing = case(
         release="0.5.12",
         architecture="Qwen3_5MoeForConditionalGeneration",
         packing="modelopt",
         flags={"moe_runner_backend": "flashinfer_cutlass"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.nvfp4 and ctx.moe_runner == "flashinfer_cutlass" and not _clean(ctx):
-            yield Hit(f"moe_runner_backend is flashinfer_cutlass on release {ctx.release}", "moe_runner_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.nvfp4 and view.moe_runner == "flashinfer_cutlass" and not _clean(view):
+            yield Hit(f"moe_runner_backend is flashinfer_cutlass on release {view.release}", "moe_runner_backend")
 
 
-def _clean(ctx: Context) -> bool:
+def _clean(view: LaunchView) -> bool:
     glm = (
-        ctx.architecture.startswith("Glm4Moe")
-        and ctx.attention == "triton"
-        and ctx.flag("fp4_gemm_backend") == "flashinfer_cudnn"
+        view.architecture.startswith("Glm4Moe")
+        and view.attention == "triton"
+        and view.flag("fp4_gemm_backend") == "flashinfer_cudnn"
     )
-    return glm and not ctx.speculates and ctx.pp == 1 and (ctx.ep == 1 or ctx.eager)
+    return glm and not view.speculates and view.pp == 1 and (view.ep == 1 or view.eager)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -23,14 +23,14 @@ class FiCutlassMoeSnapshot(Rule):
         Source("flashinfer issues 2798 and 2913", "2026"),
     )
     log_pattern = r"Xid \(\S+\): 13,.*[Ii]llegal"
-    failing = Context(
+    failing = case(
         release="0.5.9",
         architecture="MiniMaxM2ForCausalLM",
         packing="modelopt",
         pp=3,
         flags={"moe_runner_backend": "flashinfer_cutlass", "attention_backend": "flashinfer"},
     )
-    passing = Context(
+    passing = case(
         release="0.5.9",
         architecture="MiniMaxM2ForCausalLM",
         packing="modelopt",
@@ -39,11 +39,14 @@ class FiCutlassMoeSnapshot(Rule):
         flags={"moe_runner_backend": "flashinfer_cutlass", "attention_backend": "flashinfer"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         minimax = (
-            ctx.architecture.startswith("MiniMaxM2") and ctx.pp == 1 and (ctx.attention == "flashinfer" or ctx.eager)
+            view.architecture.startswith("MiniMaxM2")
+            and view.pp == 1
+            and (view.attention == "flashinfer" or view.eager)
         )
-        if ctx.nvfp4 and ctx.moe_runner == "flashinfer_cutlass" and not minimax:
+        if view.nvfp4 and view.moe_runner == "flashinfer_cutlass" and not minimax:
             yield Hit(
-                f"moe_runner_backend is flashinfer_cutlass on release {ctx.release}, pp {ctx.pp}", "moe_runner_backend"
+                f"moe_runner_backend is flashinfer_cutlass on release {view.release}, pp {view.pp}",
+                "moe_runner_backend",
             )

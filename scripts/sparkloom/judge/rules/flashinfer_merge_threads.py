@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -26,14 +26,14 @@ class FlashInferMergeThreads(Rule):
         ),
     )
     log_pattern = r"[Mm]erge_?[Ss]tate\w*.*invalid (argument|configuration)"
-    failing = Context(
+    failing = case(
         architecture="Glm4MoeForCausalLM",
         pp=4,
         nodes=4,
         facts=Facts(q_heads=96, head_dim=128),
         flags={"attention_backend": "flashinfer"},
     )
-    passing = Context(
+    passing = case(
         architecture="Glm4MoeForCausalLM",
         tp=4,
         nodes=4,
@@ -41,11 +41,11 @@ class FlashInferMergeThreads(Rule):
         flags={"attention_backend": "flashinfer"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        heads, size = ctx.facts.q_heads, ctx.facts.head_dim
-        if ctx.attention != "flashinfer" or not heads or not size:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        heads, size = view.facts.q_heads, view.facts.head_dim
+        if view.attention != "flashinfer" or not heads or not size:
             return
-        own = heads // ctx.tp
+        own = heads // view.tp
         if own * (size // 8) > 1024:
             message = f"{own} query heads of {size} on one rank need {own * (size // 8)} threads to merge"
             yield Hit(message, "attention_backend")

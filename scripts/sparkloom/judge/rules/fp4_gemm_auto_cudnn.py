@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -15,9 +15,9 @@ class Fp4GemmAutoCudnn(Rule):
     why = "auto resolved to cuDNN there, and illegal instructions followed after minutes of serving on three nodes"
     fix = "fp4_gemm_backend: flashinfer_cutlass"
     evidence = (rows("MiniMax-M2.5 on three nodes, 0.5.9 snapshot; on two nodes auto was seen to serve"),)
-    failing = Context(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "auto"})
-    passing = Context(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "flashinfer_cutlass"})
+    failing = case(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "auto"})
+    passing = case(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "flashinfer_cutlass"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.flag("fp4_gemm_backend") == "auto":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.flag("fp4_gemm_backend") == "auto":
             yield Hit("fp4_gemm_backend is auto", "fp4_gemm_backend")

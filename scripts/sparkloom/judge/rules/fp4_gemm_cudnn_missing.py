@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -37,22 +37,22 @@ class Fp4GemmCudnnMissing(Rule):
         ),
     )
     log_pattern = r"cuDNN is not available"
-    failing = Context(
+    failing = case(
         packing="modelopt", image="scitrera/dgx-spark-sglang:0.5.12", flags={"fp4_gemm_backend": "flashinfer_cudnn"}
     )
-    passing = Context(
+    passing = case(
         packing="modelopt",
         image="xomoxcc/dgx-spark-sglang:0.5.12-cudnn",
         flags={"fp4_gemm_backend": "flashinfer_cudnn"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         if (
-            ctx.flag("fp4_gemm_backend") == "flashinfer_cudnn"
-            and ctx.facts.fp4_outside_experts is not False
-            and "-mm:" not in ctx.image
+            view.flag("fp4_gemm_backend") == "flashinfer_cudnn"
+            and view.facts.fp4_outside_experts is not False
+            and "-mm:" not in view.image
         ):
             yield Hit(
-                f"fp4_gemm_backend is flashinfer_cudnn and image {ctx.image} is not known to carry cuDNN",
+                f"fp4_gemm_backend is flashinfer_cudnn and image {view.image} is not known to carry cuDNN",
                 "fp4_gemm_backend",
             )

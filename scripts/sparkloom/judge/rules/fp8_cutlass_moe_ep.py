@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -16,9 +16,9 @@ class Fp8CutlassMoeEp(Rule):
     fix = "moe_runner_backend: triton, or parallel.ep: 1"
     evidence = (code("0.5.10 to 0.5.23"), rows("GLM-4.7 FP8, EP=4, 0.5.10rc0: 18 of 18 end within two minutes"))
     log_pattern = r"Cutlass MoE is only supported with ep_size == 1"
-    failing = Context(packing="fp8", tp=4, ep=4, flags={"moe_runner_backend": "cutlass"})
-    passing = Context(packing="fp8", tp=4, ep=1, flags={"moe_runner_backend": "cutlass"})
+    failing = case(packing="fp8", tp=4, ep=4, flags={"moe_runner_backend": "cutlass"})
+    passing = case(packing="fp8", tp=4, ep=1, flags={"moe_runner_backend": "cutlass"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner == "cutlass":
-            yield Hit(f"moe_runner_backend is cutlass with FP8 weights and ep {ctx.ep}", "moe_runner_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner == "cutlass":
+            yield Hit(f"moe_runner_backend is cutlass with FP8 weights and ep {view.ep}", "moe_runner_backend")

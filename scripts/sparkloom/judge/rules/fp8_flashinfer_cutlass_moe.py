@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -23,9 +23,9 @@ class Fp8FlashInferCutlassMoe(Rule):
         Source("upstream pull request 21872", "2026"),
     )
     log_pattern = r"'Fp8MoEMethod' object has no attribute 'runner'"
-    failing = Context(packing="fp8", flags={"moe_runner_backend": "flashinfer_cutlass"})
-    passing = Context(packing="fp8", flags={"moe_runner_backend": "triton"})
+    failing = case(packing="fp8", flags={"moe_runner_backend": "flashinfer_cutlass"})
+    passing = case(packing="fp8", flags={"moe_runner_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner == "flashinfer_cutlass":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner == "flashinfer_cutlass":
             yield Hit("moe_runner_backend is flashinfer_cutlass with FP8 weights", "moe_runner_backend")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -20,15 +20,13 @@ class Fp8KvJitGraphs(Rule):
     fix = "an image of release 0.5.11 or newer"
     evidence = (TUNING_POST, rows("GLM-4.7 EP=1 on 0.5.10: one crash in kvcache.cuh, with flashinfer_cutlass MoE"))
     log_pattern = r"kvcache\.cuh"
-    failing = Context(
-        release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "flashinfer_cutlass"}
-    )
-    passing = Context(release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "triton"})
+    failing = case(release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "flashinfer_cutlass"})
+    passing = case(release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         if (
-            str(ctx.flag("kv_cache_dtype", "")).startswith("fp8")
-            and not ctx.eager
-            and ctx.moe_runner == "flashinfer_cutlass"
+            str(view.flag("kv_cache_dtype", "")).startswith("fp8")
+            and not view.eager
+            and view.moe_runner == "flashinfer_cutlass"
         ):
-            yield Hit(f"kv_cache_dtype {ctx.flag('kv_cache_dtype')} with CUDA graphs", "kv_cache_dtype")
+            yield Hit(f"kv_cache_dtype {view.flag('kv_cache_dtype')} with CUDA graphs", "kv_cache_dtype")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, within
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case, within
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -28,12 +28,12 @@ class Fp8SkippedLayers(Rule):
         ),
         code("substring match in 0.5.9 and 0.5.10, whole names from 0.5.11"),
     )
-    failing = Context(release="0.5.10", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
-    passing = Context(release="0.5.11", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
+    failing = case(release="0.5.10", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
+    passing = case(release="0.5.11", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        dense = ctx.architecture == "Qwen3_5ForConditionalGeneration" and within(ctx.release, "<0.5.11")
-        if dense or "sglang#23467" in ctx.lacks:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        dense = view.architecture == "Qwen3_5ForConditionalGeneration" and within(view.release, "<0.5.11")
+        if dense or "sglang#23467" in view.lacks:
             yield Hit(
-                f"release {ctx.release} without sglang#23467 and FP8 weights of {ctx.architecture}", "quantization"
+                f"release {view.release} without sglang#23467 and FP8 weights of {view.architecture}", "quantization"
             )

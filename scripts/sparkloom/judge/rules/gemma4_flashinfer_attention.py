@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -22,9 +22,9 @@ class Gemma4FlashInferAttention(Rule):
         code("from 0.5.13 an assertion names the backends that Gemma 4 supports"),
     )
     log_pattern = r"prefill\.cuh.*Invalid configuration|Gemma4 only supports"
-    failing = Context(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "flashinfer"})
-    passing = Context(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "triton"})
+    failing = case(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "flashinfer"})
+    passing = case(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.attention == "flashinfer":
-            yield Hit(f"attention_backend is flashinfer on {ctx.architecture}", "attention_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.attention == "flashinfer":
+            yield Hit(f"attention_backend is flashinfer on {view.architecture}", "attention_backend")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code, rows
 
 
@@ -23,20 +23,20 @@ class HybridSpeculationRadix(Rule):
         code("the ValueError stands in 0.5.10 to 0.5.13.post1"),
     )
     log_pattern = r"not compatible with radix cache when using --mamba-scheduler-strategy no_buffer"
-    failing = Context(
+    failing = case(
         release="0.5.10",
         architecture="Qwen3_5MoeForConditionalGeneration",
         flags={"speculative_algorithm": "NEXTN", "mamba_scheduler_strategy": "no_buffer"},
     )
-    passing = Context(
+    passing = case(
         release="0.5.10",
         architecture="Qwen3_5MoeForConditionalGeneration",
         flags={"speculative_algorithm": "NEXTN", "mamba_scheduler_strategy": "extra_buffer"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        strategy = ctx.flag("mamba_scheduler_strategy", None if ctx.partial else "auto")
-        if ctx.speculates and strategy in ("auto", "no_buffer") and not ctx.on("disable_radix_cache"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        strategy = view.flag("mamba_scheduler_strategy", None if view.partial else "auto")
+        if view.speculates and strategy in ("auto", "no_buffer") and not view.on("disable_radix_cache"):
             yield Hit(
                 f"speculation with mamba_scheduler_strategy {strategy} and the prefix cache on",
                 "mamba_scheduler_strategy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -22,10 +22,10 @@ class JitJobs(Rule):
         Source("launch scripts of vroomfondel/dgxarley use 2 to 4", "2026"),
     )
     log_pattern = r"OOMKilled|Killed\s+.*(nvcc|cicc|ninja)|oom-kill"
-    failing = Context(env={"MAX_JOBS": "20"})
-    passing = Context(env={"MAX_JOBS": "4"})
+    failing = case(env={"MAX_JOBS": "20"})
+    passing = case(env={"MAX_JOBS": "4"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        jobs = ctx.env.get("MAX_JOBS", "")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        jobs = view.env.get("MAX_JOBS", "")
         if jobs.isdigit() and int(jobs) > 4:
             yield Hit(f"MAX_JOBS is {jobs}", "env.MAX_JOBS")

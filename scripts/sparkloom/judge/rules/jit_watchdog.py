@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -16,10 +16,10 @@ class JitWatchdog(Rule):
     fix = "watchdog_timeout: 3600 while caches are cold, and keep the JIT caches on the node"
     evidence = (rows("first requests of 10 to 287 s"), Source("field reports on JIT times", "2026"))
     log_pattern = r"[Ww]atchdog (caught|timeout)|self\.watchdog_timeout"
-    failing = Context(packing="modelopt", flags={"watchdog_timeout": 300})
-    passing = Context(packing="modelopt", flags={"watchdog_timeout": 3600})
+    failing = case(packing="modelopt", flags={"watchdog_timeout": 300})
+    passing = case(packing="modelopt", flags={"watchdog_timeout": 3600})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        limit = ctx.number("watchdog_timeout")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        limit = view.number("watchdog_timeout")
         if limit is not None and limit < 1800:
             yield Hit(f"watchdog_timeout is {limit:.0f} s", "watchdog_timeout")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -20,10 +20,10 @@ class KvHeadsSplit(Rule):
     fix = "parallel.tp: a divisor of the KV heads (or a multiple of them)"
     evidence = (rows("MiniMax-M2.5 (8 KV heads) with TP=3: assertion at startup; PP=3 runs"),)
     log_pattern = r"total_num_kv_heads % (self\.)?tp_size|Total number of attention heads .* must be divisible"
-    failing = Context(tp=3, nodes=3, facts=Facts(kv_heads=8))
-    passing = Context(tp=4, nodes=4, facts=Facts(kv_heads=2))
+    failing = case(tp=3, nodes=3, facts=Facts(kv_heads=8))
+    passing = case(tp=4, nodes=4, facts=Facts(kv_heads=2))
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        heads = ctx.facts.kv_heads
-        if heads and (heads % ctx.tp if heads >= ctx.tp else ctx.tp % heads):
-            yield Hit(f"{heads} KV heads cannot be split over tp {ctx.tp}", "parallel")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        heads = view.facts.kv_heads
+        if heads and (heads % view.tp if heads >= view.tp else view.tp % heads):
+            yield Hit(f"{heads} KV heads cannot be split over tp {view.tp}", "parallel")

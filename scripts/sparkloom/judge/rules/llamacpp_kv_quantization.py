@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import PSA_POST
 
 
@@ -18,11 +18,11 @@ class LlamacppKvQuantization(Rule):
     )
     fix = "cache_type_k and cache_type_v: f16 or q8_0"
     evidence = (PSA_POST,)
-    failing = Context(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q4_0"})
-    passing = Context(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q8_0"})
+    failing = case(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q4_0"})
+    passing = case(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q8_0"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         for name in ("cache_type_k", "cache_type_v"):
-            value = str(ctx.flag(name, "f16"))
+            value = str(view.flag(name, "f16"))
             if value not in ("f16", "bf16", "f32", "q8_0"):
                 yield Hit(f"{name} is {value}", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -18,16 +18,12 @@ class MambaPoolLimitsConcurrency(Rule):
     )
     fix = "max_mamba_cache_size: 3 x (5 x with speculation) the requests you want"
     evidence = (ULTRA_POST, SUPER_POST, rows("Ultra: 48 slots, 16 running"))
-    failing = Context(
-        architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 48, "max_running_requests": 32}
-    )
-    passing = Context(
-        architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 96, "max_running_requests": 32}
-    )
+    failing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 48, "max_running_requests": 32})
+    passing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 96, "max_running_requests": 32})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        slots, running = ctx.number("max_mamba_cache_size"), ctx.number("max_running_requests")
-        per_request = 5 if ctx.speculates else 3
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        slots, running = view.number("max_mamba_cache_size"), view.number("max_running_requests")
+        per_request = 5 if view.speculates else 3
         if slots and running and slots // per_request < running:
             yield Hit(
                 f"{slots:.0f} slots carry {slots // per_request:.0f} requests, not {running:.0f}",

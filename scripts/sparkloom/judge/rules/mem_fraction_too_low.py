@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import FREE_GIB, Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, rows
 
 
@@ -27,24 +27,27 @@ class MemFractionTooLow(Rule):
         ),
     )
     log_pattern = r"Not enough memory\. Please try to increase --mem-fraction-static"
-    failing = Context(
+    failing = case(
         tp=4,
         ep=4,
         facts=Facts(weights_gib=(("tp4-ep4", 83.7),), mamba_slot_gib=0.38),
         flags={"mem_fraction_static": 0.85, "max_mamba_cache_size": 48},
     )
-    passing = Context(
+    passing = case(
         tp=4,
         ep=4,
         facts=Facts(weights_gib=(("tp4-ep4", 83.7),), mamba_slot_gib=0.38),
         flags={"mem_fraction_static": 0.88, "max_mamba_cache_size": 48},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        fraction, weights = ctx.number("mem_fraction_static"), ctx.facts.weights_gib_per_rank(ctx.tp, ctx.pp, ctx.ep)
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        fraction, weights = (
+            view.number("mem_fraction_static"),
+            view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep),
+        )
         if fraction is None or weights is None or weights >= FREE_GIB:
             return
-        mamba = (ctx.facts.mamba_slot_gib or 0.0) * (ctx.number("max_mamba_cache_size") or 0.0) / ctx.tp
+        mamba = (view.facts.mamba_slot_gib or 0.0) * (view.number("max_mamba_cache_size") or 0.0) / view.tp
         need = (weights + mamba) / FREE_GIB
         if fraction <= need:
             wanted = f"weights of {weights:.1f} GiB and state of {mamba:.1f} GiB per rank alone need {need:.3f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -25,14 +25,14 @@ class MinimaxM2Nextn(Rule):
         code("no such method up to 0.5.10"),
     )
     log_pattern = r"MiniMaxM2\w*' object has no attribute 'set_embed_and_head'|no set_embed_and_head"
-    failing = Context(release="0.5.10", architecture="MiniMaxM2ForCausalLM", flags={"speculative_algorithm": "NEXTN"})
-    passing = Context(
+    failing = case(release="0.5.10", architecture="MiniMaxM2ForCausalLM", flags={"speculative_algorithm": "NEXTN"})
+    passing = case(
         release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM", flags={"speculative_algorithm": "NEXTN"}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates:
             yield Hit(
-                f"speculative_algorithm is {ctx.flag('speculative_algorithm')} on release {ctx.release}",
+                f"speculative_algorithm is {view.flag('speculative_algorithm')} on release {view.release}",
                 "speculative_algorithm",
             )

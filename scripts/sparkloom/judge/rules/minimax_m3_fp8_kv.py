@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -19,15 +19,15 @@ class MinimaxM3Fp8Kv(Rule):
     fix = "kv_cache_dtype: auto"
     evidence = (rows("MiniMax-M3 v0: fp8_e4m3 crashes in capture, ten runs with auto serve"),)
     log_pattern = r"tl\.dot.*(fp8|float8|e4m3)|(fp8|float8).*tl\.dot"
-    failing = Context(
+    failing = case(
         architecture="MiniMaxM3ForCausalLM",
         image="scitrera/dgx-spark-sglang-mm:v0",
         flags={"kv_cache_dtype": "fp8_e4m3"},
     )
-    passing = Context(
+    passing = case(
         architecture="MiniMaxM3ForCausalLM", image="scitrera/dgx-spark-sglang-mm:v0", flags={"kv_cache_dtype": "auto"}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if str(ctx.flag("kv_cache_dtype", "")).startswith("fp8"):
-            yield Hit(f"kv_cache_dtype is {ctx.flag('kv_cache_dtype')}", "kv_cache_dtype")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if str(view.flag("kv_cache_dtype", "")).startswith("fp8"):
+            yield Hit(f"kv_cache_dtype is {view.flag('kv_cache_dtype')}", "kv_cache_dtype")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class MixedNvfp4Upstream(Rule):
@@ -22,16 +22,16 @@ class MixedNvfp4Upstream(Rule):
     fix = "a checkpoint with one precision (by mmangkad or RedHat), or an image that carries the dispatch patches"
     evidence = (Source("launch patches p21 and p22 of vroomfondel/dgxarley", "2026"),)
     log_pattern = r"KeyError: .*weight_scale_2"
-    failing = Context(
+    failing = case(
         release="0.5.12", architecture="Qwen3_5MoeForConditionalGeneration", packing="modelopt", facts=Facts(mixed=True)
     )
-    passing = Context(
+    passing = case(
         release="0.5.12",
         architecture="Qwen3_5MoeForConditionalGeneration",
         packing="modelopt",
         facts=Facts(mixed=False),
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.facts.mixed:
-            yield Hit(f"a mixed-precision checkpoint of {ctx.architecture} on release {ctx.release}", "quantization")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.facts.mixed:
+            yield Hit(f"a mixed-precision checkpoint of {view.architecture} on release {view.release}", "quantization")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -19,9 +19,9 @@ class ModeloptCutlassRunner(Rule):
         TUNING_POST,
     )
     log_pattern = r"Unsupported runner backend:? .*CUTLASS"
-    failing = Context(packing="modelopt", release="0.5.12", flags={"moe_runner_backend": "cutlass"})
-    passing = Context(packing="modelopt", release="0.5.10", flags={"moe_runner_backend": "cutlass"})
+    failing = case(packing="modelopt", release="0.5.12", flags={"moe_runner_backend": "cutlass"})
+    passing = case(packing="modelopt", release="0.5.10", flags={"moe_runner_backend": "cutlass"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner == "cutlass":
-            yield Hit(f"moe_runner_backend is cutlass on release {ctx.release}", "moe_runner_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner == "cutlass":
+            yield Hit(f"moe_runner_backend is cutlass on release {view.release}", "moe_runner_backend")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -16,9 +16,9 @@ class MoeEpAllOrNone(Rule):
     fix = "parallel.ep: 1 or the same as parallel.tp"
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"expert parallel size must be 1 or the same as the tensor parallel size"
-    failing = Context(tp=4, ep=2, flags={"moe_runner_backend": "flashinfer_cutlass"})
-    passing = Context(tp=4, ep=4, flags={"moe_runner_backend": "flashinfer_cutlass"})
+    failing = case(tp=4, ep=2, flags={"moe_runner_backend": "flashinfer_cutlass"})
+    passing = case(tp=4, ep=4, flags={"moe_runner_backend": "flashinfer_cutlass"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner in ("flashinfer_cutlass", "flashinfer_cutedsl") and ctx.ep != ctx.tp:
-            yield Hit(f"ep {ctx.ep} at tp {ctx.tp} with moe_runner_backend {ctx.moe_runner}", "parallel")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner in ("flashinfer_cutlass", "flashinfer_cutedsl") and view.ep != view.tp:
+            yield Hit(f"ep {view.ep} at tp {view.tp} with moe_runner_backend {view.moe_runner}", "parallel")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, within
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case, within
 from sparkloom.judge.rules.sources import rows
 
 
@@ -21,10 +21,10 @@ class MoeFlashInferCutedslSm121(Rule):
         rows("Gemma-4 BF16, Qwen3.6-35B in FP8 and two NVFP4 packings, 0.5.11 and 0.5.12: 26 of 26 crash at startup"),
     )
     log_pattern = r"No supported CUDA architectures found for major versions \[10\]|CuteDSL MOE currently supports only"
-    failing = Context(flags={"moe_runner_backend": "flashinfer_cutedsl"})
-    passing = Context(flags={"moe_runner_backend": "triton"})
+    failing = case(flags={"moe_runner_backend": "flashinfer_cutedsl"})
+    passing = case(flags={"moe_runner_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        refused = ctx.packing != "modelopt" or within(ctx.release, "<0.5.17")
-        if ctx.moe_runner == "flashinfer_cutedsl" and refused:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        refused = view.packing != "modelopt" or within(view.release, "<0.5.17")
+        if view.moe_runner == "flashinfer_cutedsl" and refused:
             yield Hit("moe_runner_backend is flashinfer_cutedsl on GB10", "moe_runner_backend")

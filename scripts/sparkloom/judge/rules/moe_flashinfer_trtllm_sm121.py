@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -16,9 +16,9 @@ class MoeFlashInferTrtllmSm121(Rule):
     fix = "moe_runner_backend: flashinfer_cutlass for NVFP4 by ModelOpt, triton for the rest"
     evidence = (rows("Qwen3.5-122B and 397B, Qwen3.6-35B in two packings, 0.5.12: 17 of 17 crash at startup"),)
     log_pattern = r"trtllm_batched_gemm_runner\.cu.*Error|bmm_\w*sm100f"
-    failing = Context(flags={"moe_runner_backend": "flashinfer_trtllm"})
-    passing = Context(flags={"moe_runner_backend": "flashinfer_cutlass"})
+    failing = case(flags={"moe_runner_backend": "flashinfer_trtllm"})
+    passing = case(flags={"moe_runner_backend": "flashinfer_cutlass"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner.startswith("flashinfer_trtllm"):
-            yield Hit(f"moe_runner_backend is {ctx.moe_runner} on GB10", "moe_runner_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner.startswith("flashinfer_trtllm"):
+            yield Hit(f"moe_runner_backend is {view.moe_runner} on GB10", "moe_runner_backend")

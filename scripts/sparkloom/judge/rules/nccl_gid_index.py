@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -20,9 +20,9 @@ class NcclGidIndex(Rule):
     fix = "leave NCCL_IB_GID_INDEX out; give every VF an IPv4 address on the host and in the pod"
     evidence = (TUNING_POST, Source("nccl issues 1573 and 1587, several field reports", "2026"))
     log_pattern = r"ibv_modify_qp failed"
-    failing = Context(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": ""})
-    passing = Context(nodes=4, tp=4)
+    failing = case(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": ""})
+    passing = case(nodes=4, tp=4)
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if "NCCL_IB_GID_INDEX" in ctx.env and ctx.env["NCCL_IB_GID_INDEX"] in ("", "-1", "0"):
-            yield Hit(f"NCCL_IB_GID_INDEX is '{ctx.env['NCCL_IB_GID_INDEX']}'", "env.NCCL_IB_GID_INDEX")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if "NCCL_IB_GID_INDEX" in view.env and view.env["NCCL_IB_GID_INDEX"] in ("", "-1", "0"):
+            yield Hit(f"NCCL_IB_GID_INDEX is '{view.env['NCCL_IB_GID_INDEX']}'", "env.NCCL_IB_GID_INDEX")

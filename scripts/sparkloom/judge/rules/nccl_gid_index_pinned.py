@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class NcclGidIndexPinned(Rule):
@@ -17,10 +17,10 @@ class NcclGidIndexPinned(Rule):
     )
     fix = "leave NCCL_IB_GID_INDEX out"
     evidence = (Source("nccl issues 1573 and 1587, several field reports", "2026"),)
-    failing = Context(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": "3"})
-    passing = Context(nodes=4, tp=4)
+    failing = case(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": "3"})
+    passing = case(nodes=4, tp=4)
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        value = ctx.env.get("NCCL_IB_GID_INDEX", "")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        value = view.env.get("NCCL_IB_GID_INDEX", "")
         if value not in ("", "-1", "0"):
             yield Hit(f"NCCL_IB_GID_INDEX is '{value}'", "env.NCCL_IB_GID_INDEX")

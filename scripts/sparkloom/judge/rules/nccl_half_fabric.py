@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import ULTRA_POST
 
 
@@ -21,10 +21,10 @@ class NcclHalfFabric(Rule):
         "one, its own script does)"
     )
     evidence = (ULTRA_POST, Source("NVIDIA's Spark cluster script passes at 21.9 GB/s", "2026"))
-    failing = Context(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1"})
-    passing = Context(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
+    failing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1"})
+    passing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        value = ctx.env.get("NCCL_IB_HCA", "")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        value = view.env.get("NCCL_IB_HCA", "")
         if value and "," not in value:
             yield Hit(f"NCCL_IB_HCA names one device: {value}", "env.NCCL_IB_HCA")

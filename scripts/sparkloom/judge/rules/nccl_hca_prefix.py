@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class NcclHcaPrefix(Rule):
@@ -17,10 +17,10 @@ class NcclHcaPrefix(Rule):
     )
     fix = "env NCCL_IB_HCA: =device,device (one of each rail)"
     evidence = (Source("NCCL's documentation of NCCL_IB_HCA", "2026"),)
-    failing = Context(nodes=4, tp=4, env={"NCCL_IB_HCA": "rocep1s0f0v1"})
-    passing = Context(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
+    failing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "rocep1s0f0v1"})
+    passing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        value = ctx.env.get("NCCL_IB_HCA", "=")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        value = view.env.get("NCCL_IB_HCA", "=")
         if not value.startswith(("=", "^=")):
             yield Hit(f"NCCL_IB_HCA is '{value}'", "env.NCCL_IB_HCA")

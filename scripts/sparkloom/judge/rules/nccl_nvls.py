@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class NcclNvls(Rule):
@@ -18,9 +18,9 @@ class NcclNvls(Rule):
     fix = 'env NCCL_NVLS_ENABLE: "0" (the default here)'
     evidence = (Source("nccl issue 2167", "2026"),)
     log_pattern = r"NVLS.*(hang|multicast.*(fail|not supported))"
-    failing = Context(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "1"})
-    passing = Context(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "0"})
+    failing = case(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "1"})
+    passing = case(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "0"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.env.get("NCCL_NVLS_ENABLE", "0") != "0":
-            yield Hit(f"NCCL_NVLS_ENABLE is '{ctx.env['NCCL_NVLS_ENABLE']}'", "env.NCCL_NVLS_ENABLE")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.env.get("NCCL_NVLS_ENABLE", "0") != "0":
+            yield Hit(f"NCCL_NVLS_ENABLE is '{view.env['NCCL_NVLS_ENABLE']}'", "env.NCCL_NVLS_ENABLE")

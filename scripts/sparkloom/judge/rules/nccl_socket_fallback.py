@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -21,9 +21,9 @@ class NcclSocketFallback(Rule):
     fix = "env NCCL_NET: IB (the default here); give the pod /dev/infiniband and each VF its IPv4 address"
     evidence = (TUNING_POST, Source("nccl issues 451 and 2428, vllm issue 42075", "2026"))
     log_pattern = r"NET/IB : No device found|Using network Socket|via NET/Socket"
-    failing = Context(nodes=4, tp=4, env={"NCCL_NET": "Socket"})
-    passing = Context(nodes=4, tp=4, env={"NCCL_NET": "IB"})
+    failing = case(nodes=4, tp=4, env={"NCCL_NET": "Socket"})
+    passing = case(nodes=4, tp=4, env={"NCCL_NET": "IB"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.engine != "llamacpp" and not ctx.partial and ctx.env.get("NCCL_NET") != "IB":
-            yield Hit(f"NCCL_NET is '{ctx.env.get('NCCL_NET', 'not set')}' on {ctx.nodes} nodes", "env.NCCL_NET")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.engine != "llamacpp" and not view.partial and view.env.get("NCCL_NET") != "IB":
+            yield Hit(f"NCCL_NET is '{view.env.get('NCCL_NET', 'not set')}' on {view.nodes} nodes", "env.NCCL_NET")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -21,8 +21,8 @@ class NemotronOmniEp(Rule):
     log_pattern = (
         r"init_cuda_graph_state(?s:.{0,600})illegal memory access|illegal memory access.*init_cuda_graph_state"
     )
-    failing = Context(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=4)
-    passing = Context(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=1)
+    failing = case(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=4)
+    passing = case(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=1)
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        yield Hit(f"ep {ctx.ep} on {ctx.architecture}", "parallel")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        yield Hit(f"ep {view.ep} on {view.architecture}", "parallel")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -18,13 +18,13 @@ class NemotronhExtraBuffer(Rule):
     fix = "mamba_scheduler_strategy: no_buffer, or leave it out"
     evidence = (code("refused up to 0.5.12.post1, accepted from 0.5.13"),)
     log_pattern = r"mamba extra_buffer is not supported for \w+ model"
-    failing = Context(
+    failing = case(
         release="0.5.12", architecture="NemotronHForCausalLM", flags={"mamba_scheduler_strategy": "extra_buffer"}
     )
-    passing = Context(
+    passing = case(
         release="0.5.13", architecture="NemotronHForCausalLM", flags={"mamba_scheduler_strategy": "extra_buffer"}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.flag("mamba_scheduler_strategy") == "extra_buffer":
-            yield Hit(f"mamba_scheduler_strategy is extra_buffer on {ctx.architecture}", "mamba_scheduler_strategy")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.flag("mamba_scheduler_strategy") == "extra_buffer":
+            yield Hit(f"mamba_scheduler_strategy is extra_buffer on {view.architecture}", "mamba_scheduler_strategy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import SUPER_POST
 
 
@@ -20,13 +20,13 @@ class NemotronhMtpAcceptsNothing(Rule):
     )
     fix = "an image whose engine carries the loader fix (engine.carries: [sglang#21138]), or no speculation"
     evidence = (SUPER_POST, Source("sglang issue 21138", "2026"))
-    failing = Context(
+    failing = case(
         release="0.5.12",
         architecture="NemotronHForCausalLM",
         flags={"speculative_algorithm": "EAGLE", "disable_radix_cache": True},
     )
-    passing = Context(release="0.5.12", architecture="NemotronHForCausalLM")
+    passing = case(release="0.5.12", architecture="NemotronHForCausalLM")
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates:
-            yield Hit(f"speculation on {ctx.architecture}, release {ctx.release}", "speculative_algorithm")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates:
+            yield Hit(f"speculation on {view.architecture}, release {view.release}", "speculative_algorithm")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -29,17 +29,17 @@ class NemotronhSpeculationRadix(Rule):
         Source("sglang issue 21138", "2026"),
     )
     log_pattern = r"Speculative decoding for NemotronH\w* is not compatible with radix cache"
-    failing = Context(release="0.5.12", architecture="NemotronHForCausalLM", flags={"speculative_algorithm": "EAGLE"})
-    passing = Context(
+    failing = case(release="0.5.12", architecture="NemotronHForCausalLM", flags={"speculative_algorithm": "EAGLE"})
+    passing = case(
         release="0.5.13",
         architecture="NemotronHForCausalLM",
         carries=frozenset({"sglang#27998"}),
         flags={"speculative_algorithm": "EAGLE"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates and ctx.off("disable_radix_cache"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates and view.off("disable_radix_cache"):
             yield Hit(
-                f"speculation on {ctx.architecture} with the prefix cache on, release {ctx.release}",
+                f"speculation on {view.architecture} with the prefix cache on, release {view.release}",
                 "speculative_algorithm",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class NemotronHTritonAttention(Rule):
@@ -22,9 +22,9 @@ class NemotronHTritonAttention(Rule):
         ),
     )
     log_pattern = r"NemotronH\w* does not support triton attention backend"
-    failing = Context(architecture="NemotronHForCausalLM", flags={"attention_backend": "triton"})
-    passing = Context(architecture="NemotronHForCausalLM", flags={"attention_backend": "flashinfer"})
+    failing = case(architecture="NemotronHForCausalLM", flags={"attention_backend": "triton"})
+    passing = case(architecture="NemotronHForCausalLM", flags={"attention_backend": "flashinfer"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.flag("attention_backend") == "triton":
-            yield Hit(f"attention_backend is triton on {ctx.architecture}", "attention_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.flag("attention_backend") == "triton":
+            yield Hit(f"attention_backend is triton on {view.architecture}", "attention_backend")

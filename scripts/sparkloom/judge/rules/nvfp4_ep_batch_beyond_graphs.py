@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -19,14 +19,14 @@ class Nvfp4EpBatchBeyondGraphs(Rule):
     )
     fix = "max_running_requests: at most cuda_graph_max_bs (raise both together)"
     evidence = (TUNING_POST,)
-    failing = Context(
+    failing = case(
         release="0.5.10",
         packing="modelopt",
         tp=4,
         ep=4,
         flags={"moe_runner_backend": "triton", "cuda_graph_max_bs": 8, "max_running_requests": 32},
     )
-    passing = Context(
+    passing = case(
         release="0.5.10",
         packing="modelopt",
         tp=4,
@@ -34,11 +34,11 @@ class Nvfp4EpBatchBeyondGraphs(Rule):
         flags={"moe_runner_backend": "triton", "cuda_graph_max_bs": 8, "max_running_requests": 8},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        graphs, running = ctx.number("cuda_graph_max_bs"), ctx.number("max_running_requests")
-        if not ctx.nvfp4 or ctx.moe_runner not in ("triton", "cutlass") or graphs is None:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        graphs, running = view.number("cuda_graph_max_bs"), view.number("max_running_requests")
+        if not view.nvfp4 or view.moe_runner not in ("triton", "cutlass") or graphs is None:
             return
-        if running is None and not ctx.partial:
+        if running is None and not view.partial:
             yield Hit(f"cuda_graph_max_bs is {graphs:.0f} and max_running_requests is not set", "max_running_requests")
         elif running is not None and running > graphs:
             yield Hit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -28,11 +28,11 @@ class Nvfp4EpBlockwiseMoe(Rule):
         code("0.5.10: expert-wide input scales; the function is gone in 0.5.16"),
     )
     log_pattern = r"nvfp4_blockwise_moe\.cuh?"
-    failing = Context(release="0.5.10", packing="modelopt", tp=4, ep=4, flags={"moe_runner_backend": "triton"})
-    passing = Context(release="0.5.10", packing="modelopt", tp=4, ep=1, flags={"moe_runner_backend": "triton"})
+    failing = case(release="0.5.10", packing="modelopt", tp=4, ep=4, flags={"moe_runner_backend": "triton"})
+    passing = case(release="0.5.10", packing="modelopt", tp=4, ep=1, flags={"moe_runner_backend": "triton"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.nvfp4 and ctx.moe_runner in ("triton", "cutlass"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.nvfp4 and view.moe_runner in ("triton", "cutlass"):
             yield Hit(
-                f"moe_runner_backend is {ctx.moe_runner} with NVFP4 experts and ep {ctx.ep}", "moe_runner_backend"
+                f"moe_runner_backend is {view.moe_runner} with NVFP4 experts and ep {view.ep}", "moe_runner_backend"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -25,7 +25,7 @@ class Nvfp4EpEagerGarbage(Rule):
             " EP=1 8 of 8 eager runs are sound"
         ),
     )
-    failing = Context(
+    failing = case(
         release="0.5.10",
         packing="modelopt",
         tp=4,
@@ -33,7 +33,7 @@ class Nvfp4EpEagerGarbage(Rule):
         carries=frozenset({"patch:nvfp4-ep"}),
         flags={"moe_runner_backend": "triton", "disable_cuda_graph": True},
     )
-    passing = Context(
+    passing = case(
         release="0.5.10",
         packing="modelopt",
         tp=4,
@@ -42,9 +42,9 @@ class Nvfp4EpEagerGarbage(Rule):
         flags={"moe_runner_backend": "triton", "disable_cuda_graph": False},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.nvfp4 and ctx.eager and ctx.moe_runner in ("triton", "cutlass"):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.nvfp4 and view.eager and view.moe_runner in ("triton", "cutlass"):
             yield Hit(
-                f"disable_cuda_graph is true with moe_runner_backend {ctx.moe_runner} and ep {ctx.ep}",
+                f"disable_cuda_graph is true with moe_runner_backend {view.moe_runner} and ep {view.ep}",
                 "disable_cuda_graph",
             )

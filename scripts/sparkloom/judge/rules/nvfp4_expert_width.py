@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -22,10 +22,10 @@ class Nvfp4ExpertWidth(Rule):
         rows("Gemma-4-26B NVFP4 (expert width 704) with TP=4: refused, and 35 more runs of that matrix were not tried"),
     )
     log_pattern = r"[Ii]ntermediate size required padding"
-    failing = Context(packing="modelopt", tp=4, ep=1, facts=Facts(expert_inter=704))
-    passing = Context(packing="modelopt", tp=4, ep=4, facts=Facts(expert_inter=704))
+    failing = case(packing="modelopt", tp=4, ep=1, facts=Facts(expert_inter=704))
+    passing = case(packing="modelopt", tp=4, ep=4, facts=Facts(expert_inter=704))
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        width, share = ctx.facts.expert_inter, max(1, ctx.tp // ctx.ep)
-        if width and ctx.facts.gated is not False and (width % share or (width // share) % 64):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        width, share = view.facts.expert_inter, max(1, view.tp // view.ep)
+        if width and view.facts.gated is not False and (width % share or (width // share) % 64):
             yield Hit(f"expert width {width} over {share} ranks is {width / share:g}, not a multiple of 64", "parallel")

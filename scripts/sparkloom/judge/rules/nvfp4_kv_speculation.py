@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class Nvfp4KvSpeculation(Rule):
@@ -17,10 +17,10 @@ class Nvfp4KvSpeculation(Rule):
     )
     fix = "kv_cache_dtype: fp8_e4m3, or no speculation"
     evidence = (Source("launch patch p37 of vroomfondel/dgxarley, GSM8K 0 of 10", "2026"),)
-    failing = Context(flags={"kv_cache_dtype": "fp4_e2m1", "speculative_algorithm": "NEXTN"})
-    passing = Context(flags={"kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": "NEXTN"})
+    failing = case(flags={"kv_cache_dtype": "fp4_e2m1", "speculative_algorithm": "NEXTN"})
+    passing = case(flags={"kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": "NEXTN"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        dtype = str(ctx.flag("kv_cache_dtype", ""))
-        if ctx.speculates and ("fp4" in dtype or "nvfp4" in dtype):
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        dtype = str(view.flag("kv_cache_dtype", ""))
+        if view.speculates and ("fp4" in dtype or "nvfp4" in dtype):
             yield Hit(f"kv_cache_dtype is {dtype} with speculation", "kv_cache_dtype")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import MULTIMODAL
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code, rows
 
 
@@ -32,26 +32,26 @@ class Nvfp4PiecewiseGraphs(Rule):
         code("the list of automatic exceptions, 0.5.10"),
     )
     log_pattern = r"Cannot access data pointer of .*FakeTensor|fp4_quantize.*(fake|meta)"
-    failing = Context(
+    failing = case(
         release="0.5.10",
         architecture="Glm4MoeForCausalLM",
         packing="modelopt",
         flags={"disable_piecewise_cuda_graph": False},
     )
-    passing = Context(
+    passing = case(
         release="0.5.10",
         architecture="Glm4MoeForCausalLM",
         packing="modelopt",
         flags={"disable_piecewise_cuda_graph": True},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        automatic = ctx.facts.multimodal is not False and MULTIMODAL.search(ctx.architecture) is not None
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        automatic = view.facts.multimodal is not False and MULTIMODAL.search(view.architecture) is not None
         if (
             not automatic
-            and not ctx.facts.multimodal
-            and not ctx.eager
-            and not ctx.speculates
-            and ctx.off("disable_piecewise_cuda_graph")
+            and not view.facts.multimodal
+            and not view.eager
+            and not view.speculates
+            and view.off("disable_piecewise_cuda_graph")
         ):
             yield Hit("piecewise CUDA graphs are on with NVFP4 weights", "disable_piecewise_cuda_graph")

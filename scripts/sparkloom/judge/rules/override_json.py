@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,12 +19,12 @@ class OverrideJson(Rule):
     log_pattern = (
         r"JSONDecodeError(?s:.{0,300})json[-_]model[-_]override|json[-_]model[-_]override(?s:.{0,2000})JSONDecodeError"
     )
-    failing = Context(flags={"json_model_override_args": "{max_position_embeddings: 1}"})
-    passing = Context(flags={"json_model_override_args": {"max_position_embeddings": 1}})
+    failing = case(flags={"json_model_override_args": "{max_position_embeddings: 1}"})
+    passing = case(flags={"json_model_override_args": {"max_position_embeddings": 1}})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        value = ctx.flag("json_model_override_args")
-        if isinstance(value, str) and not ctx.partial:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        value = view.flag("json_model_override_args")
+        if isinstance(value, str) and not view.partial:
             try:
                 json.loads(value)
             except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 from sparkloom.launch import patches
 
 
@@ -16,14 +16,14 @@ class PatchWithoutData(Rule):
     why = "each rank applies engine.patches before the engine starts, all or none, and stops where one does not fit"
     fix = "engine.patches: a name of docs/patches.md whose releases include engine.release; or write the patch there"
     evidence = (Source("how this repository starts an engine: docs/patches.md"),)
-    failing = Context(release="0.5.10", carries=frozenset({"patch:no-such-patch"}))
-    passing = Context(release="0.5.10", carries=frozenset({"patch:nvfp4-ep"}))
+    failing = case(release="0.5.10", carries=frozenset({"patch:no-such-patch"}))
+    passing = case(release="0.5.10", carries=frozenset({"patch:nvfp4-ep"}))
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        asked = sorted(name.removeprefix("patch:") for name in ctx.carries if name.startswith("patch:"))
-        for name in () if ctx.partial else asked:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        asked = sorted(name.removeprefix("patch:") for name in view.carries if name.startswith("patch:"))
+        for name in () if view.partial else asked:
             if name not in patches.names():
                 yield Hit(f"no data for patch {name}; here are {', '.join(patches.names())}", "engine.patches")
-            elif (patch := patches.load(name)).package == ctx.engine and ctx.release not in patch.releases:
+            elif (patch := patches.load(name)).package == view.engine and view.release not in patch.releases:
                 written = f"patch {name} is written for {patch.package} {', '.join(patch.releases)}"
-                yield Hit(f"{written}, not {ctx.release}", "engine.patches")
+                yield Hit(f"{written}, not {view.release}", "engine.patches")

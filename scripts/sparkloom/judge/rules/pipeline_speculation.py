@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -18,12 +18,12 @@ class PipelineSpeculation(Rule):
         rows("GLM-4.7 PP=4 with NEXTN on 0.5.10rc0 and 0.5.10: 2 of 2 crash"),
         code("pp with speculation is refused"),
     )
-    failing = Context(pp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
-    passing = Context(tp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
+    failing = case(pp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
+    passing = case(tp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates:
             yield Hit(
-                f"speculative_algorithm is {ctx.flag('speculative_algorithm')} with pp {ctx.pp}",
+                f"speculative_algorithm is {view.flag('speculative_algorithm')} with pp {view.pp}",
                 "speculative_algorithm",
             )

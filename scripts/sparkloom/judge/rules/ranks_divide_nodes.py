@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -16,9 +16,9 @@ class RanksDivideNodes(Rule):
     fix = "parallel: {nodes: tp x pp}"
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"tp_size must be divisible by number of nodes"
-    failing = Context(nodes=4, tp=3)
-    passing = Context(nodes=4, tp=4)
+    failing = case(nodes=4, tp=3)
+    passing = case(nodes=4, tp=4)
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.tp * ctx.pp != ctx.nodes:
-            yield Hit(f"tp {ctx.tp} x pp {ctx.pp} = {ctx.tp * ctx.pp} ranks on {ctx.nodes} nodes", "parallel")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.tp * view.pp != view.nodes:
+            yield Hit(f"tp {view.tp} x pp {view.pp} = {view.tp * view.pp} ranks on {view.nodes} nodes", "parallel")

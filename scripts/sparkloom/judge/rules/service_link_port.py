@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class ServiceLinkPort(Rule):
@@ -15,9 +15,9 @@ class ServiceLinkPort(Rule):
     fix = "leave SGLANG_PORT out; pods here run with enableServiceLinks: false"
     evidence = (Source("K3s notes of vroomfondel/dgxarley", "2026"),)
     log_pattern = r"invalid literal for int\(\) with base 10: 'tcp://"
-    failing = Context(env={"SGLANG_PORT": "tcp://10.43.0.7:30000"})
-    passing = Context()
+    failing = case(env={"SGLANG_PORT": "tcp://10.43.0.7:30000"})
+    passing = case()
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if not ctx.env.get("SGLANG_PORT", "0").isdigit():
-            yield Hit(f"SGLANG_PORT is '{ctx.env['SGLANG_PORT']}'", "env.SGLANG_PORT")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if not view.env.get("SGLANG_PORT", "0").isdigit():
+            yield Hit(f"SGLANG_PORT is '{view.env['SGLANG_PORT']}'", "env.SGLANG_PORT")

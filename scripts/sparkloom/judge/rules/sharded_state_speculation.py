@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope, Source
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
 
 
 class ShardedStateSpeculation(Rule):
@@ -14,8 +14,8 @@ class ShardedStateSpeculation(Rule):
     why = "the draft inherits the load format and ends with a KeyError for its first tensor"
     fix = "speculative_draft_load_format: auto"
     evidence = (Source("bug notes of vroomfondel/dgxarley", "2026"),)
-    failing = Context(flags={"load_format": "sharded_state", "speculative_algorithm": "NEXTN"})
-    passing = Context(
+    failing = case(flags={"load_format": "sharded_state", "speculative_algorithm": "NEXTN"})
+    passing = case(
         flags={
             "load_format": "sharded_state",
             "speculative_algorithm": "NEXTN",
@@ -23,10 +23,10 @@ class ShardedStateSpeculation(Rule):
         }
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         if (
-            ctx.flag("load_format") == "sharded_state"
-            and ctx.speculates
-            and ctx.flag("speculative_draft_load_format") is None
+            view.flag("load_format") == "sharded_state"
+            and view.speculates
+            and view.flag("speculative_draft_load_format") is None
         ):
             yield Hit("load_format sharded_state with speculation", "speculative_draft_load_format")

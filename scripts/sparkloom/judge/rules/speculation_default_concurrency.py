@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code
 
 
@@ -18,17 +18,17 @@ class SpeculationDefaultConcurrency(Rule):
     )
     fix = "max_running_requests: at most cuda_graph_max_bs"
     evidence = (code("speculation without max_running_requests sets 48"), TUNING_POST)
-    failing = Context(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8})
-    passing = Context(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8, "max_running_requests": 8})
+    failing = case(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8})
+    passing = case(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8, "max_running_requests": 8})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        graphs = ctx.number("cuda_graph_max_bs")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        graphs = view.number("cuda_graph_max_bs")
         if (
-            not ctx.partial
-            and ctx.speculates
+            not view.partial
+            and view.speculates
             and graphs is not None
             and graphs < 48
-            and ctx.flag("max_running_requests") is None
+            and view.flag("max_running_requests") is None
         ):
             yield Hit(
                 f"speculation with cuda_graph_max_bs {graphs:.0f} and no max_running_requests", "max_running_requests"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, rows
 
 
@@ -18,14 +18,14 @@ class SpeculationDepth(Rule):
     )
     fix = "speculative_num_steps: 3, speculative_num_draft_tokens: 4 (measure 2 and 3 on small models)"
     evidence = (SUPER_POST, rows("Super, Qwen3.5-122B and 397B, Qwen3.6-35B: n=8 falls by 9 to 24 % from 3 to 5 steps"))
-    failing = Context(
+    failing = case(
         flags={"speculative_algorithm": "EAGLE", "speculative_num_steps": 5, "speculative_num_draft_tokens": 6}
     )
-    passing = Context(
+    passing = case(
         flags={"speculative_algorithm": "EAGLE", "speculative_num_steps": 3, "speculative_num_draft_tokens": 4}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        steps = ctx.number("speculative_num_steps")
-        if ctx.speculates and steps is not None and steps > 4:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        steps = view.number("speculative_num_steps")
+        if view.speculates and steps is not None and steps > 4:
             yield Hit(f"speculative_num_steps is {steps:.0f}", "speculative_num_steps")

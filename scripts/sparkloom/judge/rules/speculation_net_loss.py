@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -15,14 +15,14 @@ class SpeculationNetLoss(Rule):
     why = "measured as a loss: MiniMax-M2.7 with NEXTN -40 % at eight requests, Qwen3-235B with EAGLE3 accepts 9 %"
     fix = "no speculative_algorithm"
     evidence = (rows("MiniMax-M2.7 with NEXTN: 84 and 71 tok/s at n=8 against 136 without"), TUNING_POST)
-    failing = Context(
+    failing = case(
         release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM", flags={"speculative_algorithm": "NEXTN"}
     )
-    passing = Context(release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM")
+    passing = case(release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM")
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.speculates:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.speculates:
             yield Hit(
-                f"speculative_algorithm is {ctx.flag('speculative_algorithm')} on {ctx.architecture}",
+                f"speculative_algorithm is {view.flag('speculative_algorithm')} on {view.architecture}",
                 "speculative_algorithm",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -20,12 +20,12 @@ class TokenInEnv(Rule):
     )
     fix = "remove it from env; the model store reads the token from its own Secret"
     evidence = (GUIDE,)
-    failing = Context(env={"HF_TOKEN": "hf_x"})
-    passing = Context(env={"HF_HUB_OFFLINE": "1"})
+    failing = case(env={"HF_TOKEN": "hf_x"})
+    passing = case(env={"HF_HUB_OFFLINE": "1"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        for name, value in ctx.env.items():
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        for name, value in view.env.items():
             if value and re.search(r"(^|_)(TOKEN|API_KEY|PASSWORD|SECRET)$", name):
                 yield Hit(f"{name} holds a secret in plain text", f"env.{name}")
-        if isinstance(ctx.flag("api_key"), str):
+        if isinstance(view.flag("api_key"), str):
             yield Hit("api_key stands in the profile", "api_key")

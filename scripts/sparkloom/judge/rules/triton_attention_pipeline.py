@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -32,13 +32,13 @@ class TritonAttentionPipeline(Rule):
         code("0.5.10 to 0.5.17: the value buffer of layer 0; 0.5.19 no longer asks for it"),
     )
     log_pattern = r"get_value_buffer(?s:.{0,400})IndexError: list index out of range"
-    failing = Context(
+    failing = case(
         release="0.5.10", architecture="Glm4MoeForCausalLM", pp=4, nodes=4, flags={"attention_backend": "triton"}
     )
-    passing = Context(
+    passing = case(
         release="0.5.10", architecture="MiniMaxM2ForCausalLM", pp=4, nodes=4, flags={"attention_backend": "triton"}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.attention == "triton":
-            yield Hit(f"attention_backend is triton with pp {ctx.pp} on {ctx.architecture}", "attention_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.attention == "triton":
+            yield Hit(f"attention_backend is triton with pp {view.pp} on {view.architecture}", "attention_backend")

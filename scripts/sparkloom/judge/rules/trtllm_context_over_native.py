@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -17,8 +17,8 @@ class TrtllmContextOverNative(Rule):
     fix = 'env: {TLLM_ALLOW_LONG_MAX_MODEL_LEN: "1"}'
     evidence = (GUIDE,)
     log_pattern = r"max_seq_len.*(exceeds|larger than|greater than).*max_position_embeddings"
-    failing = Context(engine="trtllm", release="1.3.0rc9", facts=Facts(context=262144), flags={"max_seq_len": 1048576})
-    passing = Context(
+    failing = case(engine="trtllm", release="1.3.0rc9", facts=Facts(context=262144), flags={"max_seq_len": 1048576})
+    passing = case(
         engine="trtllm",
         release="1.3.0rc9",
         facts=Facts(context=262144),
@@ -26,7 +26,7 @@ class TrtllmContextOverNative(Rule):
         env={"TLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        native, asked = ctx.facts.context, ctx.number("max_seq_len")
-        if native and asked and asked > native and ctx.env.get("TLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        native, asked = view.facts.context, view.number("max_seq_len")
+        if native and asked and asked > native and view.env.get("TLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
             yield Hit(f"max_seq_len {asked:.0f} is more than the model's {native}", "max_seq_len")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -15,21 +15,21 @@ class TrtllmMambaBlockReuse(Rule):
     why = "block reuse is on by default and has no meaning for recurrent state"
     fix = "extra_llm_api_options.kv_cache_config.enable_block_reuse: false"
     evidence = (GUIDE,)
-    failing = Context(
+    failing = case(
         engine="trtllm",
         release="1.3.0rc9",
         architecture="NemotronHForCausalLM",
         flags={"extra_llm_api_options": {"kv_cache_config": {"dtype": "fp8"}}},
     )
-    passing = Context(
+    passing = case(
         engine="trtllm",
         release="1.3.0rc9",
         architecture="NemotronHForCausalLM",
         flags={"extra_llm_api_options": {"kv_cache_config": {"enable_block_reuse": False}}},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        options = ctx.flag("extra_llm_api_options")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        options = view.flag("extra_llm_api_options")
         cache = options.get("kv_cache_config", {}) if isinstance(options, dict) else {}
         if not isinstance(cache, dict) or cache.get("enable_block_reuse") is not False:
             yield Hit("kv_cache_config.enable_block_reuse is not false", "extra_llm_api_options")

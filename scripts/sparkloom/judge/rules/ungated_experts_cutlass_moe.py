@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -24,11 +24,11 @@ class UngatedExpertsCutlassMoe(Rule):
         rows("Ultra EP=4, Super EP=1 and EP=4, Nano Omni; 0.5.12 and 0.5.13: 5 of 5 crash at graph capture"),
     )
     log_pattern = r"mismatch in expected `?n`?"
-    failing = Context(architecture="NemotronHForCausalLM", packing="modelopt", flags={"moe_runner_backend": "triton"})
-    passing = Context(
+    failing = case(architecture="NemotronHForCausalLM", packing="modelopt", flags={"moe_runner_backend": "triton"})
+    passing = case(
         architecture="NemotronHForCausalLM", packing="modelopt", flags={"moe_runner_backend": "flashinfer_cutlass"}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.moe_runner in ("triton", "cutlass") and ctx.facts.gated is not True:
-            yield Hit(f"moe_runner_backend is {ctx.moe_runner} on {ctx.architecture}", "moe_runner_backend")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.moe_runner in ("triton", "cutlass") and view.facts.gated is not True:
+            yield Hit(f"moe_runner_backend is {view.moe_runner} on {view.architecture}", "moe_runner_backend")

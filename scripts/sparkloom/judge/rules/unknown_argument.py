@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,10 +19,10 @@ class UnknownArgument(Rule):
     fix = "write the flag's oldest full name in the profile: the launcher spells it as the release wants"
     evidence = (code("0.5.9 to 0.5.23"),)
     log_pattern = r"error: unrecognized arguments|ambiguous option: --\S+ could match"
-    failing = Context(flags={"tp": 4})
-    passing = Context(tp=4)
+    failing = case(flags={"tp": 4})
+    passing = case(tp=4)
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         for name in ("tp", "pp", "dp_attention", "chat_template_kwargs"):
-            if name in ctx.flags:
+            if name in view.flags:
                 yield Hit(f"{name} is no full flag name", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -17,8 +17,8 @@ class VllmContextOverNative(Rule):
     fix = 'env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: "1"}'
     evidence = (GUIDE,)
     log_pattern = r"User-specified max_model_len \(\d+\) is greater than the derived max_model_len"
-    failing = Context(engine="vllm", release="0.19.0", facts=Facts(context=262144), flags={"max_model_len": 1000000})
-    passing = Context(
+    failing = case(engine="vllm", release="0.19.0", facts=Facts(context=262144), flags={"max_model_len": 1000000})
+    passing = case(
         engine="vllm",
         release="0.19.0",
         facts=Facts(context=262144),
@@ -26,7 +26,7 @@ class VllmContextOverNative(Rule):
         env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"},
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        native, asked = ctx.facts.context, ctx.number("max_model_len")
-        if native and asked and asked > native and ctx.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        native, asked = view.facts.context, view.number("max_model_len")
+        if native and asked and asked > native and view.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
             yield Hit(f"max_model_len {asked:.0f} is more than the model's {native}", "max_model_len")

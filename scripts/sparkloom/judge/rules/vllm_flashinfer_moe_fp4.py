@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, PSA_POST
 
 
@@ -15,9 +15,9 @@ class VllmFlashInferMoeFp4(Rule):
     why = "the vendor turns them off on one Spark and uses Marlin"
     fix = 'env: {VLLM_USE_FLASHINFER_MOE_FP4: "0", VLLM_NVFP4_GEMM_BACKEND: marlin}, moe_backend: marlin'
     evidence = (GUIDE, PSA_POST)
-    failing = Context(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "1"})
-    passing = Context(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "0"})
+    failing = case(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "1"})
+    passing = case(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "0"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.env.get("VLLM_USE_FLASHINFER_MOE_FP4", "0") == "1":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.env.get("VLLM_USE_FLASHINFER_MOE_FP4", "0") == "1":
             yield Hit("VLLM_USE_FLASHINFER_MOE_FP4 is 1", "env.VLLM_USE_FLASHINFER_MOE_FP4")

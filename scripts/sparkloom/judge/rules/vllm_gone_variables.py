@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -18,10 +18,10 @@ class VllmGoneVariables(Rule):
         GUIDE,
         code("VLLM_NVFP4_GEMM_BACKEND and VLLM_USE_FLASHINFER_MOE_FP4: present in 0.17.1 to 0.19.0, absent in 0.33.0"),
     )
-    failing = Context(engine="vllm", release="0.33.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
-    passing = Context(engine="vllm", release="0.19.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
+    failing = case(engine="vllm", release="0.33.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
+    passing = case(engine="vllm", release="0.19.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         for name in ("VLLM_NVFP4_GEMM_BACKEND", "VLLM_USE_FLASHINFER_MOE_FP4"):
-            if name in ctx.env:
-                yield Hit(f"{name} means nothing to release {ctx.release}", f"env.{name}")
+            if name in view.env:
+                yield Hit(f"{name} means nothing to release {view.release}", f"env.{name}")

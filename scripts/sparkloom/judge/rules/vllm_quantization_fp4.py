@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -19,9 +19,9 @@ class VllmQuantizationFp4(Rule):
     fix = "quantization: modelopt_fp4, or leave it out"
     evidence = (GUIDE, code("registered methods of 0.17.1, 0.18.1, 0.19.0 and 0.33.0"))
     log_pattern = r"Unknown quantization method: fp4|Invalid quantization method: fp4"
-    failing = Context(engine="vllm", release="0.19.0", flags={"quantization": "fp4"})
-    passing = Context(engine="vllm", release="0.19.0", flags={"quantization": "modelopt_fp4"})
+    failing = case(engine="vllm", release="0.19.0", flags={"quantization": "fp4"})
+    passing = case(engine="vllm", release="0.19.0", flags={"quantization": "modelopt_fp4"})
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        if ctx.flag("quantization") == "fp4":
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        if view.flag("quantization") == "fp4":
             yield Hit("quantization is fp4", "quantization")

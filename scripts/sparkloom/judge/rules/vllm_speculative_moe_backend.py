@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -19,14 +19,14 @@ class VllmSpeculativeMoeBackend(Rule):
     fix = "an image of release 0.19.0 or newer"
     evidence = (GUIDE, code("absent in 0.17.1 and 0.18.1, present in 0.19.0"))
     log_pattern = r"SpeculativeConfig\s+moe_backend|moe_backend\s+Unexpected keyword"
-    failing = Context(
+    failing = case(
         engine="vllm", release="0.17.1", flags={"speculative_config": {"method": "mtp", "moe_backend": "triton"}}
     )
-    passing = Context(
+    passing = case(
         engine="vllm", release="0.19.0", flags={"speculative_config": {"method": "mtp", "moe_backend": "triton"}}
     )
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        config = ctx.flag("speculative_config")
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        config = view.flag("speculative_config")
         if isinstance(config, dict) and "moe_backend" in config:
-            yield Hit(f"speculative_config.moe_backend on release {ctx.release}", "speculative_config")
+            yield Hit(f"speculative_config.moe_backend on release {view.release}", "speculative_config")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkloom.inputs.families import FREE_GIB, Facts
-from sparkloom.judge.rules.base import Context, Hit, Rule, Scope
+from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -22,10 +22,10 @@ class WeightsExceedMemory(Rule):
         ),
     )
     log_pattern = r"OutOfMemoryError.*|NV_ERR_NO_MEMORY"
-    failing = Context(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 108.0),)))
-    passing = Context(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 83.7),)))
+    failing = case(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 108.0),)))
+    passing = case(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 83.7),)))
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
-        weights = ctx.facts.weights_gib_per_rank(ctx.tp, ctx.pp, ctx.ep)
+    def check(self, view: LaunchView) -> Iterable[Hit]:
+        weights = view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep)
         if weights is not None and weights >= FREE_GIB:
             yield Hit(f"weights of {weights:.0f} GiB per rank do not fit in {FREE_GIB} GiB", "parallel")

@@ -1,16 +1,72 @@
-"""One adapter per engine; `get(name)` is the only door."""
+"""One folder per engine, and this door: an engine is known by its folder and asked for by its name."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sparkloom.launch.engines.base import Adapter
+from sparkloom.base.errors import InputError, did_you_mean
 
-NAMES = ("sglang", "vllm", "trtllm", "llamacpp")
+if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory of an engine only who plans
+    from sparkloom.inputs.catalogs.catalog import Catalog
+    from sparkloom.inputs.profile import LoadedProfile
+    from sparkloom.launch.engines.base import Adapter, Memory
+    from sparkloom.launch.memory.fit import Fit
+    from sparkloom.launch.memory.requirements import Requirements
+    from sparkloom.launch.view import LaunchView
+
+
+def _folders() -> list[Path]:
+    return sorted(
+        (file.parent for place in __path__ for file in Path(place).glob("*/adapter.py")), key=lambda f: f.name
+    )
+
+
+def names() -> tuple[str, ...]:
+    return tuple(folder.name for folder in _folders())
 
 
 @cache
 def get(name: str) -> Adapter:
-    adapter: Adapter = import_module(f"sparkloom.launch.engines.{name}").ADAPTER
+    adapter: Adapter = import_module(f"{__name__}.{name}.adapter").ADAPTER
     return adapter
+
+
+def of(loaded: LoadedProfile) -> Adapter:
+    """The engine that a profile asks for."""
+    name = loaded.profile.engine.name
+    if name not in names():
+        message = f"engine.name: expected one of {', '.join(names())}, found '{name}'{did_you_mean(name, names())}"
+        raise InputError([loaded.document.problem(("engine", "name"), message, "unknown-engine")])
+    return get(name)
+
+
+def catalog(name: str, release: str) -> Catalog:
+    """What a release of an engine accepts, read in that engine's dialect."""
+    from sparkloom.inputs.catalogs.catalog import Catalog
+
+    return Catalog.load(name, release, get(name).dialect)
+
+
+def measured() -> list[dict[str, Any]]:
+    """Where each engine tells of itself (`about`), and its gauges on /metrics; of those that do."""
+    files = (folder / "measure.json" for folder in _folders())
+    return [json.loads(file.read_text()) for file in files if file.exists()]
+
+
+@cache
+def _memory(name: str) -> Memory:
+    memory: Memory = import_module(f"{__name__}.{name}.memory")
+    return memory
+
+
+def requirements(view: LaunchView) -> Requirements:
+    return _memory(view.engine).requirements(view)
+
+
+def fit(view: LaunchView) -> Fit:
+    """Does it start, with how much cache, for how many requests; each engine by its own rules."""
+    return _memory(view.engine).fit(view, requirements(view))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import fabric
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+if TYPE_CHECKING:
+    from sparkloom.launch.memory.fit import Fit
+    from sparkloom.launch.memory.requirements import Requirements
+    from sparkloom.launch.view import LaunchView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
@@ -28,11 +34,13 @@ class Adapter(Protocol):
     alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
     ready_path: str  # answers 200 when a request would be served
     generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
+    nccl: bool  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     python: bool  # whether its image has the Python that the supervisor of a rank needs
     schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
     key_words: tuple[str, ...]  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     key_variable: str  # or the variable that takes it, where no file does
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+    dialect: Dialect  # how its parser reads a command line
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
 
@@ -47,6 +55,14 @@ class Adapter(Protocol):
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]: ...
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]: ...
+
+
+class Memory(Protocol):
+    """The module `memory` of an engine's folder, read only when a plan is made."""
+
+    def requirements(self, view: LaunchView) -> Requirements: ...
+
+    def fit(self, view: LaunchView, needs: Requirements) -> Fit: ...
 
 
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
@@ -119,8 +135,8 @@ def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
         "TRITON_CACHE_DIR": "triton",
         **dict(own),
     }
-    found = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*found, EnvVar("MAX_JOBS", "2", jobs)]
+    caches = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
+    return [*caches, EnvVar("MAX_JOBS", "2", jobs)]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:

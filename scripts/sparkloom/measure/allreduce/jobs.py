@@ -30,7 +30,8 @@ def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST) -> list
             launch.profile.name, "runs on one node: no all-reduce crosses the network", rule="one-node"
         )
     if not engines.get(launch.engine).python:
-        message = f"{launch.engine}'s image has no torch; choose a profile of SGLang, vLLM or TensorRT-LLM"
+        others = " or ".join(name for name in engines.names() if engines.get(name).python)
+        message = f"{launch.engine}'s image has no torch; choose a profile of {others}"
         raise InputError.single(launch.profile.name, message, rule="no-torch")
     return [_program(launch, cluster), *(_job(launch, cluster, rank, largest) for rank in launch.ranks)]
 
@@ -53,7 +54,7 @@ def _program(launch: Launch, cluster: Cluster) -> dict[str, Any]:
 
 def _nccl_conf(launch: Launch) -> dict[str, str]:
     """As in the serving pods: the image's own file decides nothing."""
-    return files.NCCL_CONF if security.uses_rdma(launch.ranks[0]) else {}
+    return files.NCCL_CONF if launch.fabric else {}
 
 
 def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str, Any]:

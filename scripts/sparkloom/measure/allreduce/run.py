@@ -60,7 +60,7 @@ def carry_out(
         logs = {rank: reached.whole(pod) for rank, (pod, _) in phases.items()}
     finally:
         _remove(reached, batch)
-    judged = verdict.judge(logs, rails=launch.nccl_rails, nodes=len(launch.ranks))
+    judged = verdict.judge(logs, rails=len(launch.fabric), nodes=len(launch.ranks))
     return {"profile": launch.profile.name, "ranks": {rank: phase for rank, (_, phase) in phases.items()}, **judged}
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Literal
 
+from sparkloom.launch import engines
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.target import Target
@@ -13,28 +14,7 @@ from sparkloom.measure.bench.target import Target
 How = Literal["sum", "max", "mean", "counter"]
 # engine's name -> ours, and how several series (ranks, models) become one figure
 NAMES: dict[str, tuple[str, How]] = {
-    "sglang:num_running_reqs": ("running", "sum"),
-    "sglang:num_queue_reqs": ("queued", "sum"),
-    "sglang:token_usage": ("cache_usage", "max"),
-    "sglang:cache_hit_rate": ("cache_hit_rate", "max"),
-    "sglang:gen_throughput": ("engine_tok_s", "sum"),
-    "sglang:spec_accept_length": ("accept_length", "mean"),
-    "sglang:generation_tokens_total": ("generated", "counter"),
-    "vllm:num_requests_running": ("running", "sum"),
-    "vllm:num_requests_waiting": ("queued", "sum"),
-    "vllm:kv_cache_usage_perc": ("cache_usage", "max"),
-    "vllm:gpu_cache_usage_perc": ("cache_usage", "max"),
-    "vllm:generation_tokens_total": ("generated", "counter"),
-    "vllm:spec_decode_num_drafts_total": ("drafts", "counter"),
-    "vllm:spec_decode_num_accepted_tokens_total": ("accepted", "counter"),
-    "vllm:prefix_cache_queries_total": ("prefix_queries", "counter"),
-    "vllm:prefix_cache_hits_total": ("prefix_hits", "counter"),
-    "vllm:num_preemptions_total": ("preemptions", "counter"),
-    "llamacpp:requests_processing": ("running", "sum"),
-    "llamacpp:requests_deferred": ("queued", "sum"),
-    "llamacpp:kv_cache_usage_ratio": ("cache_usage", "max"),
-    "llamacpp:predicted_tokens_seconds": ("engine_tok_s", "sum"),
-    "llamacpp:tokens_predicted_total": ("generated", "counter"),
+    name: (ours, how) for engine in engines.measured() for name, (ours, how) in engine["gauges"].items()
 }
 HOW = dict(NAMES.values())
 FIRST_S, EVERY_S = 1.0, 5.0

@@ -11,12 +11,13 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
+from sparkloom.launch import engines
 from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.settings import Prompts, Settings
 from sparkloom.measure.bench.target import Target
 
 SECRET = re.compile(r"key|token(?!iz|s\b|s_)|secret|passw|credential|auth", re.I)
-PATHS = ("/get_server_info", "/version", "/props")  # SGLang, vLLM, llama.cpp
+PATHS = tuple(engine["about"] for engine in engines.measured())
 ASKED_OF_A_SITE = (
     "site", "profile", "profile_hash", "config_hash", "model", "revision", "engine", "release", "image", "image_digest",
     "argv", "env", "driver", "nccl", "transport", "rails",

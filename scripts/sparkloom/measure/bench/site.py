@@ -18,7 +18,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.judge.capacity import speed, view
+from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
@@ -221,7 +221,7 @@ def _plan(profile: str, cluster: Cluster, streams: list[int]) -> dict[str, Any]:
     try:
         path = Path(profiles.load(profile).document.file)
         judged = case.judge(profile, cluster)
-        computed = speed.Speed(view.of(judged.launch))
+        computed = speed.Speed(judged.launch.view())
         bounds = {str(n): round(computed.bound(n), 2) for n in streams}
         return {"profile_hash": hashlib.sha256(path.read_bytes()).hexdigest(), "bounds": bounds}
     except (InputError, OSError) as error:

@@ -17,7 +17,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Numbers
-from sparkloom.judge import measured_rows, rules
+from sparkloom.judge import measured_rows
 from sparkloom.launch.resolve import Launch
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.spec import Result, Spec
@@ -57,17 +57,19 @@ def _result(folder: Path, cell: str) -> Result:
 
 def as_row(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
     """The run under the names of the measured rows; what is not known is left out."""
-    ctx, known = rules.context(launch), result.provenance
-    speculative = {name: ctx.flags.get(flag) for name, flag in measured_rows.SPECULATIVE.items() if ctx.flags.get(flag)}
+    view, known = launch.view(), result.provenance
+    speculative = {
+        name: view.flags.get(flag) for name, flag in measured_rows.SPECULATIVE.items() if view.flags.get(flag)
+    }
     row = {
         "id": f"{spec.name}#{result.id}",
-        "model": ctx.model_id,
-        "engine": ctx.engine,
-        "image": _text(known.get("image_digest")) or ctx.image,
-        "engine_version": ctx.release,
-        "version_exact": bool(re.fullmatch(r"[\d.]+", ctx.release)),
-        "nnodes": ctx.nodes, "tp": ctx.tp, "pp": ctx.pp, "ep": ctx.ep,
-        **{name: ctx.flags.get(name) for name in measured_rows.COPIED},
+        "model": view.model_id,
+        "engine": view.engine,
+        "image": _text(known.get("image_digest")) or view.image,
+        "engine_version": view.release,
+        "version_exact": bool(re.fullmatch(r"[\d.]+", view.release)),
+        "nnodes": view.nodes, "tp": view.tp, "pp": view.pp, "ep": view.ep,
+        **{name: view.flags.get(name) for name in measured_rows.COPIED},
         "speculative": speculative or None,
         "transport": _verdict(known.get("transport")),
         "patches": ", ".join(launch.profile.profile.engine.patches) or None,
@@ -77,7 +79,7 @@ def as_row(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
         **_numbers(result),
         "ran": True,
         "extra": _known({
-            **{name: ctx.flags.get(name) for name in measured_rows.ASIDE},
+            **{name: view.flags.get(name) for name in measured_rows.ASIDE},
             "driver": _driver(known.get("driver")),
             "matched_rules": result.matched_rules or None,
             "source": f"sparkloom matrix, {result.started or 'no date'}",

@@ -107,7 +107,7 @@ class {name}(Rule):
     evidence = ()  # TO WRITE
     log_pattern = {one.pattern!r}
 
-    def check(self, ctx: Context) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Iterable[Hit]:
         if {check}:
             yield Hit("{_said(pairs) or "the grid does not tell on which setting it hangs"}")
 '''
@@ -115,7 +115,7 @@ class {name}(Rule):
 
 def _condition(name: str, value: Value) -> str:
     section, _, key = name.partition(".")
-    return f"ctx.env.get({key!r}) == {value!r}" if section == "env" else f"ctx.flag({key!r}) == {value!r}"
+    return f"view.env.get({key!r}) == {value!r}" if section == "env" else f"view.flag({key!r}) == {value!r}"
 
 
 def _quoted(text: str) -> str:

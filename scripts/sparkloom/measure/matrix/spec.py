@@ -27,7 +27,7 @@ from sparkloom import case
 from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.judge.capacity import speed, view
+from sparkloom.judge.capacity import speed
 
 Status = Literal["startup_crash", "bench_crash", "garbage", "partial", "hang", "ok", "skipped"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -198,7 +198,7 @@ def _cell(spec: Spec, cluster: Any, number: int, settings: dict[str, Value], try
         judged = case.judge(spec.profile, cluster, overrides=overrides(settings))
     except InputError as error:
         return Cell(number, name, settings, ("invalid",), tuple(problem.message for problem in error.problems))
-    computed = speed.Speed(view.of(judged.launch))
+    computed = speed.Speed(judged.launch.view())
     bounds = {n: computed.bound(n) for n in spec.bench.concurrency}
     if try_known_bad or not judged.errors:
         return Cell(number, name, settings, bounds=bounds)

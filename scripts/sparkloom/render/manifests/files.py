@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names, security
+from sparkloom.render.manifests import names
 
 # NCCL reads this file from the image for every variable that the environment leaves open (the GID index
 # among them). An empty one in its place keeps the image from deciding.
@@ -15,7 +15,7 @@ NCCL_CONF = {"/etc/nccl.conf": "# empty on purpose: what NCCL is told stands in 
 
 def contents(launch: Launch) -> dict[str, str]:
     """Path in the pod -> text."""
-    return {**launch.files, **(NCCL_CONF if security.uses_rdma(launch.ranks[0]) else {})}
+    return {**launch.files, **(NCCL_CONF if launch.fabric else {})}
 
 
 def name(launch: Launch) -> str:

@@ -10,15 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch.resolve import Launch, Rank
-
-
-def uses_rdma(rank: Rank) -> bool:
-    return any(variable.name == "NCCL_IB_HCA" for variable in rank.env)
+from sparkloom.launch.resolve import Launch
 
 
 def context(launch: Launch, cluster: Cluster) -> dict[str, Any]:
-    if uses_rdma(launch.ranks[0]) and cluster.security_mode == "privileged":
+    if launch.fabric and cluster.security_mode == "privileged":
         return {"privileged": True}
     return {
         "privileged": False,
@@ -30,7 +26,7 @@ def context(launch: Launch, cluster: Cluster) -> dict[str, Any]:
 
 def devices(launch: Launch, cluster: Cluster) -> dict[str, str]:
     """Extended resources of one rank: its GPU, and the rails' RDMA devices where a plugin hands them out."""
-    found = {"nvidia.com/gpu": "1"}
-    if uses_rdma(launch.ranks[0]) and cluster.security_mode == "device-plugin":
-        found[cluster.rdma_resource] = "1"
-    return found
+    limits = {"nvidia.com/gpu": "1"}
+    if launch.fabric and cluster.security_mode == "device-plugin":
+        limits[cluster.rdma_resource] = "1"
+    return limits

@@ -9,7 +9,7 @@ from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
-from sparkloom.render.manifests import files, names, program, security
+from sparkloom.render.manifests import files, names, program
 
 FOLDER = "/sparkloom/rank"
 COMMAND = ("python3", FOLDER)
@@ -44,8 +44,8 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "port": launch.port,
         "store": base.MODELS,
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
-        "rdma": security.uses_rdma(launch.ranks[0]),
-        "rails": launch.nccl_rails,
+        "rdma": bool(launch.fabric),
+        "rails": len(launch.fabric),
         "policy": policy,
         "generates": engine.generates,
         "schedulers": list(engine.schedulers),

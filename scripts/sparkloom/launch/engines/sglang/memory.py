@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkloom.judge.capacity import constants, state, weights
-from sparkloom.judge.capacity.figure import GIB
-from sparkloom.judge.capacity.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
-from sparkloom.judge.capacity.requirements import Demand
-from sparkloom.judge.capacity.view import Subject
+from sparkloom.launch.engines.sglang.requirements import requirements
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
+from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.view import LaunchView
+
+__all__ = ["fit", "requirements"]
 
 STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1
 ENGINE_CEILING = (2048, 4096)  # requests, where nothing else limits them
@@ -30,40 +33,38 @@ class Pools:
         return self.state_gib + self.speculative_gib
 
 
-def fit(subject: Subject, demand: Demand) -> Fit:
+def fit(view: LaunchView, needs: Requirements) -> Fit:
     ledger = Ledger()
-    free = available(subject, ledger, constants.TAKEN_BEFORE_LOAD_GIB)
-    loaded = weigh(subject, ledger)
+    free = available(view, ledger, constants.TAKEN_BEFORE_LOAD_GIB)
+    loaded = weigh(view, ledger)
     ledger.put(
         "page_cache_gib", max(0.0, free - loaded), "left for the page cache at the end of the load: free - weights"
     )
-    budget = demand.fraction * free - loaded
-    where = demand.fraction_flag if demand.fraction_given else f"{demand.fraction_flag} (the engine's default)"
-    ledger.put(
-        "static_gib", budget, f"{where} {demand.fraction:g} x {free:.1f} free before load - {loaded:.2f} weights"
-    )
-    per_slot, per_token = slot(subject, demand, ledger), cell(subject, demand, ledger)
-    pools = _pools(demand, budget, per_slot, ledger)
+    budget = needs.fraction * free - loaded
+    where = needs.fraction_flag if needs.fraction_given else f"{needs.fraction_flag} (the engine's default)"
+    ledger.put("static_gib", budget, f"{where} {needs.fraction:g} x {free:.1f} free before load - {loaded:.2f} weights")
+    per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
+    pools = _pools(needs, budget, per_slot, ledger)
     kv = ledger.put("kv_pool_gib", max(0.0, budget - pools.gib), "static budget - state slots - speculative states")
     tokens = int(kv * GIB / per_token) if per_token else 0
     ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
-    _floor(subject, demand, loaded + pools.gib, free, ledger)
-    headroom = _headroom(subject, demand, free, tokens, ledger)
-    _ceiling(demand, tokens, pools, ledger)
-    full_requests(ledger, tokens, demand)
-    return _verdict(demand, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
+    _floor(view, needs, loaded + pools.gib, free, ledger)
+    headroom = _headroom(view, needs, free, tokens, ledger)
+    _ceiling(needs, tokens, pools, ledger)
+    full_requests(ledger, tokens, needs)
+    return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
 
 
-def _pools(demand: Demand, budget: float, per_slot: float, ledger: Ledger) -> Pools:
+def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) -> Pools:
     """State slots: given, or as many as running requests (no prefix cache), or from the ratio of state to KV."""
     if not per_slot:
         return Pools(0, None, 0.0, 0.0)
-    drafts = demand.speculation.drafts if demand.speculation else 0
-    each = demand.slots_per_request
-    if demand.slots is not None:
-        slots, how = demand.slots, "max_mamba_cache_size"
-    elif not demand.radix and demand.running is not None:
-        slots, how = demand.running, "max_running_requests: one slot each without a prefix cache"
+    drafts = needs.speculation.drafts if needs.speculation else 0
+    each = needs.slots_per_request
+    if needs.slots is not None:
+        slots, how = needs.slots, "max_mamba_cache_size"
+    elif not needs.radix and needs.running is not None:
+        slots, how = needs.running, "max_running_requests: one slot each without a prefix cache"
     else:
         share = max(0.0, budget) * STATE_TO_KV / (1 + STATE_TO_KV)
         slots = int(share / (per_slot * (1 + drafts / each)))
@@ -71,7 +72,7 @@ def _pools(demand: Demand, budget: float, per_slot: float, ledger: Ledger) -> Po
             f" x (1 + {drafts}/{each})" if drafts else ""
         )
     running = slots // each
-    live = min(running, demand.running or running)
+    live = min(running, needs.running or running)
     state_gib = ledger.put("state_pool_gib", (slots + 1) * per_slot, "(slots + 1 for padding) x bytes per slot")
     ledger.put("state_slots", slots, how)
     ledger.put("state_slots_per_request", each, "1 without prefix cache, 3 with it, 5 with extra_buffer (speculation)")
@@ -81,48 +82,55 @@ def _pools(demand: Demand, budget: float, per_slot: float, ledger: Ledger) -> Po
     return Pools(slots, running, state_gib, extra)
 
 
-def _floor(subject: Subject, demand: Demand, needed: float, free: float, ledger: Ledger) -> None:
+def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
     """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
-    if demand.slots is None and subject.model.layers.mamba + subject.model.layers.linear and demand.radix:
+    if needs.slots is None and view.model.layers.mamba + view.model.layers.linear and needs.radix:
         needed = float(ledger.memory["weights_gib_per_rank"].value or 0)
     lowest = needed / free
     ledger.limit(
-        f"{demand.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
+        f"{needs.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
     )
 
 
-def _headroom(subject: Subject, demand: Demand, free: float, tokens: int, ledger: Ledger) -> float:
+def _headroom(view: LaunchView, needs: Requirements, free: float, tokens: int, ledger: Ledger) -> float:
     floor = constants.HOST_FLOOR_GIB
     ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
-    reserve = ledger.put("reserve_gib", (1 - demand.fraction) * free, "(1 - fraction) x free before load")
-    spent = graphs(demand, ledger)
-    if demand.speculation and subject.model.mtp:
-        model, parallel = subject.model, subject.parallel
+    reserve = ledger.put("reserve_gib", (1 - needs.fraction) * free, "(1 - fraction) x free before load")
+    spent = graphs(needs, ledger)
+    if needs.speculation and view.model.mtp:
+        model, parallel = view.model, view.parallel
         layers = model.mtp.layers if model.mtp else 0
-        cache = tokens * layers * state.kv_bytes_per_layer(model, parallel.tp, demand.kv_element) / GIB
+        cache = tokens * layers * state.kv_bytes_per_layer(model, parallel.tp, needs.kv_element) / GIB
         draft = weights.draft_gib(model, parallel) + cache
         spent += ledger.put("draft_gib", draft, "MTP layers in their own precision + their KV cache for every token")
-    elif demand.speculation:
+    elif needs.speculation:
         ledger.notes.append("the draft model's size is no fact of this profile: its memory is not counted")
     return ledger.put("headroom_gib", reserve - spent, "reserve - graphs - draft: activations, JIT, host")
 
 
-def _ceiling(demand: Demand, tokens: int, pools: Pools, ledger: Ledger) -> None:
+def _ceiling(needs: Requirements, tokens: int, pools: Pools, ledger: Ledger) -> None:
     low, high = ENGINE_CEILING
-    engine = min(max(int(tokens / demand.context * 512), low), high)
-    asked = min(demand.running, engine) if demand.running else min(engine, tokens // 2)
+    engine = min(max(int(tokens / needs.context * 512), low), high)
+    asked = min(needs.running, engine) if needs.running else min(engine, tokens // 2)
     if pools.running is None:
         ledger.limit("max_running_requests", asked, "max_running_requests, else the engine's own ceiling")
         return
-    formula = f"{pools.slots} state slots // {demand.slots_per_request} per request"
+    formula = f"{pools.slots} state slots // {needs.slots_per_request} per request"
     ledger.limit("state_requests", pools.running, formula)
-    if demand.running:
-        formula = f"the smaller of that ({pools.running}) and max_running_requests {demand.running}"
+    if needs.running:
+        formula = f"the smaller of that ({pools.running}) and max_running_requests {needs.running}"
     ledger.limit("max_running_requests", min(asked, pools.running), formula)
 
 
 def _verdict(
-    demand: Demand, free: float, loaded: float, kv: float, tokens: int, pools: Pools, headroom: float, ledger: Ledger
+    needs: Requirements,
+    free: float,
+    loaded: float,
+    kv: float,
+    tokens: int,
+    pools: Pools,
+    headroom: float,
+    ledger: Ledger,
 ) -> Fit:
     floor = float(constants.HOST_FLOOR_GIB.value or 0)
     if loaded > free:
@@ -130,10 +138,10 @@ def _verdict(
         return ledger.close(False, reason, loaded - free)
     if tokens <= 0:
         what = f"{loaded:.1f} GiB weights + {pools.gib:.2f} GiB state pools"
-        reason = f"no KV pool: {demand.fraction_flag} {demand.fraction:g} x {free:.1f} GiB is less than {what}"
+        reason = f"no KV pool: {needs.fraction_flag} {needs.fraction:g} x {free:.1f} GiB is less than {what}"
         return ledger.close(False, reason, -kv)
     if pools.running == 0:
-        return ledger.close(False, f"{pools.slots} state slots serve no request ({demand.slots_per_request} each)")
+        return ledger.close(False, f"{pools.slots} state slots serve no request ({needs.slots_per_request} each)")
     if headroom < floor:
         reason = f"only {headroom:.1f} GiB stay free for activations and the host, {floor:g} are needed"
         return ledger.close(False, reason, floor - headroom)

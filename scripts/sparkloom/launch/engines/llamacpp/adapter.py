@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sparkloom.inputs.catalogs.dialect import PLAIN
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
@@ -19,10 +20,12 @@ class LlamaCpp:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = False  # TCP of its own
     python = False
     schedulers: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()
     key_variable = "LLAMA_API_KEY"
+    dialect = PLAIN
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -8,6 +8,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 
@@ -17,10 +18,12 @@ class VLLM:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = True
     python = True
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     key_words = base.KEY_CONFIG
     key_variable = ""
+    dialect = DIALECT
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkloom.inputs.profile import Model, Parallel
-from sparkloom.judge.capacity.weights import kv_heads_per_rank
+from sparkloom.launch.memory.weights import kv_heads_per_rank
 
 CONV_BYTES = 2  # convolution windows stay bf16
 SLIDING_SHARE = 0.8  # SGLang's swa_full_tokens_ratio: sliding layers get a pool of this share of the tokens

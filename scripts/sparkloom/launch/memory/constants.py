@@ -7,7 +7,7 @@ reaches, and the time of one all-reduce between Sparks.
 from __future__ import annotations
 
 from sparkloom.inputs.platform import GB10
-from sparkloom.judge.capacity.figure import Figure
+from sparkloom.launch.memory.figure import Figure
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
 

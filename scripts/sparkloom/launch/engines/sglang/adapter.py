@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
@@ -29,6 +30,13 @@ ALIASES = {
     "expert_parallel_size": "ep_size",
     "ep": "ep_size",
 }
+DIALECT = Dialect(
+    prefixes=("SGLANG_", "SGL_"),
+    # k is 1000 and Ki is 1024
+    suffixes={s: 1000 ** (i + 1) for i, s in enumerate("kMGT")}
+    | {s: 1024 ** (i + 1) for i, s in enumerate(("Ki", "Mi", "Gi", "Ti"))},
+    lora_must=frozenset({"lora_name", "lora_path"}),
+)
 
 
 class SGLang:
@@ -37,10 +45,12 @@ class SGLang:
     alive_path = "/health"
     ready_path = "/health_generate"
     generates = "/health_generate"
+    nccl = True
     python = True
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     key_words = base.KEY_CONFIG
     key_variable = ""
+    dialect = DIALECT
     reserved = frozenset(
         {
             "model_path",
@@ -81,7 +91,7 @@ class SGLang:
 
     def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
         """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
-        catalog = Catalog.load(self.name, release)
+        catalog = Catalog.load(self.name, release, self.dialect)
         spelled = {new.name: new for setting in settings for new in _spelled(setting, catalog) if new.value is not None}
         return tuple(spelled.values())
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import yaml
 
+from sparkloom.inputs.catalogs.dialect import PLAIN
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
@@ -23,10 +24,12 @@ class TensorRTLLM:
     alive_path = "/health"
     ready_path = "/health"
     generates = ""
+    nccl = False  # one Spark only
     python = True
     schedulers: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()  # it checks none
     key_variable = ""
+    dialect = PLAIN
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

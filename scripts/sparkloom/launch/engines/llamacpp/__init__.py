@@ -1,0 +1,1 @@
+"""llama.cpp: all that it is."""

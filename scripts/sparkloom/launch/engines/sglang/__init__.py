@@ -1,0 +1,1 @@
+"""SGLang: all that it is."""

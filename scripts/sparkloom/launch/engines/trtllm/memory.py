@@ -1,0 +1,46 @@
+"""TensorRT-LLM's memory: a fraction of what is free after the load becomes the cache.
+
+None of this was weighed on GB10 by us: the sums are the engine's own rules, the host's share is assumed.
+"""
+
+from __future__ import annotations
+
+from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
+from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
+from sparkloom.launch.view import LaunchView, finite
+
+
+def requirements(view: LaunchView) -> Requirements:
+    options = view.mapping("extra_llm_api_options")
+    cache = options.get("kv_cache_config") if isinstance(options.get("kv_cache_config"), dict) else {}
+    assert isinstance(cache, dict)
+    given = finite(cache.get("free_gpu_memory_fraction"))
+    speculative = options.get("speculative_config")
+    tokens = speculative.get("num_nextn_predict_layers") if isinstance(speculative, dict) else None
+    return Requirements(
+        fraction=0.9 if given is None else given,
+        fraction_flag="extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction",
+        fraction_given=given is not None,
+        context=view.whole("max_seq_len") or view.model.context,
+        context_flag="max_seq_len",
+        kv_element=element(str(cache.get("dtype", ""))),
+        state_element=state_element(str(cache.get("mamba_ssm_cache_dtype", options.get("mamba_ssm_cache_dtype", "")))),
+        running=view.whole("max_batch_size") or 8,
+        running_flag="max_batch_size",
+        graph_batch=8,
+        speculation=drafts(tokens),
+    )
+
+
+def fit(view: LaunchView, needs: Requirements) -> Fit:
+    ledger = Ledger()
+    free = available(view, ledger, taken(view))
+    loaded = weigh(view, ledger)
+    left = free - loaded - graphs(needs, ledger) - drafting(view, needs, ledger)
+    rest = ledger.put("static_gib", needs.fraction * left, f"{needs.fraction:g} x {left:.1f} GiB free after load")
+    if left * (1 - needs.fraction) < float(constants.HOST_FLOOR_GIB.value or 0) < left:
+        ledger.notes.append(
+            f"only {left * (1 - needs.fraction):.1f} GiB stay outside the cache; {needs.fraction_flag} lower is safer"
+        )
+    return requests(view, needs, ledger, rest)

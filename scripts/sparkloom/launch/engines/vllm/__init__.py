@@ -1,0 +1,1 @@
+"""vLLM: all that it is."""

@@ -1,0 +1,47 @@
+"""vLLM's memory: a fraction of the whole machine pays for everything.
+
+None of this was weighed on GB10 by us: the sums are the engine's own rules, the host's share is assumed.
+"""
+
+from __future__ import annotations
+
+from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
+from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
+from sparkloom.launch.view import LaunchView
+
+SEQUENCES = 256  # at once, where a profile says nothing
+
+
+def requirements(view: LaunchView) -> Requirements:
+    tokens = view.mapping("speculative_config").get("num_speculative_tokens")
+    eager = view.on("enforce_eager")
+    fraction = view.number("gpu_memory_utilization")
+    return Requirements(
+        fraction=0.9 if fraction is None else fraction,
+        fraction_flag="gpu_memory_utilization",
+        fraction_given=fraction is not None,
+        context=view.whole("max_model_len") or view.model.context,
+        context_flag="max_model_len",
+        kv_element=element(view.text("kv_cache_dtype")),
+        state_element=state_element(view.text("mamba_ssm_cache_dtype")),
+        running=view.whole("max_num_seqs") or SEQUENCES,
+        running_flag="max_num_seqs",
+        graph_batch=None if eager else min(view.whole("max_num_seqs") or 512, 512),
+        eager=eager,
+        speculation=drafts(tokens),
+    )
+
+
+def fit(view: LaunchView, needs: Requirements) -> Fit:
+    """Weights, graphs, activations and cache, all out of one share."""
+    ledger = Ledger()
+    free = available(view, ledger, taken(view))
+    loaded = weigh(view, ledger)
+    share = needs.fraction * view.platform.usable_gib
+    ledger.put("static_gib", share, f"{needs.fraction_flag} {needs.fraction:g} x {view.platform.usable_gib:g}")
+    spent = graphs(needs, ledger) + drafting(view, needs, ledger)
+    if share > free:
+        reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {free:.1f} GiB free"
+        return ledger.close(False, reason, share - free)
+    return requests(view, needs, ledger, share - loaded - spent - float(constants.HOST_FLOOR_GIB.value or 0))

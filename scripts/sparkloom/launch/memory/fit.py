@@ -1,0 +1,161 @@
+"""What a fit says, whichever engine was asked, and the parts that all engines share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.figure import GIB, Figure
+from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.view import LaunchView
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`fits` is None where a missing fact decides. `short_gib` says by how much a plan fails."""
+
+    fits: bool | None
+    reason: str
+    memory: dict[str, Figure]
+    limits: dict[str, Figure]
+    notes: tuple[str, ...] = ()
+    short_gib: float = 0.0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Figures on the way to a fit; `put` gives the value back so that sums read like sums."""
+
+    memory: dict[str, Figure] = field(default_factory=dict)
+    limits: dict[str, Figure] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, name: str, value: float, formula: str, origin: str = "computed") -> float:
+        self.memory[name] = Figure(value, formula, origin)
+        return value
+
+    def limit(self, name: str, value: float | int | None, formula: str, origin: str = "computed") -> None:
+        self.limits[name] = Figure(value, formula, origin)
+
+    def close(self, fits: bool | None, reason: str, short: float = 0.0) -> Fit:
+        return Fit(fits, reason, self.memory, self.limits, tuple(self.notes), max(0.0, short))
+
+
+def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> float:
+    """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
+    model, parallel = view.model, view.parallel
+    tensors = weights.gib(model, parallel)
+    extra = overhead or load_overhead(view)
+    computed = tensors + float(extra.value or 0)
+    formula = (
+        f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
+    )
+    measured = model.measured.weights_gib_per_rank.get(f"tp{parallel.tp}-ep{parallel.ep}")
+    used = computed if measured is None or parallel.pp > 1 else measured
+    if measured is None:
+        ledger.put("weights_gib_per_rank", used, formula, extra.origin)
+    else:
+        ledger.put(
+            "weights_gib_per_rank", used, "as a rank was weighed; better than computed", "model.measured in the profile"
+        )
+    ledger.put("weights_computed_gib_per_rank", computed, formula, extra.origin)
+    return used
+
+
+def load_overhead(view: LaunchView) -> Figure:
+    plain = view.model.checkpoint.packing == "bf16"
+    return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
+
+
+def available(view: LaunchView, ledger: Ledger, taken: Figure) -> float:
+    usable = ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
+    gone = float(taken.value or 0)
+    return ledger.put("free_before_load_gib", usable - gone, f"{usable:g} - {gone:g}: {taken.formula}", taken.origin)
+
+
+def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element)
+    layers = view.model.layers
+    ledger.put(
+        "kv_bytes_per_token",
+        size,
+        f"per rank: {layers.attention} attention and {layers.sliding} sliding layers x keys and values "
+        f"x heads per rank x head width x {needs.kv_element:g} B",
+    )
+    full = size * needs.context / GIB
+    ledger.put(
+        "full_context_gib", full, f"one request of {needs.context:,} tokens: context x KV bytes per token, per rank"
+    )
+    return size
+
+
+def slot(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    """GiB of one state slot; 0 for models without recurrent layers."""
+    size = state.slot_bytes(view.model, view.parallel, needs.state_element)
+    if size:
+        kind = "Mamba" if view.model.mamba else "linear attention"
+        ledger.put(
+            "state_mib_per_slot",
+            size / 2**20,
+            f"{kind} layers x (state in {needs.state_element:g} B + convolution window in bf16), split over the ranks",
+        )
+    return size / GIB
+
+
+def graphs(needs: Requirements, ledger: Ledger) -> float:
+    if needs.graph_batch is None:
+        return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
+    base, each = float(constants.GRAPHS_GIB.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
+    size = base + each * max(0, needs.graph_batch - 8)
+    return ledger.put(
+        "graphs_gib",
+        size,
+        f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})",
+        constants.GRAPHS_GIB.origin,
+    )
+
+
+def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
+    """What the KV pool allows: the longest request, and how many of full length at once."""
+    longest = int(min(needs.context, max(0, tokens)))
+    ledger.limit("longest_request_tokens", longest, f"the smaller of {needs.context_flag} and the KV pool")
+    ledger.limit("full_context_requests", int(tokens // needs.context), f"KV tokens // {needs.context:,}")
+    if 0 < tokens < needs.context:
+        ledger.notes.append(
+            f"the KV pool holds {int(tokens):,} tokens, less than {needs.context_flag} = {needs.context:,}: "
+            "a longer request is refused"
+        )
+
+
+def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float) -> Fit:
+    """States for every running request and KV for at least one request of full length must fit into `rest`."""
+    per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
+    running = needs.running or 1
+    drafts = needs.speculation.drafts if needs.speculation else 0
+    asked = running * (1 + drafts) * per_slot
+    room = max(0.0, rest)
+    kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x (1 + {drafts}) x bytes per slot")
+    kv = ledger.put("kv_pool_gib", room - kept, "what is left - states")
+    tokens = int(kv * GIB / per_token) if per_token else 0
+    ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
+    by_state = int(room / ((1 + drafts) * per_slot)) if per_slot else running
+    ledger.limit("max_running_requests", min(running, by_state), needs.running_flag)
+    full_requests(ledger, tokens, needs)
+    ledger.put("headroom_gib", rest - asked - needs.context * per_token / GIB, "left after states and one full request")
+    if rest <= 0:
+        return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)
+    if tokens < needs.context:
+        missing = needs.context * per_token / GIB - kv
+        reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {needs.context:,}"
+        return ledger.close(False, reason, missing)
+    return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")
+
+
+def taken(view: LaunchView) -> Figure:
+    return constants.BARE_HOST_GIB if view.parallel.nodes == 1 else constants.TAKEN_BEFORE_LOAD_GIB
+
+
+def drafting(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    if not needs.speculation or not view.model.mtp:
+        return 0.0
+    return ledger.put("draft_gib", weights.draft_gib(view.model, view.parallel), "MTP layers in their own precision")
