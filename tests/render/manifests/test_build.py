@@ -180,7 +180,7 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
-    assert order.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
+    assert order.of(plan_of(case.objects(launch, case.cluster(), "warn"))).policy == "warn"
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
@@ -199,7 +199,7 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
     model = launch.profile.profile.model
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
-    objects = manifests.build(dataclasses.replace(launch, profile=loaded), case.cluster())
+    objects = case.objects(dataclasses.replace(launch, profile=loaded), case.cluster())
     assert plan_of(objects)["budgets"] == {"start": 3 * 1800}
 
 
@@ -216,7 +216,7 @@ def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -
 def test_secrets_are_references() -> None:
     launch, where = case.launch(), case.cluster()
     secret = EnvVar("HF_TOKEN", "canary-value", Origin("profile"), secret=("hub", "token"))
-    text = manifests.to_yaml(manifests.build(with_variable(launch, secret), where))
+    text = manifests.to_yaml(case.objects(with_variable(launch, secret), where))
     assert "canary-value" not in text
     assert "secretKeyRef:" in text
 
@@ -238,9 +238,9 @@ def test_unchanged_profile_keeps_its_hash_and_any_change_renews_all_ranks() -> N
         case.build(case.ULTRA, case.cluster(security_mode="device-plugin")),
         case.build(case.ULTRA, case.cluster(fabric=serving)),
         case.build(case.ULTRA, case.one_rail()),
-        manifests.build(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
-        manifests.build(manifests.pinned(launch, "sha256:" + "0" * 64), where),
-        manifests.build(launch, where, "warn"),
+        case.objects(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
+        case.objects(manifests.pinned(launch, "sha256:" + "0" * 64), where),
+        case.objects(launch, where, "warn"),
     ]
     after = [case.hashes(objects) for objects in changed]
     assert all(len(found) == 1 for found in after)
