@@ -106,7 +106,7 @@ def faults(fabric: Fabric, rank: int = 0) -> list[str]:
     plan: dict[str, Any] = {**fabric.ranks.plan, "sys": str(fabric.folder / f"sys{rank}")}
     code = (
         "import json,sys; from sparkloom.onnode.rank import order, rails; "
-        f"print(json.dumps(rails.faults(plan.of(json.loads(sys.argv[1])), {rank})))"
+        f"print(json.dumps(rails.faults(order.of(json.loads(sys.argv[1])), {rank})))"
     )
     done = subprocess.run(
         ["ip", "netns", "exec", fabric.pods[rank], sys.executable, "-c", code, json.dumps(plan)],

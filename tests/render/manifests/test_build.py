@@ -39,7 +39,10 @@ def test_order_is_the_order_to_apply() -> None:
 def test_what_refers_exists(name: str) -> None:
     """Selectors pick pods, mounts name volumes, volumes name ConfigMaps, annotations name attachments."""
     objects = case.build(name)
-    maps = {item["metadata"]["name"]: item["data"] for item in case.of_kind(objects, "ConfigMap")}
+    maps = {
+        item["metadata"]["name"]: item["data"].keys() | item.get("binaryData", {}).keys()
+        for item in case.of_kind(objects, "ConfigMap")
+    }
     networks = {item["metadata"]["name"] for item in case.of_kind(objects, "NetworkAttachmentDefinition")}
     services = {item["metadata"]["name"] for item in case.of_kind(objects, "Service")}
     labels = [template["metadata"]["labels"] for template in case.pods(objects)]
@@ -55,8 +58,8 @@ def test_what_refers_exists(name: str) -> None:
             volume = volumes[mount["name"]]
             if "subPath" in mount:
                 assert mount["subPath"] in maps[volume["configMap"]["name"]]
-            elif "configMap" in volume:
-                assert {item["key"] for item in volume["configMap"]["items"]} == set(maps[volume["configMap"]["name"]])
+            else:
+                assert "configMap" not in volume
         asked = json.loads(template["metadata"]["annotations"].get(attachments.NETWORKS, "[]"))
         assert {entry["name"] for entry in asked} <= networks
 
@@ -191,7 +194,8 @@ def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
 def test_the_program_and_its_plan_fit_into_a_config_map() -> None:
     for name in EVERY:
         for item in case.of_kind(case.build(name), "ConfigMap"):
-            assert sum(len(text) for text in item["data"].values()) < 1_000_000
+            values = [*item["data"].values(), *item.get("binaryData", {}).values()]
+            assert sum(len(value) for value in values) < 1_000_000
 
 
 def test_a_longer_measured_load_gets_a_longer_start() -> None:
@@ -205,11 +209,15 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:
     mounts = {
-        m["mountPath"]: m["subPath"] for m in case.engines(case.build(case.TRTLLM))[0]["volumeMounts"] if "subPath" in m
+        m["mountPath"]: m["subPath"]
+        for m in case.engines(case.build(case.TRTLLM))[0]["volumeMounts"]
+        if m["name"] == "files"
     }
     assert list(mounts) == list(case.launch(case.TRTLLM).files) != []
     data = {key: text for item in case.of_kind(case.build(), "ConfigMap") for key, text in item["data"].items()}
-    ultra = {m["mountPath"]: m["subPath"] for m in case.engines(case.build())[0]["volumeMounts"] if "subPath" in m}
+    ultra = {
+        m["mountPath"]: m["subPath"] for m in case.engines(case.build())[0]["volumeMounts"] if m["name"] == "files"
+    }
     assert data[ultra["/etc/nccl.conf"]].startswith("#") and "=" not in data[ultra["/etc/nccl.conf"]]
 
 
