@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,7 @@ class ActionModule(ActionBase):
     def _read(self, entry: dict[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in entry.items() if key not in ("src", "program")}
         if "program" in entry:
-            archive = pack.program(entry["program"]).archive
-            return kept | {"content": base64.b64encode(archive).decode(), "encoding": "base64"}
+            return kept | {"content": pack.program(entry["program"]).base64, "encoding": "base64"}
         if "src" in entry:
             return kept | {"content": Path(self._find_needle("files", entry["src"])).read_text()}
         return kept

@@ -21,6 +21,7 @@ ONNODE = REPO / "scripts/sparkloom/onnode"
 SHARED = {"sparkloom.base.errors", "sparkloom.base.finding"}  # which import nothing but the standard library and these
 # What each says when it is asked for nothing, or for something harmless: (words, exit status, a part of its words).
 HARMLESS = {
+    "allreduce": (["--help"], 2, "usage: allreduce"),
     "functions": (["--help"], 0, "usage: sparkloom-functions"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
     "patch_image": ([], 2, "usage: apply.pyz"),

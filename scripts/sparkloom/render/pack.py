@@ -11,6 +11,7 @@ import hashlib
 import io
 import re
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from packaging.requirements import Requirement
 from sparkloom.base.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("functions", "memory_guard", "patch_image", "rank", "weights")
+PROGRAMS = ("allreduce", "functions", "memory_guard", "patch_image", "rank", "weights")
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.
 IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
@@ -35,6 +36,11 @@ class Program:
     name: str
     stamp: str  # over all that is in it
     archive: bytes
+
+    @property
+    def base64(self) -> str:
+        """As a ConfigMap and a module's arguments take it."""
+        return b64encode(self.archive).decode()
 
     def keep(self, folder: Path) -> Path:
         """As a file that bears the stamp."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from functools import cache
 from typing import Any
@@ -97,7 +96,7 @@ def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, A
         return []
     texts = contents(launch, policy)
     del texts[PROGRAM]
-    packed = {PROGRAM: base64.b64encode(pack.program(PROGRAM).archive).decode()}
+    packed = {PROGRAM: pack.program(PROGRAM).base64}
     return [{**item, "binaryData": packed} for item in files.mapped(launch, namespace, name(launch), texts)]
 
 
