@@ -1,4 +1,4 @@
-"""Reads on the controller what an entry's `src` names in the role's files/: the module gets whole contents."""
+"""Reads an entry's `src` from the role's files/, packs its `program`: the module gets whole contents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from sparkloom.render import pack
 from sparkloom.site import ansible
 
 
@@ -20,7 +21,9 @@ class ActionModule(ActionBase):
         return result | self._execute_module(module_args=args, task_vars=task_vars)
 
     def _read(self, entry: dict[str, Any]) -> dict[str, Any]:
-        if "src" not in entry:
-            return entry
-        found = Path(self._find_needle("files", entry["src"]))
-        return {key: value for key, value in entry.items() if key != "src"} | {"content": found.read_text()}
+        kept = {key: value for key, value in entry.items() if key not in ("src", "program")}
+        if "program" in entry:
+            return kept | {"content": pack.program(entry["program"]).base64, "encoding": "base64"}
+        if "src" in entry:
+            return kept | {"content": Path(self._find_needle("files", entry["src"])).read_text()}
+        return kept

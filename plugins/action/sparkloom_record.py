@@ -45,6 +45,7 @@ class ActionModule(ansible.Action, ActionBase):
             "release": launch.release,
             "image": launch.image,
             "config_hash": args["config_hash"],
+            "policy": args["policy"],
             "ready_seconds": round(float(args["seconds"]), 1),
             "transport": args["transport"],
         }

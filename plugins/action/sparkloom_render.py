@@ -19,19 +19,18 @@ class ActionModule(ansible.Action, ActionBase):
         if args["what"] == "network":
             delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
             return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
-        judged = case.judge(args["profile"], cluster)
-        objects = case.render(
+        rendered = case.render(
             args["profile"], cluster, force=ansible.true(args.get("force", False)), policy=str(args["transport"])
         )
-        sets = [item for item in objects if item["kind"] == "StatefulSet"]
+        launch = rendered.case.launch
         return {
             **reached,
-            "objects": objects,
-            "manifest": manifests.to_yaml(objects),
+            "objects": rendered.objects,
+            "manifest": manifests.to_yaml(rendered.objects),
             "build": str(ansible.REPO / "build" / cluster.name),
-            "labels": names.selector(judged.launch),
-            "config_hash": sets[0]["metadata"]["annotations"][names.CONFIG_HASH],
-            "ranks": len(sets),
-            "port": judged.launch.port,
-            "rails": len(judged.launch.fabric),
+            "labels": names.selector(launch),
+            "config_hash": rendered.digest,
+            "ranks": len(launch.ranks),
+            "port": launch.port,
+            "rails": len(launch.fabric),
         }

@@ -20,7 +20,7 @@ BUILD = ansible.REPO / ".build" / "store"
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         if args["what"] == "program":
-            return {"program": str(pack.program(BUILD))}
+            return {"program": str(pack.program("weights").keep(BUILD))}
         cluster = case.cluster(ansible.inventory(task_vars))
         loaded = profile.load(args["profile"])
         models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
@@ -29,7 +29,7 @@ class ActionModule(ansible.Action, ActionBase):
             return {"msg": downloads.contents({node: found[node]["answer"] for node in found})}
         if args["what"] == "models":
             downloads.removable(models, args.get("remove", []))
-            program = str(pack.program(BUILD))
+            program = str(pack.program("weights").keep(BUILD))
             return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
         if args["what"] == "judge":
             found = ansible.registered(task_vars, args["checks"])

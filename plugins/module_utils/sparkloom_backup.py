@@ -40,10 +40,10 @@ def forget(kind: str, name: str) -> None:
             folder.rmdir()
 
 
-def write(path: Path, content: str, mode: int) -> None:
+def write(path: Path, content: str | bytes, mode: int) -> None:
     """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, content.encode(), mode)
+    _replace(path, content.encode() if isinstance(content, str) else content, mode)
 
 
 def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:

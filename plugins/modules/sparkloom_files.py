@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import stat
 from pathlib import Path
 
@@ -25,6 +27,8 @@ options:
       path: {type: path, required: true, description: [Where.]}
       content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
       src: {type: str, description: [In place of content; a file of the role's C(files), read on the controller.]}
+      program: {type: str, description: [In place of content; a program of ours, packed on the controller.]}
+      encoding: {type: str, choices: [text, base64], default: text, description: [How the content is given.]}
       mode: {type: str, default: "0644", description: [Octal permissions.]}
   secrets: {type: dict, default: {}, description: [Path to content of more files; 0600, and never shown.]}
   remember: {type: bool, default: false, description: [Keep what was there before, for state=absent.]}
@@ -40,20 +44,30 @@ ENTRY = {
     "path": {"type": "path", "required": True},
     "content": {"type": "str", "default": ""},
     "src": {"type": "str"},
+    "program": {"type": "str"},
+    "encoding": {"type": "str", "choices": ["text", "base64"], "default": "text"},
     "mode": {"type": "str", "default": "0644"},
 }
 
 
-def current(path: Path) -> tuple[str | None, int]:
+def current(path: Path) -> tuple[bytes | None, int]:
     """Content and permissions, or None for a file that is not there."""
     try:
-        return path.read_text(errors="replace"), stat.S_IMODE(path.stat().st_mode)
+        return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return None, 0
 
 
-def described(path: Path, before: str | None, after: str) -> dict:
-    return {"before": before or "", "after": after, "before_header": str(path), "after_header": str(path)}
+def described(path: Path, before: bytes | None, after: bytes | None) -> dict:
+    texts = {"before": shown(before), "after": shown(after)}
+    return {**texts, "before_header": str(path), "after_header": str(path)}
+
+
+def shown(content: bytes | None) -> str:
+    """An archive has no lines to compare, and a hash to tell it by."""
+    if content is not None and content.startswith(b"PK"):
+        return f"a program, sha256 {hashlib.sha256(content).hexdigest()[:12]}\n"
+    return (content or b"").decode(errors="replace")
 
 
 def modes(before: int, after: int) -> dict:
@@ -64,13 +78,15 @@ def modes(before: int, after: int) -> dict:
 def present(module: AnsibleModule, changed: list, diffs: list) -> None:
     hidden = [{"path": path, "content": text, "mode": "0600"} for path, text in module.params["secrets"].items()]
     for entry in (*module.params["files"], *hidden):
-        path, content, mode = Path(entry["path"]), entry["content"], int(entry["mode"], 8)
+        path, mode = Path(entry["path"]), int(entry["mode"], 8)
+        encoded = entry.get("encoding") == "base64"
+        content = base64.b64decode(entry["content"]) if encoded else entry["content"].encode()
         before, before_mode = current(path)
         if before == content and before_mode == mode:
             continue
         changed.append(str(path))
-        shown = ("a secret\n", "another\n") if entry in hidden else (before, content)
-        diffs.append(described(path, *shown) | ({} if before is None else modes(before_mode, mode)))
+        compared = (b"a secret\n", b"another\n") if entry in hidden else (before, content)
+        diffs.append(described(path, *compared) | ({} if before is None else modes(before_mode, mode)))
         if not module.check_mode:
             if module.params["remember"]:
                 backup.keep_file(path)
@@ -87,7 +103,7 @@ def absent(module: AnsibleModule, changed: list, diffs: list) -> None:
         changed.append(str(path))
         if not module.check_mode:
             backup.restore_file(path)
-            diffs.append(described(path, before, current(path)[0] or ""))
+            diffs.append(described(path, before, current(path)[0]))
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def measure(count: int) -> Iterator[Figure]:
     yield command("sparkloom render, one profile of four ranks", 700, "render", ULTRA, "--force")
     where, every = load(), list(itertools.islice(synthetic(), count))
     render: Callable[[LoadedProfile], str] = lambda loaded: manifests.to_yaml(  # noqa: E731
-        manifests.build(launches.resolve(loaded, where), where)
+        manifests.build(launches.resolve(loaded, where), where, "refuse")[0]
     )
     yield per_item(f"resolve and render, mean of {count} profiles", 3, every, render)
     yield per_item("plan of a fabric with 64 nodes", 50, [large()] * 5, fabric.plan)

@@ -1,7 +1,8 @@
 """The context of an image for SM121: a pinned base, the patches of a profile, and labels that say what is inside.
 
-`apply.py` runs in the build and changes the installed files as the supervisor would in its overlay, with the same code.
-All patches apply or the build ends; a rank that starts from such an image finds them applied and leaves them alone.
+`apply.pyz` (onnode/patch_image.py) runs in the build and changes the installed files as the supervisor would in its
+overlay, with the same code. All patches apply or the build ends; a rank that starts from such an image finds them
+applied and leaves them alone.
 """
 
 from __future__ import annotations
@@ -16,32 +17,10 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import patches
 from sparkloom.onnode.rank import patching
-from sparkloom.render.manifests import program
+from sparkloom.render import pack
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 FOLDER = "/opt/sparkloom-image"
-APPLY = '''"""Applies patches.json to the packages installed here, all or none. Part of the image's build."""
-
-import json
-import sys
-from pathlib import Path
-
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
-
-from sparkloom.onnode.rank import patching
-
-told = json.loads((HERE / "patches.json").read_text())
-try:
-    changed = patching.prepare(told, patching.find_package)
-except patching.PatchError as refusal:
-    sys.exit(f"sparkloom: {refusal}")
-for (folder, inner), text in changed.items():
-    (folder / inner).write_text(text)
-    for stale in (folder / inner).parent.glob(f"__pycache__/{Path(inner).stem}.*.pyc"):
-        stale.unlink()
-print(f"sparkloom: {len(changed)} files changed for {len(told)} patches")
-'''
 
 
 def dockerfile(loaded: LoadedProfile, digest: str) -> str:
@@ -67,24 +46,23 @@ def dockerfile(loaded: LoadedProfile, digest: str) -> str:
     return (
         f"# For {loaded.name}, by `python -m scripts.image context`; not built where it was written.\n"
         f"FROM {base}@{digest}\n"
-        f"COPY apply.py patches.json {FOLDER}/\n"
-        f"COPY sparkloom {FOLDER}/sparkloom\n"
-        f"RUN python3 {FOLDER}/apply.py\n"
+        f"COPY apply.pyz patches.json {FOLDER}/\n"
+        f"RUN python3 {FOLDER}/apply.pyz {FOLDER}/patches.json\n"
         "LABEL \\\n" + " \\\n".join(lines) + "\n"
     )
 
 
-def context(loaded: LoadedProfile, digest: str) -> dict[str, str]:
-    """Path in the build's folder -> text."""
+def context(loaded: LoadedProfile, digest: str) -> dict[str, bytes]:
+    """File in the build's folder -> contents."""
     told = json.dumps(patches.of(loaded), indent=1) + "\n"
-    package = {path: text for path, text in program.files().items() if path.startswith("sparkloom/")}
-    return {"Dockerfile": dockerfile(loaded, digest), "apply.py": APPLY, "patches.json": told, **package}
+    texts = {"Dockerfile": dockerfile(loaded, digest).encode(), "patches.json": told.encode()}
+    return {**texts, "apply.pyz": pack.program("patch_image").archive}
 
 
-def write(files: dict[str, str], folder: Path) -> None:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+def write(files: dict[str, bytes], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, contents in files.items():
+        (folder / name).write_bytes(contents)
 
 
 def check(loaded: LoadedProfile, find: Callable[[dict[str, Any], str], Path | None]) -> list[str]:

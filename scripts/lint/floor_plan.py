@@ -1,4 +1,4 @@
-"""The floor plan as text, drawn from the code's own imports: `python scripts/lint/floor_plan.py [--document | --sizes]`.
+"""The floor plan as text, drawn from the imports of the code: `scripts/lint/floor_plan.py [--document | --sizes]`.
 
 Rooms stand in the order that import-linter enforces (pyproject.toml), top to bottom, each with what its `__init__` says
 of it and the rooms below that it imports from. `--document` prints docs/architecture.md with the plan as it is now.

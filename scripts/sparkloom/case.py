@@ -15,9 +15,12 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
-__all__ = ["Case", "Inventory", "Refused", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "render"]
+__all__ = [
+    "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "render",
+]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
+POLICY = "refuse"  # of a site that says nothing else: model_serving_transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,15 @@ class Case:
     @property
     def errors(self) -> list[Finding]:
         return errors(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What is applied for a case, in that order, and the hash of it that every rank's pod carries."""
+
+    case: Case
+    objects: list[dict[str, Any]]
+    digest: str
 
 
 def cluster(inventory: Inventory = None) -> Cluster:
@@ -69,22 +81,18 @@ def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str,
 
 
 def render(
-    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
-) -> list[dict[str, Any]]:
-    """The manifests that are applied; error findings refuse them unless forced."""
-    return render_case(profile, inventory, force=force, policy=policy, **options)[0]
+    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = POLICY, **options: Any
+) -> Rendered:
+    """The manifests that are applied; error findings refuse them unless forced.
 
-
-def render_case(
-    profile: str, inventory: Inventory = None, *, force: bool = False, policy: str = "refuse", **options: Any
-) -> tuple[list[dict[str, Any]], list[Finding]]:
-    """The manifests and the error findings that `force` overrode."""
+    `policy` says what a rank does when NCCL took another way than the rails: refuse, or warn.
+    """
     from sparkloom.render import manifests
 
     judged = judge(profile, inventory, **options)
     if judged.errors and not force:
         raise Refused(judged.errors)
-    return manifests.build(judged.launch, judged.cluster, policy), judged.errors
+    return Rendered(judged, *manifests.build(judged.launch, judged.cluster, policy))
 
 
 def fabric(inventory: Inventory = None) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def everywhere(work: Callable[[str], Any], nodes: list[str] = NODES) -> None:
 def prepare(size_mb: int, files: int, program: Path) -> None:
     everywhere(lambda node: sh(node, f"rm -rf {STORE}; mkdir -p {STORE}"))
     each = size_mb * 1_000_000 // files
-    everywhere(lambda node: sh(node, f"cat > {STORE}/store.zip", program.read_bytes()))
+    everywhere(lambda node: sh(node, f"cat > {STORE}/weights.pyz", program.read_bytes()))
     sh(
         NODES[0],
         f"mkdir -p {SOURCE}; for i in $(seq {files}); do head -c {each} /dev/urandom > {SOURCE}/$i.safetensors; done",
@@ -75,7 +75,7 @@ def clear(node: str) -> None:
 
 
 def ask(node: str, command: str, asked: dict[str, Any] | None = None) -> Any:
-    said = json.loads(sh(node, f"python3 {STORE}/store.zip {command} || true", json.dumps(asked or {}).encode()))
+    said = json.loads(sh(node, f"python3 {STORE}/weights.pyz {command} || true", json.dumps(asked or {}).encode()))
     return said["answer"]
 
 
@@ -172,7 +172,7 @@ def main() -> int:
     parser.add_argument("--rate-mbit", type=int, default=0, help="per rail; 0 = not shaped")
     parser.add_argument("--only", default="", help="only the ways whose name begins so")
     args = parser.parse_args()
-    prepare(args.size_mb, args.files, pack.program(names.STATE))
+    prepare(args.size_mb, args.files, pack.program("weights").keep(names.STATE))
     try:
         rsyncd()
         shape(args.rate_mbit)

@@ -73,7 +73,7 @@ class Trial:
         self.model = self._model()
 
     def _model(self) -> str:
-        plan = json.loads(kubectl("exec", self.pod(0), "--", "cat", "/sparkloom/rank/plan.json"))
+        plan = json.loads(kubectl("exec", self.pod(0), "--", "cat", "/sparkloom/plan.json"))
         model: str = plan["weights"][0]["id"]
         return model
 

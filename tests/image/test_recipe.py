@@ -51,7 +51,8 @@ def installed(tmp_path: Path, *, spoil: bool = False) -> Path:
 
 def build(tmp_path: Path, site: Path) -> subprocess.CompletedProcess[str]:
     recipe.write(recipe.context(profile.load(OMNI), DIGEST), tmp_path / "context")
-    command = [sys.executable, "-S", str(tmp_path / "context/apply.py")]
+    context = tmp_path / "context"
+    command = [sys.executable, "-S", str(context / "apply.pyz"), str(context / "patches.json")]
     return subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(site)})
 
 

@@ -107,8 +107,8 @@ def test_what_is_wrong_is_told_with_node_and_file_and_what_is_right_in_one_line(
 
 
 def test_the_program_runs_from_its_archive_and_refuses_in_words(tmp_path: Path) -> None:
-    program = pack.program(tmp_path)
-    assert program == pack.program(tmp_path)
+    program = pack.program("weights").keep(tmp_path)
+    assert program == pack.program("weights").keep(tmp_path)
 
     def ask(command: str, asked: object) -> Any:
         ran = subprocess.run(
@@ -146,7 +146,7 @@ class Node:
 
 
 def test_the_program_is_sent_once_and_secrets_go_by_standard_input(tmp_path: Path) -> None:
-    local = tmp_path / "store-0123.zip"
+    local = tmp_path / "weights-0123.pyz"
     local.write_bytes(b"program")
     node = Node(has=False)
     remote = Remote("spark1", node, local)
@@ -160,7 +160,7 @@ def test_the_program_is_sent_once_and_secrets_go_by_standard_input(tmp_path: Pat
 @pytest.mark.parametrize(("said", "words"), [('{"error": "no room"}', "spark1: no room"), ("boom", "spark1: ")])
 def test_a_refusal_carries_the_nodes_name(tmp_path: Path, said: str, words: str) -> None:
     with pytest.raises(StoreError, match=words):
-        Remote("spark1", Node(True, said), tmp_path / "store-0.zip").ask("check")
+        Remote("spark1", Node(True, said), tmp_path / "weights-0.pyz").ask("check")
 
 
 def test_progress_says_bytes_rate_and_time_left_and_ends_with_a_verdict() -> None:

@@ -8,8 +8,8 @@ from types import ModuleType
 from tests.places import REPO
 
 
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/modules/{name}.py")
+def module(name: str, kind: str = "modules") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/{kind}/{name}.py")
     assert spec and spec.loader
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)

@@ -15,7 +15,7 @@ from testbed.beds.vm import login
 from tests.vm.machines import BEFORE, REPO, Rack, as_planned
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
-PROGRAM = "python3 -B /usr/local/lib/sparkloom/functions"
+PROGRAM = "python3 -B /usr/local/lib/sparkloom/functions.pyz"
 NETPLAN = "/etc/netplan/60-sparkloom.yaml"
 
 

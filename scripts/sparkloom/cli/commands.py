@@ -136,11 +136,9 @@ def render(
     from sparkloom.cli import show
     from sparkloom.render import manifests
 
-    objects, overridden = case.render_case(
-        profile, inventory, overrides=overrides or [], release=engine_version, force=force
-    )
-    show.overridden(overridden)
-    show.write(manifests.to_yaml(objects), output, Path(profile).stem if "/" in profile else profile)
+    rendered = case.render(profile, inventory, overrides=overrides or [], release=engine_version, force=force)
+    show.overridden(rendered.case.errors)
+    show.write(manifests.to_yaml(rendered.objects), output, Path(profile).stem if "/" in profile else profile)
 
 
 @app.command("fabric")

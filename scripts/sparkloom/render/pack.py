@@ -1,14 +1,20 @@
-"""The two archives that a node needs: our program, and for the first node the pinned huggingface_hub.
+"""The one way in which our Python reaches a node or a pod: an archive that `python3 FILE` starts.
 
-Both are plain Python, so one archive serves any machine; nothing is installed on a node.
+A program is a module of onnode/, or a package with a `main.py`, that has `main(words)` and returns an exit status. Its
+archive holds it and what it imports, plain and with one time of change: the same sources are the same bytes everywhere,
+and nothing is installed where it runs. huggingface_hub, which a node needs to ask the hub, goes the same way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -16,16 +22,58 @@ from packaging.requirements import Requirement
 
 from sparkloom.base.errors import InputError
 
-PACKAGE = Path(__file__).resolve().parents[1]
-START = b"import sys\n\nfrom sparkloom.onnode.weights.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ("allreduce", "functions", "memory_guard", "patch_image", "rank", "weights")
+START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
+# Read as text: to parse every file takes longer than to render a profile.
+IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
-STAMP = (2000, 1, 1, 0, 0, 0)  # the same content is the same archive
+TIME = (2000, 1, 1, 0, 0, 0)
 
 
-def program(folder: Path) -> Path:
-    files = [*(PACKAGE / name for name in ("__init__.py", "onnode/__init__.py")), *PACKAGE.glob("onnode/weights/*.py")]
-    parts = {f"sparkloom/{path.relative_to(PACKAGE)}": path.read_bytes() for path in files}
-    return _keep(folder, "store", {"__main__.py": START, **parts})
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    stamp: str  # over all that is in it
+    archive: bytes
+
+    @property
+    def base64(self) -> str:
+        """As a ConfigMap and a module's arguments take it."""
+        return b64encode(self.archive).decode()
+
+    def keep(self, folder: Path) -> Path:
+        """As a file that bears the stamp."""
+        return _keep(folder / f"{self.name}-{self.stamp}.pyz", lambda: self.archive)
+
+
+@cache
+def program(name: str) -> Program:
+    module = f"sparkloom.onnode.{name}"
+    module += ".main" if (ROOT / module.replace(".", "/")).is_dir() else ""
+    parts = {"__main__.py": START.format(module).encode(), **sources(module)}
+    return Program(name, _stamp(parts), _archive(parts, zipfile.ZIP_STORED))
+
+
+def sources(module: str) -> dict[str, bytes]:
+    """Path in an archive -> contents: of a module of ours, of the packages it is in, and of all that these import."""
+    waiting, parts = [module], {}
+    while waiting:
+        name = waiting.pop()
+        path = name.replace(".", "/")
+        path += "/__init__.py" if (ROOT / path).is_dir() else ".py"
+        if path in parts or not (ROOT / path).is_file():  # else it names something inside a module
+            continue
+        parts[path] = (ROOT / path).read_bytes()
+        waiting += [name.rpartition(".")[0], *_imported(parts[path].decode())]
+    return parts
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Every module that a text may mean: `from a import b` is a.b where that is a module, and a."""
+    for package, names, whole in IMPORT.findall(text):
+        yield package or whole
+        yield from (f"{package}.{words.split()[0]}" for words in names.strip("()").split(",") if words.strip())
 
 
 def client(folder: Path) -> Path:
@@ -36,7 +84,7 @@ def client(folder: Path) -> Path:
             path = Path(str(distribution.locate_file(file)))
             if ".." not in file.parts and path.is_file() and path.suffix not in {".pyc", ".so", ".pyd"}:
                 parts[str(file)] = path.read_bytes()
-    return _keep(folder, "hub-client", parts)
+    return _keep(folder / f"hub-client-{_stamp(parts)}.zip", lambda: _archive(parts, zipfile.ZIP_DEFLATED))
 
 
 def _closure(name: str) -> Iterator[metadata.Distribution]:
@@ -59,19 +107,26 @@ def _closure(name: str) -> Iterator[metadata.Distribution]:
                 waiting.append(needed.name)
 
 
-def _keep(folder: Path, name: str, parts: dict[str, bytes]) -> Path:
-    """The archive, named by what is in it; made when it is not there yet."""
+def _stamp(parts: Mapping[str, bytes]) -> str:
     digest = hashlib.sha256()
     for part, content in sorted(parts.items()):
         digest.update(f"{part}\0{len(content)}\0".encode() + content)
-    target = folder / f"{name}-{digest.hexdigest()[:12]}.zip"
+    return digest.hexdigest()[:12]
+
+
+def _archive(parts: Mapping[str, bytes], compression: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for part, content in sorted(parts.items()):
+            archive.writestr(zipfile.ZipInfo(part, TIME), content, compression)
+    return buffer.getvalue()
+
+
+def _keep(target: Path, made: Callable[[], bytes]) -> Path:
+    """Made when it is not there yet; written aside and renamed, so that it is whole."""
     if not target.exists():
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for part, content in sorted(parts.items()):
-                archive.writestr(zipfile.ZipInfo(part, STAMP), content, zipfile.ZIP_DEFLATED)
-        folder.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f".{target.name}.new")
-        scratch.write_bytes(buffer.getvalue())
+        scratch.write_bytes(made())
         scratch.replace(target)
     return target

@@ -43,7 +43,7 @@ def summary(cluster: Cluster, pods: list[Any], ranks: list[dict[str, Any]], reco
         "profile": (named if ours else ", ".join(running)) or None,
         "model": record.get("model") if ours else None,
         "config_hash": carried,
-        "current": _current(named, cluster, carried) if ours else None,
+        "current": _current(record, cluster, carried) if ours else None,
         "proved": ours,
         "since": served.since(pods) or None if whole else None,
         **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest", "transport")},
@@ -53,14 +53,13 @@ def summary(cluster: Cluster, pods: list[Any], ranks: list[dict[str, Any]], reco
     }
 
 
-def _current(profile: str, cluster: Cluster, carried: str | None) -> bool | None:
+def _current(record: served.Record, cluster: Cluster, carried: str | None) -> bool | None:
     """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
     try:
-        objects = case.render(profile, cluster, force=True)
+        rendered = case.render(record["profile"], cluster, force=True, policy=record.get("policy", case.POLICY))
     except InputError:
         return None
-    sets = [item for item in objects if item["kind"] == "StatefulSet"]
-    return bool(sets[0]["metadata"]["annotations"][CONFIG_HASH] == carried)
+    return rendered.digest == carried
 
 
 def _rank(reached: kube.Cluster, pod: Any) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +16,9 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
-from sparkloom.measure.allreduce import jobs, run, sweep, verdict
-from sparkloom.render import manifests
+from sparkloom.measure.allreduce import jobs, run, verdict
+from sparkloom.onnode import allreduce
+from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import names
 from tests import places
 from tests.render.manifests import case, schemas
@@ -73,8 +76,9 @@ def test_ranks_meet_at_the_head_s_first_rail_and_no_service_leads_to_them() -> N
             assert not item["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     (program,) = case.of_kind(found, "ConfigMap")
     mounts = pods(found)[0]["spec"]["containers"][0]["volumeMounts"]
-    assert {m["subPath"] for m in mounts if "subPath" in m} == set(program["data"])
-    compile(program["data"]["sparkloom-allreduce-sweep.py"], "sweep.py", "exec")
+    assert {m["subPath"] for m in mounts if "subPath" in m} == {*program["data"], *program["binaryData"]}
+    assert pods(found)[0]["spec"]["containers"][0]["command"] == ["python3", mounts[0]["mountPath"]]
+    assert base64.b64decode(program["binaryData"]["allreduce"]) == pack.program("allreduce").archive
 
 
 @pytest.mark.parametrize(("name", "word"), [(case.SOLO, "one node"), (case.RPC, "no torch")])
@@ -200,15 +204,21 @@ def test_nothing_is_made_while_a_model_is_served() -> None:
 
 
 def test_sizes_grow_to_the_largest() -> None:
-    assert sweep.sizes(8192) == [8192]
-    assert sweep.sizes(1 << 30)[0] == 8192 and sweep.sizes(1 << 30)[-1] == 1 << 30
-    assert sweep.sizes(100_000) == [8192, 32768, 100_000]
+    assert allreduce.sizes(8192) == [8192]
+    assert allreduce.sizes(1 << 30)[0] == 8192 and allreduce.sizes(1 << 30)[-1] == 1 << 30
+    assert allreduce.sizes(100_000) == [8192, 32768, 100_000]
 
 
-def test_a_rank_without_torch_says_so() -> None:
+def test_a_rank_without_torch_says_so(tmp_path: Path) -> None:
     env = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
-    blocked = "import sys; sys.modules['torch'] = None; import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
+    blocked = (
+        "import sys; sys.modules['torch'] = None; import runpy; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", blocked, sweep.__file__], env=env, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", blocked, str(pack.program("allreduce").keep(tmp_path))],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert done.returncode == 1 and re.search(r'"error": "\w+Error: ', done.stdout)

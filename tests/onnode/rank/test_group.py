@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.render.manifests import program
+from sparkloom.render import pack
 from tests.onnode.rank.ranks import Ranks, oldest_python
 
 
@@ -77,13 +77,11 @@ def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:
     assert "down:" not in pair.log(0)
 
 
-def test_it_runs_from_the_files_of_its_config_map_alone(pair: Ranks) -> None:
+def test_it_runs_from_the_file_of_its_config_map_alone(pair: Ranks) -> None:
     """As in a pod: no checkout, no installed package, and the oldest Python that is promised where there is one."""
-    folder = pair.folder / "mounted"
-    for path, text in program.files().items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    pair.program, pair.python = [str(folder)], oldest_python()
+    mounted = pair.folder / "rank"
+    mounted.write_bytes(pack.program("rank").archive)
+    pair.program, pair.python = [str(mounted)], oldest_python()
     pair.environment = {key: value for key, value in pair.environment.items() if key != "PYTHONPATH"}
     pair.start()
     pair.wait(pair.serving)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sparkloom.onnode.rank.budget import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
-from sparkloom.render.manifests import program
+from sparkloom.render import pack
 from tests.onnode.rank.ranks import REPO, python
 
 MODEL, COMMIT = "org/model", "a" * 40
@@ -116,13 +117,13 @@ def test_it_needs_nothing_but_python(version: str, tmp_path: Path) -> None:
     interpreter = python(version)
     if interpreter is None:
         pytest.skip(f"no Python {version} on this machine")
-    for path, text in program.files().items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    modules = [p[:-3].replace("/", ".") for p in program.files() if p.endswith(".py") and p != "__main__.py"]
+    archive = tmp_path / "rank"
+    archive.write_bytes(pack.program("rank").archive)
+    files = [name for name in zipfile.ZipFile(archive).namelist() if name != "__main__.py"]
+    modules = [name[:-3].replace("/", ".") for name in files]
     code = f"import importlib, sys; [importlib.import_module(m.removesuffix('.__init__')) for m in {modules}]"
     code += "; assert not [m for m in sys.modules if m.startswith(('yaml', 'pydantic', 'packaging', 'ansible'))]"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(archive)}
     subprocess.run([interpreter, "-S", "-W", "error", "-c", code], env=environment, check=True, cwd=tmp_path)
-    done = subprocess.run([interpreter, str(tmp_path), "status"], env=environment, capture_output=True, text=True)
+    done = subprocess.run([interpreter, str(archive), "status"], env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and "is no plan of a group" in done.stdout, done.stderr

@@ -40,7 +40,11 @@ def launch(name: str = ULTRA, where: Cluster | None = None, *overrides: str) -> 
 
 def build(name: str = ULTRA, where: Cluster | None = None, *overrides: str) -> list[Object]:
     where = where or cluster()
-    return manifests.build(launch(name, where, *overrides), where)
+    return objects(launch(name, where, *overrides), where)
+
+
+def objects(launch: Launch, where: Cluster, policy: str = "refuse") -> list[Object]:
+    return manifests.build(launch, where, policy)[0]
 
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:

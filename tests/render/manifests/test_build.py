@@ -39,7 +39,10 @@ def test_order_is_the_order_to_apply() -> None:
 def test_what_refers_exists(name: str) -> None:
     """Selectors pick pods, mounts name volumes, volumes name ConfigMaps, annotations name attachments."""
     objects = case.build(name)
-    maps = {item["metadata"]["name"]: item["data"] for item in case.of_kind(objects, "ConfigMap")}
+    maps = {
+        item["metadata"]["name"]: item["data"].keys() | item.get("binaryData", {}).keys()
+        for item in case.of_kind(objects, "ConfigMap")
+    }
     networks = {item["metadata"]["name"] for item in case.of_kind(objects, "NetworkAttachmentDefinition")}
     services = {item["metadata"]["name"] for item in case.of_kind(objects, "Service")}
     labels = [template["metadata"]["labels"] for template in case.pods(objects)]
@@ -55,8 +58,8 @@ def test_what_refers_exists(name: str) -> None:
             volume = volumes[mount["name"]]
             if "subPath" in mount:
                 assert mount["subPath"] in maps[volume["configMap"]["name"]]
-            elif "configMap" in volume:
-                assert {item["key"] for item in volume["configMap"]["items"]} == set(maps[volume["configMap"]["name"]])
+            else:
+                assert "configMap" not in volume
         asked = json.loads(template["metadata"]["annotations"].get(attachments.NETWORKS, "[]"))
         assert {entry["name"] for entry in asked} <= networks
 
@@ -180,7 +183,7 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
-    assert Order.of(plan_of(manifests.build(launch, case.cluster(), "warn"))).policy == "warn"
+    assert Order.of(plan_of(case.objects(launch, case.cluster(), "warn"))).policy == "warn"
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
@@ -191,7 +194,8 @@ def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
 def test_the_program_and_its_plan_fit_into_a_config_map() -> None:
     for name in EVERY:
         for item in case.of_kind(case.build(name), "ConfigMap"):
-            assert sum(len(text) for text in item["data"].values()) < 1_000_000
+            values = [*item["data"].values(), *item.get("binaryData", {}).values()]
+            assert sum(len(value) for value in values) < 1_000_000
 
 
 def test_a_longer_measured_load_gets_a_longer_start() -> None:
@@ -199,24 +203,28 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
     model = launch.profile.profile.model
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
-    objects = manifests.build(dataclasses.replace(launch, profile=loaded), case.cluster())
+    objects = case.objects(dataclasses.replace(launch, profile=loaded), case.cluster())
     assert plan_of(objects)["budgets"] == {"start": 3 * 1800}
 
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:
     mounts = {
-        m["mountPath"]: m["subPath"] for m in case.engines(case.build(case.TRTLLM))[0]["volumeMounts"] if "subPath" in m
+        m["mountPath"]: m["subPath"]
+        for m in case.engines(case.build(case.TRTLLM))[0]["volumeMounts"]
+        if m["name"] == "files"
     }
     assert list(mounts) == list(case.launch(case.TRTLLM).files) != []
     data = {key: text for item in case.of_kind(case.build(), "ConfigMap") for key, text in item["data"].items()}
-    ultra = {m["mountPath"]: m["subPath"] for m in case.engines(case.build())[0]["volumeMounts"] if "subPath" in m}
+    ultra = {
+        m["mountPath"]: m["subPath"] for m in case.engines(case.build())[0]["volumeMounts"] if m["name"] == "files"
+    }
     assert data[ultra["/etc/nccl.conf"]].startswith("#") and "=" not in data[ultra["/etc/nccl.conf"]]
 
 
 def test_secrets_are_references() -> None:
     launch, where = case.launch(), case.cluster()
     secret = EnvVar("HF_TOKEN", "canary-value", Origin("profile"), secret=("hub", "token"))
-    text = manifests.to_yaml(manifests.build(with_variable(launch, secret), where))
+    text = manifests.to_yaml(case.objects(with_variable(launch, secret), where))
     assert "canary-value" not in text
     assert "secretKeyRef:" in text
 
@@ -238,9 +246,9 @@ def test_unchanged_profile_keeps_its_hash_and_any_change_renews_all_ranks() -> N
         case.build(case.ULTRA, case.cluster(security_mode="device-plugin")),
         case.build(case.ULTRA, case.cluster(fabric=serving)),
         case.build(case.ULTRA, case.one_rail()),
-        manifests.build(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
-        manifests.build(manifests.pinned(launch, "sha256:" + "0" * 64), where),
-        manifests.build(launch, where, "warn"),
+        case.objects(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
+        case.objects(manifests.pinned(launch, "sha256:" + "0" * 64), where),
+        case.objects(launch, where, "warn"),
     ]
     after = [case.hashes(objects) for objects in changed]
     assert all(len(found) == 1 for found in after)

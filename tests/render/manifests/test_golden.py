@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.render import manifests
-from sparkloom.render.manifests import program
+from sparkloom.render import manifests, pack
+from sparkloom.render.manifests import supervision
 from tests import golden_files
 from tests.render.manifests import case
 
@@ -22,8 +22,8 @@ REPRESENTATIVE = (
 @pytest.fixture(autouse=True)
 def short_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """The supervisor's own text would be most of every golden file; tests/onnode/rank judges it."""
-    monkeypatch.setattr(program, "files", lambda: {"__main__.py": "# scripts/sparkloom/rank\n"})
-    monkeypatch.setattr(program, "patterns", lambda engine: f"# of the rules for {engine}\n")
+    monkeypatch.setattr(pack, "program", lambda name: pack.Program(name, "stamp", f"# onnode/{name}\n".encode()))
+    monkeypatch.setattr(supervision, "patterns", lambda engine: f"# of the rules for {engine}\n")
 
 
 @pytest.mark.parametrize("name", REPRESENTATIVE)

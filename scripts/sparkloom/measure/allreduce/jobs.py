@@ -5,16 +5,16 @@ They need what a served model holds (the rails' functions and the GPU), so nothi
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.render import pack
 from sparkloom.render.manifests import attachments, files, names, pod, security
 
-FOLDER, PROGRAM = "/sparkloom/allreduce", "sweep.py"
+PROGRAM, PLACE = "allreduce", "/sparkloom/allreduce"
 PORT = 29571
 COMPONENT = "fabric-check"
 LABELS = {**names.PART_OF, "app.kubernetes.io/component": COMPONENT}
@@ -42,13 +42,12 @@ def name(launch: Launch, rank: int | None = None) -> str:
 
 
 def _program(launch: Launch, cluster: Cluster) -> dict[str, Any]:
-    text = Path(__file__).with_name(PROGRAM).read_text(encoding="utf-8")
-    mounted = {f"{FOLDER}/{PROGRAM}": text, **_nccl_conf(launch)}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": name(launch), "namespace": cluster.namespace, "labels": LABELS},
-        "data": {files.key(path): content for path, content in mounted.items()},
+        "data": {files.key(path): content for path, content in _nccl_conf(launch).items()},
+        "binaryData": {PROGRAM: pack.program(PROGRAM).base64},
     }
 
 
@@ -101,13 +100,13 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> di
         pod.environment(variable) for variable in rank.env if not variable.secret and variable.name not in told
     ]
     devices = security.devices(launch, cluster)
-    mounts = [{"name": "program", "mountPath": f"{FOLDER}/{PROGRAM}", "subPath": files.key(f"{FOLDER}/{PROGRAM}")}]
+    mounts = [{"name": "program", "mountPath": PLACE, "subPath": PROGRAM}]
     mounts += [{"name": "program", "mountPath": path, "subPath": files.key(path)} for path in _nccl_conf(launch)]
     return {
         "name": "allreduce",
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", f"{FOLDER}/{PROGRAM}"],
+        "command": ["python3", PLACE],
         "env": [*variables, *({"name": key, "value": value} for key, value in told.items())],
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
         "securityContext": security.context(launch, cluster),

@@ -13,7 +13,7 @@ from sparkloom.onnode.rank import status_log
 from sparkloom.onnode.rank.order import Order
 
 RANK, CONFIG, PLAN = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN"
-DEFAULT_PLAN = "/sparkloom/rank/plan.json"
+DEFAULT_PLAN = "/sparkloom/plan.json"
 USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | probe ready|live|started | status"
 
 

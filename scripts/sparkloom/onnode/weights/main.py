@@ -34,7 +34,7 @@ def status(run: Path = RUN) -> dict[str, Any]:
 def _alive(pid: int) -> bool:
     """Whether that process is one of ours, not a later one with the same number."""
     try:
-        return b"store" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"weights" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 

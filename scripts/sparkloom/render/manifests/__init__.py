@@ -1,4 +1,6 @@
-"""build(launch, cluster) -> the Kubernetes objects of one served profile, in the order to apply them.
+"""build(launch, cluster, policy) -> the Kubernetes objects of one served profile, in the order to apply them.
+
+Beside them the hash over all that a running rank would see change.
 
 Plain data, built once and never changed afterwards. Namespace and network attachments are shared by all
 profiles of a cluster; the rest belongs to one and carries its label.
@@ -19,12 +21,11 @@ from sparkloom.render.manifests.namespace import namespace
 __all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
 
 
-def build(launch: Launch, cluster: Cluster, policy: str = "refuse") -> list[dict[str, Any]]:
-    """`policy` says what a rank does when NCCL took another way than the rails: refuse, or warn."""
+def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str, Any]], str]:
     networks = attachments.definitions(cluster) if launch.topology.distributed else []
     templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
     digest = record.config_hash(launch, templates, networks, supervision.contents(launch, policy))
-    return [
+    objects = [
         namespace(cluster),
         *networks,
         *files.config_maps(launch, cluster.namespace),
@@ -38,6 +39,7 @@ def build(launch: Launch, cluster: Cluster, policy: str = "refuse") -> list[dict
             for rank, template in zip(launch.ranks, templates, strict=True)
         ),
     ]
+    return objects, digest
 
 
 def fabric_objects(cluster: Cluster) -> list[dict[str, Any]]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
+from sparkloom.judge import rules
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
-from sparkloom.render.manifests import files, names, program
+from sparkloom.render import pack
+from sparkloom.render.manifests import files, names
 
-FOLDER = "/sparkloom/rank"
-COMMAND = ("python3", FOLDER)
-PLAN, PATTERNS = "plan.json", "rules.json"
+FOLDER = "/sparkloom"  # of single files: the API key lies there too
+PROGRAM, PLAN, PATTERNS = "rank", "plan.json", "rules.json"
+COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 START_SECONDS = 45 * 60  # 5x the longest load measured (490 s), and room for graphs and kernels built cold
 
 
@@ -27,10 +30,22 @@ def name(launch: Launch) -> str:
 
 
 def contents(launch: Launch, policy: str) -> dict[str, str]:
-    """Path below the program's folder -> text."""
+    """File in the folder -> text; of the program its stamp."""
     if not supervised(launch):
         return {}
-    return {**program.files(), PLAN: _lines(plan(launch, policy)), PATTERNS: program.patterns(launch.engine)}
+    texts = {PLAN: _lines(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
+    return {PROGRAM: pack.program(PROGRAM).stamp, **texts}
+
+
+@cache
+def patterns(engine: str) -> str:
+    """What the rules know of an engine's last words, as JSON."""
+    known = [
+        {"rule": rule.id, "severity": rule.severity, "pattern": str(rule.log_pattern), "fix": rule.fix}
+        for rule in rules.every()
+        if rule.log_pattern and rule.scope.engine in ("*", engine)
+    ]
+    return "[\n" + ",\n".join(json.dumps(entry) for entry in known) + "\n]\n"
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
@@ -77,19 +92,21 @@ def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
 
 
 def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
-    return files.mapped(launch, namespace, name(launch), contents(launch, policy))
+    if not supervised(launch):
+        return []
+    texts = contents(launch, policy)
+    del texts[PROGRAM]
+    packed = {PROGRAM: pack.program(PROGRAM).base64}
+    return [{**item, "binaryData": packed} for item in files.mapped(launch, namespace, name(launch), texts)]
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
-    if not supervised(launch):
-        return []
-    paths = [*program.files(), PLAN, PATTERNS]
-    items = [{"key": files.key(path), "path": path} for path in paths]
-    return [{"name": "supervisor", "configMap": {"name": name(launch), "items": items}}]
+    return [{"name": "supervisor", "configMap": {"name": name(launch)}}] if supervised(launch) else []
 
 
 def mount(launch: Launch) -> list[dict[str, Any]]:
-    return [{"name": "supervisor", "mountPath": FOLDER, "readOnly": True}] if supervised(launch) else []
+    keys = (PROGRAM, PLAN, PATTERNS) if supervised(launch) else ()
+    return [{"name": "supervisor", "mountPath": f"{FOLDER}/{key}", "subPath": key, "readOnly": True} for key in keys]
 
 
 def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 ORIGIN = Path("/var/lib/sparkloom/origin/functions.json")
 
@@ -23,7 +24,7 @@ def call(*argv: str) -> None:
         raise Refused(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
 
 
-def ask(*argv: str) -> list[dict] | None:
+def ask(*argv: str) -> Any:
     """What a program that speaks JSON says; None where it is missing or refuses."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
@@ -44,12 +45,12 @@ def number(path: Path) -> int:
     return int(value) if value.isdigit() else 0
 
 
-def remembered() -> dict:
-    """How each port was before the first change: {port: {...}}."""
-    return json.loads(text(ORIGIN) or "{}")
+def remembered() -> dict[str, dict[str, Any]]:
+    """How each port was before the first change."""
+    return dict(json.loads(text(ORIGIN) or "{}"))
 
 
-def remember(port: str, facts: dict) -> None:
+def remember(port: str, facts: dict[str, Any]) -> None:
     """Once: what a later run finds is what an earlier one made."""
     kept = remembered()
     was = kept.get(port, {})

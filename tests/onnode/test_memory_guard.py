@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.places import REPO
+from sparkloom.onnode import memory_guard
 
 UID = "11111111-2222-3333-4444-555555555555"
 POD = "ultra-rank2-0"
@@ -19,10 +18,7 @@ POD = "ultra-rank2-0"
 
 @pytest.fixture
 def guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("guard", REPO / "roles/node_base/files/memory-guard.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = memory_guard
     for place in ("PROC", "LOGS", "CGROUPS"):
         folder = tmp_path / place.lower()
         folder.mkdir()

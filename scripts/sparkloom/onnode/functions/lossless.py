@@ -8,9 +8,10 @@ set at every boot. Both ends and the switch have to agree on the priority.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import common
-from common import ask, text
+from sparkloom.onnode.functions import common
+from sparkloom.onnode.functions.common import ask, text
 
 notes: list[str] = []
 ECN = ("roce_np", "roce_rp")
@@ -20,13 +21,18 @@ def on(value: object) -> bool:
     return value in (True, "on", 1)
 
 
+def shown(part: str, port: str, what: str) -> dict[str, Any] | None:
+    """What `dcb` says of one port."""
+    answer = ask("dcb", "-j", part, "show", "dev", port, what)
+    if isinstance(answer, list):
+        answer = answer[0] if answer else {}
+    return None if answer is None else dict(answer)
+
+
 def pause(port: str) -> list[bool] | None:
     """Per priority, whether it is paused rather than dropped; None where the driver or the program does not say."""
-    said = ask("dcb", "-j", "pfc", "show", "dev", port, "prio-pfc")
-    if isinstance(said, list):
-        said = said[0] if said else {}
-    found = (said or {}).get("prio-pfc")
-    return [on(value) for value in found] if isinstance(found, list) else None
+    held = (shown("pfc", port, "prio-pfc") or {}).get("prio-pfc")
+    return [on(value) for value in held] if isinstance(held, list) else None
 
 
 def set_pause(port: str, wanted: list[bool]) -> None:
@@ -36,12 +42,10 @@ def set_pause(port: str, wanted: list[bool]) -> None:
 
 def trusted(port: str, dscp: int, priority: int) -> bool | None:
     """Whether the DSCP leads to the priority: mlx5 trusts DSCP as soon as one such entry exists."""
-    said = ask("dcb", "-j", "app", "show", "dev", port, "dscp-prio")
-    if isinstance(said, list):
-        said = said[0] if said else {}
-    if said is None:
+    held = shown("app", port, "dscp-prio")
+    if held is None:
         return None
-    return [dscp, priority] in [list(entry) for entry in said.get("dscp_prio", said.get("dscp-prio", []))]
+    return [dscp, priority] in [list(entry) for entry in held.get("dscp_prio", held.get("dscp-prio", []))]
 
 
 def files(port: str, priority: int) -> dict[Path, str]:
@@ -51,7 +55,7 @@ def files(port: str, priority: int) -> dict[Path, str]:
     return {path: value for path, value in wanted.items() if path.exists()}
 
 
-def as_planned(plan: dict, dry: bool) -> list[str]:
+def as_planned(plan: dict[str, Any], dry: bool) -> list[str]:
     wanted, port = plan.get("lossless"), plan["pf"]
     if not wanted:
         return []
@@ -87,7 +91,7 @@ def as_planned(plan: dict, dry: bool) -> list[str]:
     return changes
 
 
-def as_before(plan: dict, dry: bool) -> list[str]:
+def as_before(plan: dict[str, Any], dry: bool) -> list[str]:
     was, port = common.remembered().get(plan["pf"], {}), plan["pf"]
     changes = []
     if "pause" in was:

@@ -21,12 +21,12 @@ SMALLEST, LARGEST = 8 << 10, 1 << 30
 
 def sizes(largest: int) -> list[int]:
     """8 KiB to the largest, four times more each."""
-    found: list[int] = []
+    chosen: list[int] = []
     size = SMALLEST
     while size <= largest:
-        found.append(size)
+        chosen.append(size)
         size *= 4
-    return found if found[-1] == largest else [*found, largest]
+    return chosen if chosen[-1] == largest else [*chosen, largest]
 
 
 def rounds(size: int) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class Sweep:
         if not bool((tensor == wanted).all()):
             raise ValueError(f"the sum is {tensor.flatten()[0].item()}, {wanted} is right")
 
-    def one(self, size: int) -> dict[str, Any]:
+    def measure(self, size: int) -> dict[str, Any]:
         tensor = self.torch.zeros(size // 4, dtype=self.torch.float32, device=self.device)
         warm, measured = rounds(size)
         for _ in range(warm):
@@ -75,7 +75,10 @@ class Sweep:
         return {"bytes": size, "us": round(seconds * 1e6, 2), "busbw_gb_s": round(busbw / 1e9, 3), "rounds": measured}
 
 
-def main() -> None:
+def main(words: list[str]) -> int:
+    if words:
+        print("usage: allreduce, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set", file=sys.stderr)
+        return 2
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend = os.environ.get("ALLREDUCE_BACKEND", "nccl")
     patience = float(os.environ.get("ALLREDUCE_SECONDS", "300"))
@@ -89,7 +92,7 @@ def main() -> None:
         sweep.check()
         rows = []
         for size in sizes(int(os.environ.get("ALLREDUCE_LARGEST", LARGEST))):
-            rows.append(sweep.one(size))
+            rows.append(sweep.measure(size))
             if rank == 0:
                 say({"size": rows[-1]})
         version = ".".join(map(str, torch.cuda.nccl.version())) if backend == "nccl" else None
@@ -102,7 +105,4 @@ def main() -> None:
         say({"error": f"{type(error).__name__}: {error}"[:2000], "rank": rank})
         sys.stdout.flush()
         os._exit(1)  # a rank that waits for a dead one never returns from its clean-up
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.places import REPO
-
-PROGRAM = REPO / "roles/roce_fabric/files/functions"
-sys.path.insert(0, str(PROGRAM))
-import common  # noqa: E402
-import lossless  # noqa: E402
-import rail  # noqa: E402
-import stray  # noqa: E402
-
-SPEC = importlib.util.spec_from_file_location("functions", PROGRAM / "__main__.py")
-assert SPEC and SPEC.loader
-functions = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(functions)
+from sparkloom.onnode.functions import common, lossless, rail, stray
+from sparkloom.onnode.functions import main as functions
 
 PF, VF, MAC = "enp1s0f0np0", "enp1s0f0v0", "02:5b:00:00:01:00"
 
@@ -59,8 +46,7 @@ class Node:
         self.asked.append(line)
 
     def run(self, monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
-        monkeypatch.setattr("sys.argv", ["functions", "--sysfs", str(self.root), *args])
-        return functions.main()
+        return functions.main(["--sysfs", str(self.root), *args])
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import common
-from common import ask
+from sparkloom.onnode.functions import common
+from sparkloom.onnode.functions.common import ask
 
 PROC = Path("/proc")
 # Where container runtimes and `ip netns` pin a namespace that has no process.
@@ -28,20 +28,20 @@ def find(wanted: dict[str, str], pci: dict[str, str], young: float) -> list[tupl
     One younger than `young` seconds may be a starting pod's, which has its function before its first process.
     """
     alive = {inode(path) for path in PROC.glob("[0-9]*/ns/net")}
-    found = []
+    lost = []
     for path in namespaces():
         if inode(path) in alive or time.time() - changed(path) < young:
             continue
         for link in ask("nsenter", f"--net={path}", "ip", "-json", "-details", "link", "show") or []:
             name = pci.get(link.get("parentdev", "")) or wanted.get(str(link.get("address", "")).lower())
             if name:
-                found.append((str(path), link["ifname"], name))
-    return found
+                lost.append((str(path), link["ifname"], name))
+    return lost
 
 
 def namespaces() -> Iterator[Path]:
     """Each namespace once: those that are pinned to a path, and those that an open file of a process keeps."""
-    seen = set()
+    seen: set[int] = set()
     pinned = (entry for folder in PINNED for entry in sorted(Path(folder).glob("*")))
     opened = (entry for folder in PROC.glob("[0-9]*/fd") for entry in descriptors(folder))
     for path in (*pinned, *opened):
@@ -80,11 +80,11 @@ def changed(path: Path) -> float:
         return time.time()
 
 
-def bring_home(namespace: str, found: str, name: str) -> None:
+def bring_home(namespace: str, there: str, name: str) -> None:
     """Down, named as planned, and into the first process' namespace: the host's."""
     inside = ("nsenter", f"--net={namespace}", "ip", "link", "set")
-    steps = [("dev", found, "down"), ("dev", name, "netns", "1")]
-    if found != name:
-        steps.insert(1, ("dev", found, "name", name))
+    steps = [("dev", there, "down"), ("dev", name, "netns", "1")]
+    if there != name:
+        steps.insert(1, ("dev", there, "name", name))
     for step in steps:
         common.call(*inside, *step)

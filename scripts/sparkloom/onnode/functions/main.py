@@ -11,11 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-import common
-import lossless
-import rail
-import stray
-from common import Refused
+from sparkloom.onnode.functions import common, lossless, rail, stray
+from sparkloom.onnode.functions.common import Refused
 
 PLAN = Path("/etc/sparkloom/functions.json")
 
@@ -32,10 +29,10 @@ def recover(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
         return []
     wanted = {mac: name for mac, (name, _) in missing.items()}
     changes = []
-    for namespace, found, name in stray.find(wanted, {place: name for name, place in missing.values()}, young):
+    for namespace, there, name in stray.find(wanted, {place: name for name, place in missing.values()}, young):
         changes.append(f"{name}: back from {namespace}, whose pod is gone")
         if not dry:
-            stray.bring_home(namespace, found, name)
+            stray.bring_home(namespace, there, name)
     return changes
 
 
@@ -64,7 +61,7 @@ def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     return changes
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("sparkloom-functions", description=__doc__)
     parser.add_argument("--sysfs", type=Path, default=Path("/sys"), help="where sysfs is mounted")
     parser.add_argument("--wait", type=float, default=0, help="seconds to wait for the parents to appear")
@@ -73,7 +70,7 @@ def main() -> int:
     )
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument("--undo", action="store_true", help="back to the functions of before the first run")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     try:
         rails = [rail.Rail(plan, args.sysfs, args.check) for plan in json.loads(PLAN.read_text())["rails"]]
         if args.undo:
@@ -87,7 +84,3 @@ def main() -> int:
     for note in lossless.notes:
         print(f"note: {note}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

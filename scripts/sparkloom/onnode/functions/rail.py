@@ -7,9 +7,10 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
-import common
-from common import Refused, number, text
+from sparkloom.onnode.functions import common
+from sparkloom.onnode.functions.common import Refused, number, text
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 FIRMWARE = (
@@ -38,9 +39,9 @@ def set_sysctls(interface: str) -> None:
 
 
 class Rail:
-    def __init__(self, plan: dict, sysfs: Path, dry: bool) -> None:
+    def __init__(self, plan: dict[str, Any], sysfs: Path, dry: bool) -> None:
         self.plan, self.dry, self.net = plan, dry, sysfs / "class/net"
-        self.pf = self.net / plan["pf"]
+        self.pf: Path = self.net / plan["pf"]
 
     def as_planned(self) -> list[str]:
         """Makes it so; says what it changed."""
@@ -84,16 +85,16 @@ class Rail:
             home = self.home(function["vf"])
             if self.address(function["interface"]) is not None or not home.exists():
                 continue
-            for found in [entry.name for entry in home.iterdir()]:
-                changes.append(f"{found}: renamed {function['interface']}")
+            for name in [entry.name for entry in home.iterdir()]:
+                changes.append(f"{name}: renamed {function['interface']}")
                 if not self.dry:
                     self.remember()
-                    self.rename(found, function["interface"])
+                    self.rename(name, function["interface"])
         return changes
 
-    def rename(self, found: str, wanted: str) -> None:
-        common.ip("link", "set", found, "down")
-        common.ip("link", "set", found, "name", wanted)
+    def rename(self, name: str, wanted: str) -> None:
+        common.ip("link", "set", name, "down")
+        common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
 
     def address(self, interface: str) -> str | None:

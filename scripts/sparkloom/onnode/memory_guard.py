@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 LOGS = Path("/var/log/pods")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -40,23 +41,23 @@ def meminfo() -> dict[str, float]:
 
 def starts(namespace: str, container: str) -> set[tuple[str, str, str]]:
     """(pod, its uid, number of the start) of every engine that the kubelet started here and still keeps the log of."""
-    found = set()
+    started = set()
     for folder in LOGS.glob(f"{namespace}_*_*"):
         _, pod, uid = folder.name.split("_", 2)
         logs = [path.stem for path in (folder / container).glob("*.log") if path.stem.isdigit()]
         if logs:
-            found.add((pod, uid, max(logs, key=int)))
-    return found
+            started.add((pod, uid, max(logs, key=int)))
+    return started
 
 
 def processes(uid: str) -> list[int]:
     """The pod's processes less its sandbox's."""
     marks = (f"pod{uid}", f"pod{uid.replace('-', '_')}")
-    found = set()
+    inside: set[int] = set()
     for place, _, names in os.walk(CGROUPS):
         if "cgroup.procs" in names and any(mark in place for mark in marks):
-            found |= members(Path(place, "cgroup.procs"))
-    return sorted(pid for pid in found if pid > 0 and name(pid) != "pause")
+            inside |= members(Path(place, "cgroup.procs"))
+    return sorted(pid for pid in inside if pid > 0 and name(pid) != "pause")
 
 
 def members(path: Path) -> set[int]:
@@ -74,7 +75,7 @@ def name(pid: int) -> str:
 
 
 class Guard:
-    def __init__(self, settings: dict) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         self.floor = float(settings["floor_gib"])
         self.which = settings["namespace"], settings["container"]
         self.seen = starts(*self.which)
@@ -101,8 +102,8 @@ class Guard:
         return memory["MemFree"] < self.floor < clean
 
     def running(self, there: set[tuple[str, str, str]]) -> dict[str, list[int]]:
-        found = {pod: processes(uid) for pod, uid, _ in there}
-        return {pod: pids for pod, pids in found.items() if pids}
+        engines = {pod: processes(uid) for pod, uid, _ in there}
+        return {pod: pids for pod, pids in engines.items() if pids}
 
     def drop(self, now: float, why: str, memory: dict[str, float]) -> None:
         self.dropped = now
@@ -114,17 +115,17 @@ class Guard:
         say(f"{why}: page cache given back ({memory['Cached']:.1f} GiB were in it)")
 
     def act(self, now: float, memory: dict[str, float], there: set[tuple[str, str, str]]) -> None:
-        found = f"{memory['MemAvailable']:.1f} GiB available, the floor is {self.floor:g}"
+        short = f"{memory['MemAvailable']:.1f} GiB available, the floor is {self.floor:g}"
         killed = self.running(there)
         for pod, pids in killed.items():
-            say(f"{found}: killing the engine of {pod} ({len(pids)} processes)")
+            say(f"{short}: killing the engine of {pod} ({len(pids)} processes)")
             for pid in pids:
                 kill(pid)
         if killed:
             self.quiet_until = now + AFTER_KILL_SECONDS
-            keep({"when": time.time(), "found": found, "killed": sorted(killed)})
+            keep({"when": time.time(), "found": short, "killed": sorted(killed)})
         elif not self.reported:
-            say(f"{found}, and no engine is here: nothing is done; `ps aux --sort=-rss | head` shows the largest")
+            say(f"{short}, and no engine is here: nothing is done; `ps aux --sort=-rss | head` shows the largest")
             self.reported = True
 
 
@@ -135,7 +136,7 @@ def kill(pid: int) -> None:
         return
 
 
-def keep(what: dict) -> None:
+def keep(what: dict[str, Any]) -> None:
     """The last act, for whoever asks why a rank was restarted; gone after a boot."""
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     KEPT.write_text(json.dumps(what) + "\n")
@@ -150,14 +151,13 @@ def stay_in_memory() -> None:
     ctypes.CDLL(None).mlockall(3)  # MCL_CURRENT | MCL_FUTURE
 
 
-def main() -> None:
-    guard = Guard(json.loads(Path(sys.argv[1]).read_text()))
+def main(words: list[str]) -> int:
+    if len(words) != 1 or words[0].startswith("-"):
+        print("usage: memory-guard.pyz SETTINGS.JSON", file=sys.stderr)
+        return 2
+    guard = Guard(json.loads(Path(words[0]).read_text()))
     stay_in_memory()
     say(f"the floor is {guard.floor:g} GiB of available memory")
     while True:
         guard.look(time.monotonic())
         time.sleep(EVERY_SECONDS)
-
-
-if __name__ == "__main__":
-    main()
