@@ -5,21 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from html import escape
-from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sparkloom.measure.matrix import report_svg as svg
 from sparkloom.measure.matrix import report_text as words
+from sparkloom.measure.matrix.grid import Change, Grid, ReportedCell
 from sparkloom.measure.matrix.report_svg import Heat, Series, Square
-
-if TYPE_CHECKING:
-    from sparkloom.measure.matrix.report import Change, Grid, Row
 
 MOST_LINES = 16  # beyond this many, a line plot shows the fastest only
 
 
 def page(grid: Grid) -> str:
-    style = (files("sparkloom") / "report.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     title = escape(f"{grid.spec.name}: {grid.spec.profile}")
     body = [
         _head(grid),
@@ -53,7 +50,7 @@ def _head(grid: Grid) -> str:
     note = f"<p>{escape(grid.spec.note)}</p>" if grid.spec.note else ""
     return (
         f"<header><h1>{escape(grid.spec.name)}</h1>"
-        f"<p>{len(grid.rows)} configurations of {escape(grid.spec.profile)}</p>"
+        f"<p>{len(grid.cells)} configurations of {escape(grid.spec.profile)}</p>"
         f'{note}<ul class="counts">{counted}</ul>{f"<dl>{listed}</dl>" if listed else ""}</header>\n'
     )
 
@@ -62,7 +59,7 @@ def _class(status: str) -> str:
     return {"ok": "ok", "skipped": "quiet", "not run": "quiet", "partial": "warn"}.get(status, "bad")
 
 
-def _name(row: Row, grid: Grid) -> str:
+def _name(row: ReportedCell, grid: Grid) -> str:
     return f"{row.cell.number} · {words.settings(row, grid.axes)}"
 
 
@@ -75,7 +72,7 @@ def _winner(grid: Grid) -> str:
 
 
 def _plots(grid: Grid) -> str:
-    fine = [row for row in grid.rows if row.status in ("ok", "partial")]
+    fine = [row for row in grid.cells if row.status in ("ok", "partial")]
     top = grid.levels[-1]
     fastest = sorted(fine, key=lambda row: row.tok_s(top) or 0.0, reverse=True)[:MOST_LINES]
     left_out = len(fine) - len(fastest)
@@ -90,7 +87,7 @@ def _plots(grid: Grid) -> str:
     )
 
 
-def _series(row: Row, grid: Grid, figure: Callable[[int], float | None], *, full: bool = False) -> Series:
+def _series(row: ReportedCell, grid: Grid, figure: Callable[[int], float | None], *, full: bool = False) -> Series:
     points = [(float(n), float(y)) for n in grid.levels if (y := figure(n)) is not None]
     if full and (not points or points[-1][0] != grid.levels[-1]):
         points = []
@@ -101,19 +98,19 @@ def _series(row: Row, grid: Grid, figure: Callable[[int], float | None], *, full
 def _heat(grid: Grid) -> str:
     """The two longest axes span the map; each combination of the others gets a map of its own."""
     values = {
-        axis: list(dict.fromkeys(words.value(row.cell.settings.get(axis)) for row in grid.rows)) for axis in grid.axes
+        axis: list(dict.fromkeys(words.value(row.cell.settings.get(axis)) for row in grid.cells)) for axis in grid.axes
     }
     if len(values) < 2:
         return ""
     across, down = sorted(values, key=lambda axis: len(values[axis]), reverse=True)[:2]
     others = [axis for axis in grid.axes if axis not in (across, down)]
     top = grid.levels[-1]
-    figures = [rate for row in grid.rows if row.status in ("ok", "partial") and (rate := row.tok_s(top)) is not None]
+    figures = [rate for row in grid.cells if row.status in ("ok", "partial") and (rate := row.tok_s(top)) is not None]
     maps = []
     for chosen in itertools.product(*(values[axis] for axis in others)):
         title = ", ".join(f"{words.short(axis)} {value}" for axis, value in zip(others, chosen, strict=True))
         plot = Heat(title or "all cells", values[across], values[down])
-        for row in grid.rows:
+        for row in grid.cells:
             at = {axis: words.value(row.cell.settings.get(axis)) for axis in grid.axes}
             if all(at[axis] == value for axis, value in zip(others, chosen, strict=True)):
                 plot.squares[values[down].index(at[down]), values[across].index(at[across])] = _square(row, grid, top)
@@ -123,7 +120,7 @@ def _heat(grid: Grid) -> str:
     return _section("The grid", f'<div class="maps">{"".join(maps)}</div>', note)
 
 
-def _square(row: Row, grid: Grid, top: int) -> Square:
+def _square(row: ReportedCell, grid: Grid, top: int) -> Square:
     measured = row.tok_s(top) if row.status in ("ok", "partial") else None
     hint = "; ".join([_name(row, grid), words.status(row), *row.notes])
     return Square(measured, words.status(row), row is grid.winner, hint)
@@ -164,7 +161,7 @@ def _table(grid: Grid) -> str:
         "note",
     ]
     body = []
-    for row in grid.rows:
+    for row in grid.cells:
         level = row.level(top)
         cells = [
             str(row.cell.number),
@@ -187,7 +184,7 @@ def _table(grid: Grid) -> str:
 
 
 def _failures(grid: Grid) -> str:
-    failed = [row for row in grid.rows if row.status not in ("ok", "skipped", None)]
+    failed = [row for row in grid.cells if row.status not in ("ok", "skipped", None)]
     body = "".join(
         f"<details><summary>{escape(_name(row, grid))}: <b>{escape(words.status(row))}</b></summary>"
         + "".join(f"<p>{escape(note)}</p>" for note in row.notes)
@@ -213,7 +210,7 @@ def _skipped(grid: Grid) -> str:
             or escape("".join(row.notes[:1]))
         )
         + "</li>"
-        for row in grid.rows
+        for row in grid.cells
         if row.status == "skipped"
     )
     return _section("Skipped as known to fail", f"<ul>{body}</ul>" if body else "")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sparkloom.measure.matrix.report import Grid, Row
+from sparkloom.measure.matrix.grid import Grid, ReportedCell
 
 LABELS = {"startup_crash": "CRASH (start)", "bench_crash": "CRASH (bench)", "garbage": "GARBAGE", "hang": "HANG"}
 SHOWN_PROVENANCE = (
@@ -24,7 +23,7 @@ SHOWN_PROVENANCE = (
 
 
 def markdown(grid: Grid) -> str:
-    parts = [f"# {grid.spec.name}: {len(grid.rows)} configurations of {grid.spec.profile}", _head(grid), _table(grid)]
+    parts = [f"# {grid.spec.name}: {len(grid.cells)} configurations of {grid.spec.profile}", _head(grid), _table(grid)]
     parts += [_winner(grid), _failures(grid), _skipped(grid), _changes(grid), _footnote(grid)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -44,15 +43,15 @@ def figure(number: float | None, digits: int = 1) -> str:
     return "-" if number is None else f"{number:.{digits}f}"
 
 
-def status(row: Row) -> str:
+def status(row: ReportedCell) -> str:
     return LABELS.get(row.status or "", row.status or "not run")
 
 
-def settings(row: Row, axes: list[str]) -> str:
+def settings(row: ReportedCell, axes: list[str]) -> str:
     return ", ".join(f"{short(axis)} {value(row.cell.settings.get(axis))}" for axis in axes)
 
 
-def command(row: Row, grid: Grid) -> str:
+def command(row: ReportedCell, grid: Grid) -> str:
     """How a person gets this cell again."""
     sets = (part for text in row.cell.overrides for part in ("--set", text))
     return shlex.join(["sparkloom", "render", grid.spec.profile, *sets])
@@ -87,7 +86,7 @@ def _table(grid: Grid) -> str:
     heads = ["#", "cell", *map(short, grid.axes), "status"]
     heads += [f"n={n} tok/s" for n in grid.levels] + [f"n={top} ok", f"n={top} TTFT s", "note"]
     lines = [_line(heads), _line(["---"] * len(heads))]
-    for row in grid.rows:
+    for row in grid.cells:
         level = row.level(top)
         cells = [str(row.cell.number), f"`{row.cell.id}`"]
         cells += [value(row.cell.settings.get(axis)) for axis in grid.axes]
@@ -117,7 +116,7 @@ def _winner(grid: Grid) -> str:
 
 
 def _failures(grid: Grid) -> str:
-    failed = [row for row in grid.rows if row.status not in ("ok", "skipped", None)]
+    failed = [row for row in grid.cells if row.status not in ("ok", "skipped", None)]
     parts = []
     for row in failed:
         text = f"### Cell {row.cell.number} (`{row.cell.id}`): {status(row)}\n\n{settings(row, grid.axes)}"
@@ -130,7 +129,7 @@ def _failures(grid: Grid) -> str:
 
 
 def _skipped(grid: Grid) -> str:
-    skipped = [row for row in grid.rows if row.status == "skipped"]
+    skipped = [row for row in grid.cells if row.status == "skipped"]
     lines = [
         f"- cell {row.cell.number} (`{row.cell.id}`), {settings(row, grid.axes)}: "
         + (
