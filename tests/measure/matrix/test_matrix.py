@@ -185,7 +185,7 @@ def test_report_files(spec: Path, tmp_path: Path) -> None:
         crashed,
         "startup_crash",
         levels=[],
-        trace_tail="Traceback\nAssertionError: <n>",
+        trace_tail="Traceback\nAssertionError: <n> \"q\" & 's'",
         matched_rules=["a-rule"],
     )
     put(folder, specs.Cell(99, "stranger", {"launch.x": 1}))
@@ -228,7 +228,8 @@ def check_page(html: str) -> None:
     assert len(plots) >= 3
     for plot in plots:
         ElementTree.fromstring(plot)
-    assert "AssertionError: &lt;n&gt;" in html and "m&lt;1&gt;" in html
+    assert "AssertionError: &lt;n&gt; &#34;q&#34; &amp; &#39;s&#39;" in html and "m&lt;1&gt;" in html
+    assert "{{" not in html and "{%" not in html
 
 
 def test_what_preflight_refused_is_shown_with_its_reason(spec: Path) -> None:

@@ -28,8 +28,8 @@ class ReportedCell:
     notes: list[str] = field(default_factory=list)
 
     def level(self, concurrency: int) -> Level | None:
-        found = self.result.levels if self.result else []
-        return next((level for level in found if level.concurrency == concurrency), None)
+        levels = self.result.levels if self.result else []
+        return next((level for level in levels if level.concurrency == concurrency), None)
 
     def tok_s(self, concurrency: int) -> float | None:
         level = self.level(concurrency)
@@ -40,12 +40,21 @@ class ReportedCell:
         value = (level.ttft_ms.get("p50") or level.ttft_ms.get("mean")) if level else None
         return value / 1000 if value is not None else None
 
+    @property
+    def trace(self) -> str:
+        return self.result.trace_tail.strip() if self.result else ""
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """The rules that it is skipped for, each with why."""
+        return list(zip(self.cell.rules, self.cell.reasons, strict=True))
+
 
 @dataclass(slots=True)
 class Change:
     """One cell at one level, against the earlier run."""
 
-    row: ReportedCell
+    reported: ReportedCell
     concurrency: int
     before: float | None
     after: float | None
@@ -79,24 +88,37 @@ class Grid:
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(Counter(row.status or "not run" for row in self.cells))
+        return dict(Counter(reported.status or "not run" for reported in self.cells))
 
     @property
     def provenance(self) -> dict[str, Any]:
         """What all measured cells agree on."""
-        found = [row.result.provenance for row in self.cells if row.result and row.result.provenance]
-        first: Mapping[str, Any] = found[0] if found else {}
-        return {key: value for key, value in first.items() if all(other.get(key) == value for other in found)}
+        results = [reported.result for reported in self.cells if reported.result]
+        known = [result.provenance for result in results if result.provenance]
+        first: Mapping[str, Any] = known[0] if known else {}
+        return {key: value for key, value in first.items() if all(other.get(key) == value for other in known)}
+
+    @property
+    def failed(self) -> list[ReportedCell]:
+        return [reported for reported in self.cells if reported.status not in ("ok", "skipped", None)]
+
+    @property
+    def skipped(self) -> list[ReportedCell]:
+        return [reported for reported in self.cells if reported.status == "skipped"]
+
+    @property
+    def worst_first(self) -> list[Change]:
+        return sorted(self.changes, key=lambda c: (not c.worse, c.reported.cell.number, c.concurrency))
 
 
 def collect(spec: Spec, cells: list[Cell], results: Mapping[str, Result], baseline: Mapping[str, Result]) -> Grid:
     """Joins cells and results; pure, so that any front end can show it."""
-    rows = [_reported(cell, results.get(cell.id)) for cell in cells]
+    judged = [_reported(cell, results.get(cell.id)) for cell in cells]
     axes = specs.differing([cell.settings for cell in cells])
     known = {cell.id for cell in cells}
     strangers = [name for name in results if name not in known]
-    changes = [change for row in rows for change in _changes(row, baseline.get(row.cell.id))]
-    return Grid(spec, rows, axes, _winner(rows, max(spec.bench.concurrency)), changes, strangers)
+    changes = [change for reported in judged for change in _changes(reported, baseline.get(reported.cell.id))]
+    return Grid(spec, judged, axes, _winner(judged, max(spec.bench.concurrency)), changes, strangers)
 
 
 def _reported(cell: Cell, result: Result | None) -> ReportedCell:
@@ -133,16 +155,16 @@ def _status(cell: Cell, result: Result, notes: list[str]) -> str:
     return "ok"
 
 
-def _winner(rows: list[ReportedCell], concurrency: int) -> ReportedCell | None:
-    fine = [row for row in rows if row.status == "ok" and row.tok_s(concurrency) is not None]
-    return max(fine, key=lambda row: row.tok_s(concurrency) or 0.0, default=None)
+def _winner(judged: list[ReportedCell], concurrency: int) -> ReportedCell | None:
+    fine = [reported for reported in judged if reported.status == "ok" and reported.tok_s(concurrency) is not None]
+    return max(fine, key=lambda reported: reported.tok_s(concurrency) or 0.0, default=None)
 
 
-def _changes(row: ReportedCell, before: Result | None) -> list[Change]:
-    if before is None or row.result is None:
+def _changes(reported: ReportedCell, before: Result | None) -> list[Change]:
+    if before is None or reported.result is None:
         return []
-    old = ReportedCell(row.cell, before, before.status)
+    old = ReportedCell(reported.cell, before, before.status)
     return [
-        Change(row, n, old.tok_s(n), row.tok_s(n), before.status, row.status)
-        for n in sorted({level.concurrency for level in (*before.levels, *row.result.levels)} or {1})
+        Change(reported, n, old.tok_s(n), reported.tok_s(n), before.status, reported.status)
+        for n in sorted({level.concurrency for level in (*before.levels, *reported.result.levels)} or {1})
     ]

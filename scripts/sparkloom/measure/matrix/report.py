@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from sparkloom.base.errors import InputError
 from sparkloom.measure.matrix import propose as proposals
-from sparkloom.measure.matrix import report_html, report_text
+from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix import spec as specs
-from sparkloom.measure.matrix.grid import collect
+from sparkloom.measure.matrix.grid import Grid, collect
+from sparkloom.measure.matrix.report_plots import plots
 from sparkloom.measure.matrix.spec import Result, Spec
+
+HERE = Path(__file__).parent
+FILTERS = (
+    words.short, words.value, words.figure, words.field, words.status, words.kind, words.settings, words.title,
+    words.command, words.moved,
+)  # fmt: skip
 
 
 def write(spec_path: Path, results: Path | None = None, output: Path | None = None) -> dict[str, Any]:
@@ -24,24 +33,35 @@ def write(spec_path: Path, results: Path | None = None, output: Path | None = No
     target = output or folder.parent
     target.mkdir(parents=True, exist_ok=True)
     files = [target / f"{spec.name}.md", target / f"{spec.name}.html"]
-    files[0].write_text(report_text.markdown(grid), encoding="utf-8")
-    files[1].write_text(report_html.page(grid), encoding="utf-8")
+    files[0].write_text(_filled("report.md.j2", grid), encoding="utf-8")
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    files[1].write_text(_filled("report.html.j2", grid, style=style, plots=plots(grid)), encoding="utf-8")
     return {
         "files": [str(file) for file in files],
         "cells": len(grid.cells),
         "counts": grid.counts,
         "winner": grid.winner.cell.id if grid.winner else None,
-        "regressions": [change.row.cell.id for change in grid.changes if change.worse],
+        "regressions": [change.reported.cell.id for change in grid.changes if change.worse],
         "strangers": grid.strangers,
     }
+
+
+def _filled(template: str, grid: Grid, **more: object) -> str:
+    """A template beside this module; what was measured is escaped in HTML."""
+    templates = Environment(
+        loader=FileSystemLoader(HERE), autoescape=lambda name: name == "report.html.j2", undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    templates.filters |= {function.__name__: function for function in FILTERS}
+    return templates.get_template(template).render(grid=grid, top=grid.levels[-1], facts=words.facts, **more)
 
 
 def propose(spec_path: Path, results: Path | None = None) -> dict[str, Any]:
     """Rules to propose from failures that none explains."""
     spec, _ = specs.load(spec_path)
     folder = results or spec_path.parent / spec.name
-    found = proposals.proposals(spec, list(specs.read_results(folder).values()) if folder.is_dir() else [])
-    return {"proposals": [one.as_dict() for one in found], "text": proposals.text(spec, found)}
+    proposed = proposals.proposals(spec, list(specs.read_results(folder).values()) if folder.is_dir() else [])
+    return {"proposals": [proposal.as_dict() for proposal in proposed], "text": proposals.text(spec, proposed)}
 
 
 def _baseline(spec: Spec, spec_path: Path) -> dict[str, Result]:
