@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,13 @@ def test_every_make_target_is_a_script_a_person_could_call() -> None:
 def test_yaml_of_requirements_names_exact_versions() -> None:
     for entry in yaml.safe_load((REPO / "requirements.yml").read_text())["collections"]:
         assert re.fullmatch(r"\d+\.\d+\.\d+", str(entry["version"])), entry
+
+
+def test_every_file_that_lies_beside_a_module_is_installed_with_it() -> None:
+    """A template or style sheet that the wheel lacks is missed only by people who did not install from a checkout."""
+    patterns = tomllib.loads((REPO / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["sparkloom"]
+    listed = subprocess.run(["git", "ls-files", "scripts/sparkloom"], cwd=REPO, capture_output=True, text=True)
+    files = [Path(name) for name in listed.stdout.splitlines() if not name.endswith(".py")]
+    assert files
+    lacking = [str(file) for file in files if not any(file.match(pattern.removeprefix("**/")) for pattern in patterns)]
+    assert not lacking

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sparkloom.base.finding import Finding
+if TYPE_CHECKING:  # `bench` reads errors, and does without what a dataclass loads
+    from sparkloom.base.finding import Finding
 
 
 class Problem(NamedTuple):

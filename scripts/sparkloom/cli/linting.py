@@ -14,7 +14,7 @@ from sparkloom.inputs import profile as profiles
 
 
 @dataclass(slots=True)
-class Result:
+class Linted:
     profiles: list[str]
     findings: list[dict[str, Any]] = field(default_factory=list)  # of the profiles that could be judged
     unusable: list[tuple[str, Problem]] = field(default_factory=list)  # profile and what is wrong with its file
@@ -30,18 +30,18 @@ class Result:
         return 1 if any(finding["severity"] == "error" for finding in self.findings) else 0
 
 
-def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str], release: str | None) -> Result:
+def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str], release: str | None) -> Linted:
     """Findings of the named profiles, or of all shipped ones."""
     cluster = case.cluster(inventory)
-    result = Result(list(names) or profiles.names())
-    for name in result.profiles:
+    linted = Linted(list(names) or profiles.names())
+    for name in linted.profiles:
         try:
             judged = case.judge(name, cluster, overrides=overrides, release=release)
         except InputError as error:
-            result.unusable += [(name, problem) for problem in error.problems]
+            linted.unusable += [(name, problem) for problem in error.problems]
         else:
-            result.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
-    return result
+            linted.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
+    return linted
 
 
 def _as_finding(name: str, problem: Problem) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""The program: who reads its command line, and what becomes of a failure.
-
-`bench` is read without the library behind the other commands: loading that costs more than measuring eight streams.
+"""The program: what becomes of a failure.
 
 Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input. Never a traceback
 (SPARKLOOM_DEBUG=1 shows one).
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError, Refused
+from sparkloom.cli.commands import COMMANDS
 
 
 def main() -> None:
@@ -55,13 +54,13 @@ def main() -> None:
 
 
 def _run() -> None:
-    if sys.argv[1:2] == ["bench"]:
-        from sparkloom.measure.bench import command
+    words = sys.argv[1:]
+    named = next((command for command in COMMANDS if words[:1] == [command.name]), None)
+    if named and named.plain:
+        raise SystemExit(named.load()(words[1:]))
+    from sparkloom.cli.lazy import LazyGroup  # brings the library that the plain ones do without
 
-        raise SystemExit(command.bench(sys.argv[2:]))
-    from sparkloom.cli.commands import app
-
-    app()
+    LazyGroup("sparkloom", COMMANDS)()
 
 
 def _ready() -> None:

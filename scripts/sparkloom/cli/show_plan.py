@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from sparkloom.cli.show import COLOURS, console, findings_list, number, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def plan(data: dict[str, Any], explain: bool) -> None:
@@ -20,6 +20,8 @@ def plan(data: dict[str, Any], explain: bool) -> None:
 
 
 def _headline(terminal: Console, data: dict[str, Any]) -> None:
+    from rich.text import Text
+
     launch = data["launch"]
     fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
         data["fits"], ("fit unknown", COLOURS["warning"])
@@ -27,9 +29,9 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     terminal.print(Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
     for line in filter(None, (data.get("reason"), *data.get("notes", ()))):
-        terminal.print(Text(f"  {line}", style="dim"))
+        _line(terminal, f"  {line}")
     if data.get("change"):
-        terminal.print(Text(f"  smallest change that fits: {data['change']}"))
+        _line(terminal, f"  smallest change that fits: {data['change']}", "")
 
 
 def _memory(terminal: Console, data: dict[str, Any], explain: bool) -> None:
@@ -52,21 +54,19 @@ def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
     terminal.print(rows)
     for n in speed.get("impossible", ()):
-        terminal.print(Text(f"  measured at n = {n} is beyond the memory bound: impossible", style=COLOURS["error"]))
+        _line(terminal, f"  measured at n = {n} is beyond the memory bound: impossible", COLOURS["error"])
     for name in ("bound", "predicted") if explain else ():
         details = data.get("explain", {}).get(f"speed.{name}.1", {})
-        terminal.print(
-            Text(f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]", style="dim")
-        )
+        _line(terminal, f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]")
 
 
 def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
-    terminal.print(Text(f"image {launch['image']}", style="dim"))
+    _line(terminal, f"image {launch['image']}")
     if not explain:
         for rank in launch["ranks"]:
             addresses = ", ".join(f"{rail} {address}" for rail, address in rank["addresses"].items()) or "no rails"
-            terminal.print(Text(f"rank {rank['rank']} on {rank['node']}: {addresses}", style="dim"))
-        terminal.print(Text("`--explain` shows the origin of every flag, variable and number", style="dim"))
+            _line(terminal, f"rank {rank['rank']} on {rank['node']}: {addresses}")
+        _line(terminal, "`--explain` shows the origin of every flag, variable and number")
         return
     rows = table("flag / variable", "value", "from", "why")
     for setting in launch["settings"]:
@@ -78,3 +78,8 @@ def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
 
 def _origin(value: dict[str, Any]) -> str:
     return str(value["where"] or value["origin"])
+
+
+def _line(terminal: Console, text: str, style: str = "dim") -> None:
+    """As it stands: nothing in it is markup."""
+    terminal.print(text, style=style, markup=False, emoji=False)

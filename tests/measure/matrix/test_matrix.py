@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
+from sparkloom.measure.matrix import grid as grids
 from sparkloom.measure.matrix import report, report_svg
 from sparkloom.measure.matrix import spec as specs
 
@@ -139,9 +140,9 @@ def test_results(spec: Path) -> None:
         specs.read_results(folder)
 
 
-def grid(spec: Path) -> report.Grid:
+def grid(spec: Path) -> grids.Grid:
     loaded, text = specs.load(spec)
-    return report.collect(loaded, specs.cells(loaded, text), specs.read_results(spec.parent / "grid"), {})
+    return grids.collect(loaded, specs.cells(loaded, text), specs.read_results(spec.parent / "grid"), {})
 
 
 def test_the_winner_is_the_fastest_of_those_with_everything_fine(spec: Path) -> None:
@@ -157,11 +158,11 @@ def test_the_winner_is_the_fastest_of_those_with_everything_fine(spec: Path) -> 
     )
     put(folder, beyond, rate=143.0)
     seen = grid(spec)
-    status = {row.cell.id: row.status for row in seen.rows}
+    status = {row.cell.id: row.status for row in seen.cells}
     assert status[fine.id] == "ok" and status[partial.id] == "partial"
     assert status[garbage.id] == "garbage" and status[beyond.id] == "garbage"
     assert seen.winner is not None and seen.winner.cell.id == fine.id
-    note = next(row.notes for row in seen.rows if row.cell.id == beyond.id)
+    note = next(row.notes for row in seen.cells if row.cell.id == beyond.id)
     assert "memory allows" in note[0]
     put(folder, fine, status="bench_crash")
     assert grid(spec).winner is None
@@ -184,7 +185,7 @@ def test_report_files(spec: Path, tmp_path: Path) -> None:
         crashed,
         "startup_crash",
         levels=[],
-        trace_tail="Traceback\nAssertionError: <n>",
+        trace_tail="Traceback\nAssertionError: <n> \"q\" & 's'",
         matched_rules=["a-rule"],
     )
     put(folder, specs.Cell(99, "stranger", {"launch.x": 1}))
@@ -227,7 +228,8 @@ def check_page(html: str) -> None:
     assert len(plots) >= 3
     for plot in plots:
         ElementTree.fromstring(plot)
-    assert "AssertionError: &lt;n&gt;" in html and "m&lt;1&gt;" in html
+    assert "AssertionError: &lt;n&gt; &#34;q&#34; &amp; &#39;s&#39;" in html and "m&lt;1&gt;" in html
+    assert "{{" not in html and "{%" not in html
 
 
 def test_what_preflight_refused_is_shown_with_its_reason(spec: Path) -> None:

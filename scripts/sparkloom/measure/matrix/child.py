@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 LOOK_S = 0.2
 PATIENCE_S = 20.0  # from being asked to end to being killed
@@ -25,15 +25,11 @@ class Stopped(Exception):
     """This program was asked to end; the command has ended."""
 
 
-class Outcome:
+class Outcome(NamedTuple):
     """`code` is None where the command took too long and was ended."""
 
-    def __init__(self, code: int | None, seconds: float) -> None:
-        self.code, self.seconds = code, seconds
-
-    @property
-    def hung(self) -> bool:
-        return self.code is None
+    code: int | None
+    seconds: float
 
 
 def run(

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.measure.matrix import child, report, report_text
+from sparkloom.measure.matrix import child, report
+from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work, program
 from sparkloom.measure.matrix.spec import STATUSES, Cell, Result, Spec
@@ -185,7 +186,7 @@ class Progress:
 
     def cell(self, cell: Cell) -> None:
         self._began, self._what = time.monotonic(), ""
-        shown = ", ".join(f"{report_text.short(n)} {report_text.value(cell.settings.get(n))}" for n in self._axes)
+        shown = ", ".join(f"{words.short(n)} {words.value(cell.settings.get(n))}" for n in self._axes)
         self._cell = f"cell {cell.number} of {self._all} ({shown})"
 
     def tick(self, what: str, seconds: float) -> None:
@@ -205,9 +206,7 @@ class Progress:
     def done(self, cell: Cell, result: Result) -> None:
         self._spent.append(result.seconds or 0.0)
         self._left -= 1
-        speeds = ", ".join(
-            f"n={lv.concurrency} {report_text.figure(lv.sum_tok_s)}" for lv in result.levels if lv.sum_tok_s
-        )
+        speeds = ", ".join(f"n={lv.concurrency} {words.figure(lv.sum_tok_s)}" for lv in result.levels if lv.sum_tok_s)
         words = "; ".join(part for part in (result.note, speeds and f"{speeds} tok/s") if part)
         begin = "\r\x1b[2K" if self._live else ""
         self._say(

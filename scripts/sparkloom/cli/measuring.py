@@ -1,0 +1,111 @@
+"""What is measured on a site: a grid of configurations, the collective alone, and what of it is kept."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom import case
+from sparkloom.cli import show
+from sparkloom.cli.options import Inventory, Json, Profile
+from sparkloom.measure.allreduce import jobs
+from sparkloom.measure.allreduce import run as collective
+from sparkloom.measure.matrix import evidence_add as adding
+from sparkloom.measure.matrix import report, run
+from sparkloom.render.manifests import to_yaml
+
+
+class MatrixAction(StrEnum):
+    run = "run"
+    propose = "propose"
+    report = "report"
+
+
+def matrix(
+    spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
+    action: Annotated[
+        MatrixAction, typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules")
+    ],
+    results: Annotated[
+        Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
+    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="run what the rules would skip, too")] = False,
+    again: Annotated[list[str] | None, typer.Option("--again", help="run cells with this status once more")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="where it is served (default: the site's endpoint)")] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", help="certificates that vouch for the server")] = None,
+    key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
+    switch: Annotated[
+        str | None, typer.Option("--switch", help="serves a cell (default: ansible-playbook playbooks/switch.yml)")
+    ] = None,
+    logs: Annotated[
+        str | None, typer.Option("--logs", help="prints the engine's log (default: sparkloom logs)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    if action is MatrixAction.propose:
+        show.out(report.propose(spec, results), json, lambda proposed: proposed["text"])
+        return
+    if action is MatrixAction.report:
+        show.out(report.write(spec, results, output), json, _files)
+        return
+    options = run.Options(
+        results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ())
+    )  # fmt: skip
+    told = run.run(spec, options, show.complain, live=run.stderr_lives())
+    show.out(told, json, _grid)
+    raise typer.Exit(run.exit_code(told))
+
+
+def allreduce(
+    profile: Profile,
+    inventory: Inventory = None,
+    largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
+    render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
+    json: Json = False,
+) -> None:
+    if render:
+        cluster = case.cluster(inventory)
+        show.say(to_yaml(jobs.objects(case.judge(profile, cluster).launch, cluster, largest=largest)))
+        return
+    sweep = collective.run(profile, inventory, show.complain, largest=largest)
+    show.out(sweep, json, _sweep)
+    raise typer.Exit(0 if sweep["verdict"] == "ok" else 1)
+
+
+def evidence_add(
+    spec: Annotated[Path, typer.Argument(help="the grid whose cell it is")],
+    cell: Annotated[str, typer.Argument(help="the cell's id, or how it begins")],
+    results: Annotated[Path | None, typer.Option("--results", help="folder of the cells' JSON files")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="profile that gets it (default: the grid's)")] = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="file that gets the row (default: beside the cells)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    show.out(adding.add(spec, cell, results=results, to=to, rows=rows), json, _added)
+
+
+def _files(data: dict[str, Any]) -> str:
+    return "\n".join(f"wrote {path}" for path in data["files"])
+
+
+def _grid(data: dict[str, Any]) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(data["counts"].items()))
+    winner = f"the fastest of those with everything fine: {data['winner']}" if data["winner"] else "no cell was fine"
+    stopped = f"stopped by {data['stopped']}: the same command goes on from here" if data["stopped"] else ""
+    return "\n".join(line for line in (f"{data['cells']} cells: {counts}", winner, _files(data), stopped) if line)
+
+
+def _added(data: dict[str, Any]) -> str:
+    return f"{data['profile']}: {data['evidence']['claim']}\n{data['rows']}: {data['row']['id']}"
+
+
+def _sweep(data: dict[str, Any]) -> str:
+    sizes = [
+        f"{size['bytes']:>13,} bytes {size['us']:>12,.1f} us {size['busbw_gb_s']:>9.2f} GB/s" for size in data["sizes"]
+    ]
+    return "\n".join([*sizes, f"{data['verdict']}: {data['why']}"])

@@ -1,0 +1,21 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Profile = Annotated[str, typer.Argument(help="name from model_profiles/, or a path to a file", show_default=False)]
+Inventory = Annotated[
+    Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
+]
+Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="override: launch.key=value, env.NAME=value, engine.key=value")
+]
+Release = Annotated[
+    str | None, typer.Option("--engine-version", help="speak and judge the dialect of this engine release")
+]
+Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]

@@ -1,0 +1,53 @@
+"""What a recorded file proves: the transport that NCCL took, text or garbage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom.cli import show
+from sparkloom.cli.options import Json
+from sparkloom.measure import guard as guards
+from sparkloom.onnode.nccl import log
+
+
+def nccl_log(
+    files: Annotated[
+        list[Path], typer.Argument(help="NCCL_DEBUG=INFO logs, one or several ranks each; - is standard input")
+    ],
+    rails: Annotated[int, typer.Option(help="rails that were planned")] = 2,
+    nodes: Annotated[int | None, typer.Option(help="nodes that were planned; 1 makes 'local' a good verdict")] = None,
+    json: Json = False,
+) -> None:
+    verdict = log.read_files(files, rails=rails, nodes=nodes)
+    show.out(verdict.as_dict(), json, _transport)
+    raise typer.Exit(0 if verdict.good else 1)
+
+
+def guard(
+    file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
+    batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
+    json: Json = False,
+) -> None:
+    verdict = guards.judge_batch_file(batch) if batch else guards.judge_file(file)
+    show.out(verdict, json, _verdict)
+    raise typer.Exit(0 if verdict["verdict"] == "ok" else 1)
+
+
+def _transport(data: dict[str, Any]) -> None:
+    rows = show.table("rank", "transport", "HCAs", "NCCL", "why")
+    for rank in data["ranks"]:
+        hcas = ", ".join(str(hca) for hca in rank.get("hcas") or []) or "-"
+        known = (str(rank.get("rank", "?")), str(rank.get("transport", "?")))
+        rows.add_row(*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or ""))
+    show.console().print(rows)
+    colour = show.COLOURS["ok" if data["verdict"] == "roce" else "error"]
+    show.console().print(f"\nverdict: [{colour}]{data['verdict']}[/] {data.get('why') or ''}")
+
+
+def _verdict(data: dict[str, Any]) -> None:
+    colour = show.COLOURS["ok" if data["verdict"] == "ok" else "error"]
+    details = ", ".join(f"{key} {value}" for key, value in data.items() if key != "verdict" and value is not None)
+    show.console().print(f"[{colour}]{data['verdict']}[/] {details}")

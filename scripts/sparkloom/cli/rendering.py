@@ -1,0 +1,56 @@
+"""What is written for others: manifests, and the schema that editors complete from."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.cli import show
+from sparkloom.cli.options import Inventory, Overrides, Profile, Release
+from sparkloom.launch import schema as schemas
+from sparkloom.render import manifests
+
+
+def render(
+    profile: Profile,
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="render in spite of error findings; they are named")] = False,
+) -> None:
+    rendered = case.render(profile, inventory, overrides=overrides or [], release=engine_version, force=force)
+    for finding in rendered.case.errors:  # on stderr, so that it cannot pass unseen
+        show.complain(f"forced past {finding.rule}: {finding.message}\n")
+    _write(manifests.to_yaml(rendered.objects), output, Path(profile).stem if "/" in profile else profile)
+
+
+def schema() -> None:
+    show.out(schemas.build(), True, str)
+
+
+def _write(text: str, folder: Path | None, name: str) -> None:
+    """To standard output, or to <folder>/<name>.yaml in one step: a reader never sees half a file."""
+    if folder is None:
+        show.say(text)
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=folder, prefix=f".{name}-", delete=False, encoding="utf-8"
+        ) as temporary:
+            temporary.write(text)
+        path = Path(temporary.name).rename(folder / f"{name}.yaml")
+        path.chmod(0o644)
+    except OSError as error:
+        raise InputError.single(str(folder), f"cannot write here: {error.strerror}", rule="unwritable") from None
+    sys.stderr.write(f"wrote {path}\n")

@@ -1,0 +1,41 @@
+"""What is there now: health, what is served, what its ranks say."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sparkloom.cli import show
+from sparkloom.cli.options import Inventory, Json
+from sparkloom.site import status as served
+from sparkloom.site.doctor.run import run
+
+
+def doctor(
+    inventory: Inventory = None,
+    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
+    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    json: Json = False,
+) -> None:
+    extra = [*(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
+    health = run(inventory, extra, sys.stderr.write)
+    show.out(health.as_dict(), json, lambda _: health.text())
+    raise typer.Exit(0 if health.good else 1)
+
+
+def status(inventory: Inventory = None, json: Json = False) -> None:
+    now = served.status(inventory)
+    show.out(now, json, served.text)
+    raise typer.Exit(0 if now["serving"] else 1)
+
+
+def logs(
+    inventory: Inventory = None,
+    rank: Annotated[int | None, typer.Option("--rank", help="only this rank (default: all); 0 is the head")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="stay, and show what comes")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="before the pod's last restart")] = False,
+) -> None:
+    for line in served.logs(inventory, rank, follow=follow, previous=previous):
+        show.say(line + "\n")
