@@ -9,6 +9,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
+from sparkloom.base.repository import REPO
 from sparkloom.launch import fabric
 from sparkloom.site import ansible
 from sparkloom.site.checks import bandwidth
@@ -27,7 +28,7 @@ class ActionModule(ansible.Action, ActionBase):
         judged = list(bandwidth.pairs(found, limits))
         when = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         report = verdict.report(cluster.name, found, judged, left_out, limits, when)
-        target = ansible.REPO / "build" / cluster.name / "fabric_check.json"
+        target = REPO / "build" / cluster.name / "fabric_check.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(report, indent=1) + "\n")
         findings = [*left_out, *verdict.findings(found, judged, limits)]

@@ -9,18 +9,19 @@ from ansible.utils.display import Display
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
+from sparkloom.base.repository import place
 from sparkloom.launch import engines
 from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway
-from sparkloom.site import ansible, kube
+from sparkloom.site import ansible, client
 from sparkloom.site.gateway import endpoint
 
 
 def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) -> certificates.Pair:
     if args["certificate"]:
-        pair = (ansible.place(args["certificate"]), ansible.place(args["certificate_key"]))
+        pair = (place(args["certificate"]), place(args["certificate_key"]))
         return certificates.given(*pair, args["names"])
-    return certificates.own(ansible.place(args["folder"]), site, names, dry=dry)
+    return certificates.own(place(args["folder"]), site, names, dry=dry)
 
 
 class ActionModule(ansible.Action, ActionBase):
@@ -37,7 +38,7 @@ class ActionModule(ansible.Action, ActionBase):
                 f"{launch.engine} checks no API key: no way in from outside; gateway_enabled: false serves it inside"
             )
             raise InputError.single(args["profile"], message, rule="engine-without-key")
-        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
+        reached = client.of(cluster)
         addresses = reached.load_balanced(args["service"], args["service_namespace"])
         if not addresses:
             found = "no such Service" if addresses is None else "a Service without an address"
@@ -52,7 +53,7 @@ class ActionModule(ansible.Action, ActionBase):
         stored = reached.put_secret(gateway.TLS_SECRET, secret, kind="kubernetes.io/tls", dry=dry)
         return {
             "changed": pair.made or stored,
-            "kubeconfig": ansible.kubeconfig(cluster),
+            "kubeconfig": client.kubeconfig(cluster),
             "objects": gateway.gateway(launch, cluster.namespace, int(args["timeout"])),
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
@@ -62,17 +63,17 @@ class ActionModule(ansible.Action, ActionBase):
 
     def _prove(self, args: dict[str, Any]) -> dict[str, Any]:
         show = Display()
-        key = keys.read(ansible.place(args["key_file"]))
-        place = endpoint.Endpoint(
+        key = keys.read(place(args["key_file"]))
+        served = endpoint.Endpoint(
             args["address"], int(args["port"]), args["name"], args["trust"], float(args["silence"])
         )
-        answer = endpoint.prove(place, key, int(args["max_tokens"]), lambda text: show.display(text, newline=False))
+        answer = endpoint.prove(served, key, int(args["max_tokens"]), lambda text: show.display(text, newline=False))
         show.display("\n")
         trust = f"--cacert {args['trust']} " if args["trust"] else ""
         body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
-        bearer = f"Authorization: Bearer $(cat {ansible.place(args['key_file'])})"
+        bearer = f"Authorization: Bearer $(cat {place(args['key_file'])})"
         line = (
-            f'curl -N {trust}{place.url}/chat/completions -H "{bearer}" '
+            f'curl -N {trust}{served.url}/chat/completions -H "{bearer}" '
             f"-H 'Content-Type: application/json' -d '{body}'"
         )
-        return {"answer": answer, "url": place.url, "curl": line, "msg": f"{place.url} streams"}
+        return {"answer": answer, "url": served.url, "curl": line, "msg": f"{served.url} streams"}

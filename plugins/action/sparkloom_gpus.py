@@ -9,15 +9,15 @@ from ansible.plugins.action import ActionBase
 
 from sparkloom import case
 from sparkloom.render.manifests import gpu
-from sparkloom.site import ansible, kube
+from sparkloom.site import ansible, client
 from sparkloom.site.checks import gpus
 
 
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster = case.cluster(ansible.inventory(task_vars))
-        kubeconfig = ansible.kubeconfig(cluster)
-        reached = kube.Cluster.of(kubeconfig, cluster.namespace)
+        kubeconfig = client.kubeconfig(cluster)
+        reached = client.of(cluster)
         until = time.monotonic() + float(args.get("wait_seconds", 0))
         while True:
             facts = reached.gpu_facts()

@@ -8,16 +8,16 @@ from ansible.plugins.action import ActionBase
 
 from sparkloom import case
 from sparkloom.render.manifests import multus
-from sparkloom.site import ansible, kube
+from sparkloom.site import ansible, client
 from sparkloom.site.checks import networks
 
 
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster = case.cluster(ansible.inventory(task_vars))
-        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
+        reached = client.of(cluster)
         if "waited_for" in args:
-            waiting = kube.Cluster(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
+            waiting = client.Client(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
             rows = networks.absent(cluster, waiting, args["waited_for"], int(args["seconds"]), args["why"])
             return ansible.verdict(rows, "")
         found = reached.networks()

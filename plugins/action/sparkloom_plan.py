@@ -7,7 +7,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
-from sparkloom.site import ansible
+from sparkloom.site import ansible, client
 
 
 class ActionModule(ansible.Action, ActionBase):
@@ -18,6 +18,6 @@ class ActionModule(ansible.Action, ActionBase):
             raise case.Refused(judged.errors)
         return {
             "plan": case.plan(str(args["profile"]), inventory),
-            "kubeconfig": ansible.kubeconfig(judged.cluster),
+            "kubeconfig": client.kubeconfig(judged.cluster),
             "msg": ansible.findings_text(judged.findings) or "no findings",
         }

@@ -7,6 +7,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
+from sparkloom.base.repository import REPO
 from sparkloom.site import ansible, preflight
 
 
@@ -21,6 +22,6 @@ class ActionModule(ansible.Action, ActionBase):
             args["settings"],
             only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
         )
-        kept = judged.keep(ansible.REPO / "build" / inventory.name)
+        kept = judged.keep(REPO / "build" / inventory.name)
         text = f"{judged.report}\nfacts of every node: {kept}"
         return {"failed": judged.failed, "msg": text, "rows": judged.rows}

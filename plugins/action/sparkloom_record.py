@@ -8,7 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
-from sparkloom.site import ansible, kube, served
+from sparkloom.site import ansible, client, served
 from sparkloom.site.checks import memories
 
 Args = dict[str, Any]
@@ -20,7 +20,7 @@ class ActionModule(ansible.Action, ActionBase):
         return work(args, task_vars)
 
     def _read(self, args: Args, task_vars: Any) -> dict[str, Any]:
-        record = served.read(kube.Cluster.of(args["kubeconfig"], args["namespace"]))
+        record = served.read(client.Client.at(args["kubeconfig"], args["namespace"]))
         return {"record": record, "memory_gib": record.get("memory_gib", {})}
 
     def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class ActionModule(ansible.Action, ActionBase):
         }
 
     def _good(self, args: Args, task_vars: Any) -> dict[str, Any]:
-        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
         launch = case.judge(args["profile"], ansible.inventory(task_vars)).launch
         plan = {
             "profile": launch.profile.name,
@@ -61,7 +61,7 @@ class ActionModule(ansible.Action, ActionBase):
 
     def _failed(self, args: Args, task_vars: Any) -> dict[str, Any]:
         """Keeps every rank's log and says what they say; the record keeps the last good profile."""
-        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
         folder = Path(args["folder"])
         logs, found = served.keep_logs(cluster, args["labels"], folder)
         cause = served.explained(found) or str(args["cause"])

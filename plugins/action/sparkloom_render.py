@@ -7,15 +7,16 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
+from sparkloom.base.repository import REPO
 from sparkloom.render import manifests
 from sparkloom.render.manifests import multus, names
-from sparkloom.site import ansible
+from sparkloom.site import ansible, client
 
 
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster = case.cluster(ansible.inventory(task_vars))
-        reached = {"kubeconfig": ansible.kubeconfig(cluster), "namespace": cluster.namespace}
+        reached = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
         if args["what"] == "network":
             delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
             return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
@@ -27,7 +28,7 @@ class ActionModule(ansible.Action, ActionBase):
             **reached,
             "objects": rendered.objects,
             "manifest": manifests.to_yaml(rendered.objects),
-            "build": str(ansible.REPO / "build" / cluster.name),
+            "build": str(REPO / "build" / cluster.name),
             "labels": names.selector(launch),
             "config_hash": rendered.digest,
             "ranks": len(launch.ranks),

@@ -12,11 +12,11 @@ from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, kube, watch
+from sparkloom.site import ansible, client, watch
 from sparkloom.site.checks import kubernetes, serving
 
 
-def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list[Finding]:
+def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> list[Finding]:
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
@@ -30,7 +30,7 @@ def ranks(cluster: Cluster, reached: kube.Cluster, plan: dict[str, Any]) -> list
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         cluster, plan = case.cluster(ansible.inventory(task_vars)), args["plan"]
-        reached = kube.Cluster.of(plan["kubeconfig"], plan["namespace"])
+        reached = client.Client.at(plan["kubeconfig"], plan["namespace"])
         try:
             if args["what"] == "cluster":
                 findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))

@@ -7,20 +7,21 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from sparkloom.base.repository import place
 from sparkloom.onnode import smoke
 from sparkloom.render import keys
-from sparkloom.site import ansible, kube
+from sparkloom.site import ansible, client
 
 
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = kube.Cluster.of(args["kubeconfig"], args["namespace"])
+        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
 
         def connect() -> Any:
             return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
 
         show = Display()
-        key = keys.read(ansible.place(args["key_file"])) or None
+        key = keys.read(place(args["key_file"])) or None
         answer = smoke.ask(
             connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
         )

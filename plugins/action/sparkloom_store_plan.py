@@ -8,13 +8,14 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
+from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.launch import downloads
 from sparkloom.render import pack
 from sparkloom.site import ansible
 from sparkloom.site.checks import serving
 
-BUILD = ansible.REPO / ".build" / "store"
+BUILD = REPO / ".build" / "store"
 
 
 class ActionModule(ansible.Action, ActionBase):

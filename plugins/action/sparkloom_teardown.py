@@ -13,7 +13,7 @@ from urllib3.exceptions import HTTPError
 from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
-from sparkloom.site import ansible, kube, nodefiles, teardown
+from sparkloom.site import ansible, client, nodefiles, teardown
 from sparkloom.site.checks import kubernetes, report
 
 WORK = {"serving": teardown.serving, "networks": teardown.networks}
@@ -44,10 +44,10 @@ class ActionModule(ansible.Action, ActionBase):
     def _take(self, cluster: Cluster, what: str) -> dict[str, Any]:
         from kubernetes.dynamic import DynamicClient
 
-        if cluster.kubernetes.provider == "k3s" and not Path(ansible.kubeconfig(cluster)).exists():
+        if cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists():
             said = "K3s is gone already, or never was: there is no access to a cluster of ours"
             return {"changed": False, "gone": [], "multus_stays": False, "msg": said}
-        reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
+        reached = client.of(cluster)
         taker = teardown.Taker(
             DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
         )

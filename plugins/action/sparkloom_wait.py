@@ -7,18 +7,18 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom.site import ansible, kube, watch
+from sparkloom.site import ansible, client, watch
 
 
 class ActionModule(ansible.Action, ActionBase):
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        group = watch.Group(
+        group = watch.ServedGroup(
             labels=args["labels"],
             config_hash=args["config_hash"],
             ranks=int(args["ranks"]),
             timeout=float(args["timeout"]),
             restarts=int(args["restarts"]),
         )
-        outcome = watch.wait(kube.Cluster.of(args["kubeconfig"], args["namespace"]), group, Display().display)
+        outcome = watch.wait(client.Client.at(args["kubeconfig"], args["namespace"]), group, Display().display)
         pods = {state.rank: state.pod for state in outcome.states}
         return {"failed": not outcome.ready, "msg": outcome.message, "seconds": outcome.seconds, "pods": pods}

@@ -22,7 +22,7 @@ from typing import Any
 
 from sparkloom.onnode import smoke
 from sparkloom.render import keys
-from sparkloom.site import kube
+from sparkloom.site.client import Client
 from testbed.base import names
 from testbed.base.shell import run
 from testbed.trials.breakage import at_ranks
@@ -44,11 +44,11 @@ class Round:
 
 @dataclass
 class ServedGroup:
-    cluster: kube.Cluster
+    cluster: Client
 
     @classmethod
     def of(cls) -> ServedGroup:
-        return cls(kube.Cluster.of(str(names.KUBECONFIG), NAMESPACE))
+        return cls(Client.at(str(names.KUBECONFIG), NAMESPACE))
 
     def pods(self) -> list[Any]:
         return self.cluster.pods(LABELS)

@@ -14,14 +14,15 @@ from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
-from sparkloom.site import ansible, kube
+from sparkloom.site import client
+from tests.places import REPO
 from tests.render.manifests import case
 
 CANARY = "sk-canary-0123456789abcdef"
 
 
 def action(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ansible.REPO / f"plugins/action/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/action/{name}.py")
     assert spec and spec.loader
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -73,7 +74,7 @@ def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> 
 def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, cluster = tmp_path / "api-key", Cluster()
     keys.write(path, CANARY)
-    monkeypatch.setattr(kube.Cluster, "of", classmethod(lambda *_: cluster))
+    monkeypatch.setattr(client.Client, "at", classmethod(lambda *_: cluster))
     module = action("sparkloom_key")
     arguments = {"file": str(path), "kubeconfig": "k", "namespace": "n"}
     found = run(module, arguments)

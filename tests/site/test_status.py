@@ -10,14 +10,14 @@ import pytest
 
 from sparkloom import case
 from sparkloom.render.manifests import names
-from sparkloom.site import kube, served, status
+from sparkloom.site import client, served, status
 from tests.plugins.loading import module
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
 class Cluster:
-    """As much of kube.Cluster as keeps a ConfigMap and shows pods."""
+    """As much of client.Client as keeps a ConfigMap and shows pods."""
 
     def __init__(self, pods: list[Any]) -> None:
         self.kept: dict[str, dict[str, str]] = {}
@@ -39,7 +39,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
     digest = case.render(ULTRA, force=True, policy=policy).digest
     metadata = NS(labels={names.PROFILE: ULTRA}, annotations={names.CONFIG_HASH: digest})
     cluster = Cluster([NS(metadata=metadata, spec=NS(node_name="n"), status=NS(container_statuses=[], conditions=[]))])
-    monkeypatch.setattr(kube.Cluster, "of", lambda *_: cluster)
+    monkeypatch.setattr(client, "of", lambda *_: cluster)
     record = module("sparkloom_record", "action")
     monkeypatch.setattr(record.ansible, "inventory", lambda task_vars: None)
     told = {"kubeconfig": "", "namespace": "", "labels": {}, "profile": ULTRA, "config_hash": digest, "seconds": 60}

@@ -53,7 +53,7 @@ class Script:
 
 def run(script: Script, timeout: float = 60) -> tuple[watch.Outcome, list[str]]:
     said: list[str] = []
-    group = watch.Group({"sparkloom/profile": "p"}, "h1", 2, timeout)
+    group = watch.ServedGroup({"sparkloom/profile": "p"}, "h1", 2, timeout)
     outcome = watch.wait(script, group, said.append, clock=lambda: script.now, sleep=script.sleep)
     return outcome, said
 

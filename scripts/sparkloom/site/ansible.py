@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
-from sparkloom.base.repository import REPO
 from sparkloom.case import Refused
-from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
@@ -26,7 +23,7 @@ def plain(value: Any) -> Any:
 
 
 def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
-    """The inventory as `api.cluster` takes it: every host of the group, whatever --limit says."""
+    """The inventory as `case.cluster` takes it: every host of the group, whatever --limit says."""
     for name in ("cluster", "fabric"):
         if not isinstance(task_vars.get(name), Mapping):
             raise InputError.single(f"group_vars/all/{name}.yml", f"expected a mapping '{name}:'", rule="missing-key")
@@ -67,18 +64,6 @@ def true(value: Any) -> bool:
     if words in ("false", "no", "off", "0", "n", "f", "", "none"):
         return False
     raise InputError.single(str(value), "expected true or false", rule="not-a-switch")
-
-
-def kubeconfig(cluster: Cluster) -> str:
-    """The file with the administrator's access to the cluster."""
-    usual = "~/.kube/config" if cluster.kubernetes.provider == "existing" else f"~/.kube/sparkloom-{cluster.name}"
-    return str(place(cluster.kubernetes.kubeconfig or usual))
-
-
-def place(path: str) -> Path:
-    """A file of this machine: `~` is the user's home, a relative path starts at the repository."""
-    named = Path(path).expanduser()
-    return named if named.is_absolute() else REPO / named
 
 
 def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

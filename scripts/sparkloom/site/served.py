@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.judge import diagnose
-from sparkloom.site import kube, watch
+from sparkloom.site import watch
+from sparkloom.site.client import Client
 
 NAME, KEY = "served", "served.json"
 Record = dict[str, Any]
@@ -21,17 +22,17 @@ class Mixed(Exception):
     """The ranks of one group run different images."""
 
 
-def read(cluster: kube.Cluster) -> Record:
-    found = (cluster.config_map(NAME) or {}).get(KEY)
+def read(client: Client) -> Record:
+    text = (client.config_map(NAME) or {}).get(KEY)
     try:
-        data = json.loads(found) if found else {}
+        data = json.loads(text) if text else {}
     except ValueError:
         data = {}
     return data if isinstance(data, dict) else {}
 
 
-def write(cluster: kube.Cluster, record: Record, *, dry: bool = False) -> bool:
-    return cluster.put_config_map(NAME, {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}, dry=dry)
+def write(client: Client, record: Record, *, dry: bool = False) -> bool:
+    return client.put_config_map(NAME, {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}, dry=dry)
 
 
 def since(pods: list[Any]) -> str:
@@ -77,21 +78,21 @@ def failed(before: Record, profile: str, cause: str) -> Record:
     return {**before, "failed": {"profile": profile, "cause": cause[:2000], "at": at}}
 
 
-def keep_logs(cluster: kube.Cluster, labels: dict[str, str], folder: Path) -> tuple[list[Path], dict[str, Any]]:
+def keep_logs(client: Client, labels: dict[str, str], folder: Path) -> tuple[list[Path], dict[str, Any]]:
     """Every rank's log, and the one before its last restart, as files; and what they say about the cause."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for pod in cluster.pods(labels):
+    for pod in client.pods(labels):
         rank = watch.state(pod).rank
         for name, previous in ((f"rank{rank}.log", False), (f"rank{rank}.previous.log", True)):
-            if text := cluster.whole(pod.metadata.name, previous=previous):
+            if text := client.whole(pod.metadata.name, previous=previous):
                 (folder / name).write_text(text)
                 written.append(folder / name)
     return written, diagnose.diagnose_files(written) if written else {"matches": [], "lines": []}
 
 
-def explained(found: dict[str, Any]) -> str:
+def explained(diagnosis: dict[str, Any]) -> str:
     """A diagnosis as a few lines."""
-    if found["matches"]:
-        return "\n".join(f"{m['rule']}: {m['why']}\n  -> {m['fix']}" for m in found["matches"][:3])
-    return "\n".join(f"  {line}" for line in found["lines"])
+    if diagnosis["matches"]:
+        return "\n".join(f"{m['rule']}: {m['why']}\n  -> {m['fix']}" for m in diagnosis["matches"][:3])
+    return "\n".join(f"  {line}" for line in diagnosis["lines"])

@@ -14,7 +14,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
-from sparkloom.site import ansible, kube, served, watch
+from sparkloom.site import client, served, watch
+from sparkloom.site.client import Client
 
 SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
 TOLD = ("phase", "text", "cause", "epoch", "transport", "serving")
@@ -23,7 +24,7 @@ TOLD = ("phase", "text", "cause", "epoch", "transport", "serving")
 def status(inventory: Inventory = None) -> dict[str, Any]:
     """As `sparkloom status --json` prints it."""
     cluster = case.cluster(inventory)
-    reached = _reached(cluster)
+    reached = client.of(cluster)
     pods = _asked(lambda: reached.pods(ENGINES), cluster)
     with ThreadPoolExecutor(8) as pool:
         ranks = list(pool.map(lambda pod: _rank(reached, pod), pods))
@@ -62,7 +63,7 @@ def _current(record: served.Record, cluster: Cluster, carried: str | None) -> bo
     return rendered.digest == carried
 
 
-def _rank(reached: kube.Cluster, pod: Any) -> dict[str, Any]:
+def _rank(reached: Client, pod: Any) -> dict[str, Any]:
     """A rank by its pod, and in its supervisor's own words where it has one."""
     seen = asdict(watch.state(pod))
     found = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
@@ -111,7 +112,7 @@ def _head(found: dict[str, Any]) -> str:
 def logs(inventory: Inventory, rank: int | None, *, follow: bool, previous: bool) -> Iterator[str]:
     """Lines of one rank, or of all, each with its rank."""
     cluster = case.cluster(inventory)
-    reached = _reached(cluster)
+    reached = client.of(cluster)
     pods = _asked(lambda: reached.pods(ENGINES), cluster)
     chosen = [pod for pod in pods if rank is None or pod.metadata.labels.get(RANK) == str(rank)]
     if not chosen:
@@ -125,17 +126,13 @@ def logs(inventory: Inventory, rank: int | None, *, follow: bool, previous: bool
         yield from (mark + line for line in _lines(reached, pod.metadata.name, follow, previous))
 
 
-def _lines(reached: kube.Cluster, pod: str, follow: bool, previous: bool) -> Iterator[str]:
+def _lines(reached: Client, pod: str, follow: bool, previous: bool) -> Iterator[str]:
     from kubernetes.client import ApiException
 
     try:
         yield from reached.stream(pod, previous=previous, follow=follow)
     except ApiException as error:
         sys.stderr.write(f"{pod}: no such log ({error.reason})\n")
-
-
-def _reached(cluster: Cluster) -> kube.Cluster:
-    return kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
 
 
 def _asked(question: Callable[[], Any], cluster: Cluster) -> Any:
@@ -147,4 +144,4 @@ def _asked(question: Callable[[], Any], cluster: Cluster) -> Any:
     except (ApiException, HTTPError) as error:
         reason = getattr(error, "reason", "") or error
         message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
-        raise InputError.single(ansible.kubeconfig(cluster), message, rule="no-cluster") from None
+        raise InputError.single(client.kubeconfig(cluster), message, rule="no-cluster") from None

@@ -16,7 +16,7 @@ from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names
-from sparkloom.site import kube
+from sparkloom.site.client import selector
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1", "Job"))
 PODS = ("v1", "Pod")
@@ -30,7 +30,7 @@ REST = (
 )  # fmt: skip
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
-OURS = kube.selector(names.PART_OF)
+OURS = selector(names.PART_OF)
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
 
 
@@ -129,7 +129,7 @@ def _multus(taker: Taker) -> None:
         kind, name = (wanted["apiVersion"], wanted["kind"]), wanted["metadata"]["name"]
         space = wanted["metadata"].get("namespace")
         taker.delete(kind, [one for one in taker.found(kind, namespace=space) if one.metadata.name == name])
-    picked = kube.selector(multus.SELECTOR)
+    picked = selector(multus.SELECTOR)
     pods = taker.kind(PODS)
     taker.wait("Multus", lambda: _names(pods.get(namespace=multus.NAMESPACE, label_selector=picked).items))
 

@@ -58,7 +58,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Group:
+class ServedGroup:
     """Which pods belong together, and what counts as given up."""
 
     labels: dict[str, str]
@@ -114,7 +114,7 @@ def _last_words(engine: Any) -> str:
 
 def wait(
     source: Source,
-    group: Group,
+    group: ServedGroup,
     say: Callable[[str], None],
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -178,7 +178,7 @@ def _differing(states: list[State]) -> str:
     return f"not the same image on every rank: {told}; pin engine.digest in the profile"
 
 
-def _lost(states: list[State], group: Group, now: float, stuck_since: dict[str, float]) -> State | None:
+def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict[str, float]) -> State | None:
     up = len(states) == group.ranks and all(one.phase == "Running" and not one.reason for one in states)
     for one in states:
         if (one.restarts >= group.restarts or one.phase_said in HOPELESS) and not one.ready:

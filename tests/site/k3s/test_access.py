@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
-from sparkloom.site import ansible
+from sparkloom.site import client
 from sparkloom.site.k3s import access
 from tests.k3s_sites import site
 
@@ -47,6 +47,6 @@ def test_somebody_elses_file_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_usual_place_carries_the_clusters_name() -> None:
-    assert ansible.kubeconfig(site()).endswith("/.kube/sparkloom-gb10")
-    assert ansible.kubeconfig(site(provider="existing")).endswith("/.kube/config")
-    assert ansible.kubeconfig(site(kubeconfig=".build/x")).endswith("/.build/x")
+    assert client.kubeconfig(site()).endswith("/.kube/sparkloom-gb10")
+    assert client.kubeconfig(site(provider="existing")).endswith("/.kube/config")
+    assert client.kubeconfig(site(kubeconfig=".build/x")).endswith("/.build/x")

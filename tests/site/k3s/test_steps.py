@@ -1,4 +1,4 @@
-"""The role's steps on the controller, over variables as Ansible hands them on."""
+"""The role's steps on the controller, over plain data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from sparkloom.render.k3s import machines
+from sparkloom.render.k3s.options import options
+from sparkloom.site import ansible
 from sparkloom.site.k3s import steps
 from tests.k3s_sites import REPO, chosen, site
 
@@ -16,27 +18,19 @@ SITE = site(["spark1"], nodes=2)
 SECRETS = {"tokens": {"server": "K10s", "agent": "K10a", "agent_passphrase": "P"}, "kubeconfig": ""}
 
 
-def variables(states: dict[str, dict[str, Any]], secrets: dict[str, Any]) -> dict[str, Any]:
-    hosts = {host: {"__state": state} for host, state in states.items()}
-    every = {"spark1": {}, "spark2": {}} | hosts
-    return {"groups": {"sparks": ["spark1", "spark2"]}, "hostvars": every, "__secrets": secrets}
+VERSIONS = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/versions.yml").read_text())
+DEFAULTS = yaml.safe_load((REPO / "roles/k3s/defaults/main.yml").read_text())
+PLAN = machines.plan(SITE, chosen())
 
 
-def step(given: dict[str, Any], dry: bool = False, **args: Any) -> steps.Step:
-    versions = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/versions.yml").read_text())
-    defaults = yaml.safe_load((REPO / "roles/k3s/defaults/main.yml").read_text())
-    common = {
-        "options": versions | defaults,
-        "plan": machines.plan(SITE, chosen()),
-        "state": "__state",
-        "secrets": "__secrets",
-    }
-    return steps.Step(lambda _: SITE.model_dump() | {"cluster": {}}, given, common | args, dry)
+def decided(states: dict[str, Any], secrets: dict[str, Any]) -> dict[str, Any]:
+    rows, decision = steps.decide(options(VERSIONS | DEFAULTS), PLAN, states, secrets)
+    return ansible.verdict(rows, "") | decision
 
 
 def test_bare_machines_start_the_first_alone_and_the_rest_together(state: dict[str, Any]) -> None:
     bare = {"tokens": {"server": "", "agent": "", "agent_passphrase": ""}}
-    said = step(variables({"spark1": state, "spark2": state}, bare)).decide()
+    said = decided({"spark1": state, "spark2": state}, bare)
     assert said["first_starts"] and said["together"] == ["spark2"] and said["sequence"] == []
     assert [item["name"] for item in said["hosts"]["spark2"]["missing"]] == [
         "k3s-arm64",
@@ -46,17 +40,19 @@ def test_bare_machines_start_the_first_alone_and_the_rest_together(state: dict[s
 
 def test_a_limited_run_joins_a_cluster_that_is_there_and_no_other(state: dict[str, Any]) -> None:
     only = {"spark2": state}
-    assert step(variables(only, SECRETS)).decide()["together"] == ["spark2"]
-    refused = step(variables(only, {"tokens": {}})).decide()
+    assert decided(only, SECRETS)["together"] == ["spark2"]
+    refused = decided(only, {"tokens": {}})
     assert refused["failed"] and "run without --limit" in refused["msg"]
 
 
 def test_tokens_reach_only_the_step_that_is_never_shown(state: dict[str, Any]) -> None:
-    given = variables({"spark1": state, "spark2": state}, SECRETS)
-    assert "K10" not in json.dumps(step(given).decide())
-    assert step(given).secrets()["hosts"] == {"spark1": {}, "spark2": {"/etc/rancher/k3s/sparkloom-token": "K10a"}}
-    none = variables({}, {"tokens": {"agent_passphrase": ""}})
-    assert step(none, dry=True).secrets()["hosts"] == {"spark1": {}, "spark2": {}}
+    assert "K10" not in json.dumps(decided({"spark1": state, "spark2": state}, SECRETS))
+    assert steps.joining(PLAN, SECRETS)["hosts"] == {
+        "spark1": {},
+        "spark2": {"/etc/rancher/k3s/sparkloom-token": "K10a"},
+    }
+    none = {"tokens": {"agent_passphrase": ""}}
+    assert steps.joining(PLAN, none)["hosts"] == {"spark1": {}, "spark2": {}}
 
 
 def test_the_bare_machines_are_those_of_their_inventory() -> None:

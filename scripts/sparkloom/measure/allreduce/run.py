@@ -11,11 +11,12 @@ from sparkloom.base.errors import InputError
 from sparkloom.launch.resolve import Launch
 from sparkloom.measure.allreduce import jobs, verdict
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, kube
+from sparkloom.site import client
+from sparkloom.site.client import Client
 
 LOOK_S = 2.0
 GONE_S = 120.0  # for the Jobs of an earlier check
-SELECTOR = kube.selector(jobs.LABELS)
+SELECTOR = client.selector(jobs.LABELS)
 GRACE_S = 90.0  # the others, after one has failed: NCCL's watchdog needs a minute to say what it saw
 
 
@@ -29,17 +30,17 @@ class Batch(Protocol):
 
 def run(profile: str, inventory: case.Inventory, say: Callable[[str], object], *, largest: int) -> dict[str, Any]:
     """The verdict over the pods of this profile; InputError where the pods would have nothing to run on."""
-    from kubernetes import client
+    from kubernetes.client import BatchV1Api
 
     cluster = case.cluster(inventory)
     launch = case.judge(profile, cluster).launch
     objects = jobs.objects(launch, cluster, largest=largest)
-    reached = kube.Cluster.of(ansible.kubeconfig(cluster), cluster.namespace)
-    return carry_out(launch, objects, reached, client.BatchV1Api(reached.core.api_client), say)
+    reached = client.of(cluster)
+    return carry_out(launch, objects, reached, BatchV1Api(reached.core.api_client), say)
 
 
 def carry_out(
-    launch: Launch, objects: list[dict[str, Any]], reached: kube.Cluster, batch: Batch, say: Callable[[str], object],
+    launch: Launch, objects: list[dict[str, Any]], reached: Client, batch: Batch, say: Callable[[str], object],
     *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:  # fmt: skip
     served = reached.pods(names.ENGINES)
@@ -65,7 +66,7 @@ def carry_out(
 
 
 def _wait(
-    reached: kube.Cluster, count: int, say: Callable[[str], object], sleep: Callable[[float], None],
+    reached: Client, count: int, say: Callable[[str], object], sleep: Callable[[float], None],
     now: Callable[[], float],
 ) -> dict[str, tuple[str, str]]:  # fmt: skip
     """Rank -> pod and phase, when all have ended, or one has failed and the others had time to say what they saw."""
@@ -84,6 +85,6 @@ def _wait(
         sleep(LOOK_S)
 
 
-def _remove(reached: kube.Cluster, batch: Batch) -> None:
+def _remove(reached: Client, batch: Batch) -> None:
     """Jobs of this check, with their pods."""
     batch.delete_collection_namespaced_job(reached.namespace, label_selector=SELECTOR, propagation_policy="Foreground")

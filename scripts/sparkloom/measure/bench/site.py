@@ -22,7 +22,7 @@ from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, kube
+from sparkloom.site import client
 from sparkloom.site.gateway import reach
 
 LOG_BYTES = 4_000_000
@@ -67,12 +67,12 @@ class Site:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._build = REPO / "build" / cluster.name
-        self._reached: kube.Cluster | None = None
+        self._reached: client.Client | None = None
         self.problem = ""
         self._guarded(self._reach)
 
     def _reach(self) -> None:
-        reached = kube.Cluster.of(ansible.kubeconfig(self._cluster), self._cluster.namespace)
+        reached = client.of(self._cluster)
         reached.core.api_client.configuration.retries = False
         self._reached = reached
 

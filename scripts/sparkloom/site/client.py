@@ -1,16 +1,18 @@
-"""The few things asked of a cluster: pods of a group, the end of a log, a connection to a port."""
+"""The client of a site's cluster: its pods, their logs, a connection to a port, what is kept there."""
 
 from __future__ import annotations
 
 import base64
 import http.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.repository import place
+from sparkloom.inputs.cluster import Cluster
 
 
 def selector(labels: Mapping[str, str]) -> str:
@@ -18,15 +20,25 @@ def selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
+def kubeconfig(cluster: Cluster) -> str:
+    """The file with the administrator's access to the cluster."""
+    usual = "~/.kube/config" if cluster.kubernetes.provider == "existing" else f"~/.kube/sparkloom-{cluster.name}"
+    return str(place(cluster.kubernetes.kubeconfig or usual))
+
+
+def of(cluster: Cluster) -> Client:
+    return Client.at(kubeconfig(cluster), cluster.namespace)
+
+
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Client:
     """One cluster through one kubeconfig, one namespace of it."""
 
     core: Any
     namespace: str
 
     @classmethod
-    def of(cls, kubeconfig: str, namespace: str) -> Cluster:
+    def at(cls, kubeconfig: str, namespace: str) -> Client:
         from kubernetes import client, config
 
         if not Path(kubeconfig).is_file():
@@ -41,14 +53,14 @@ class Cluster:
             raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
-        found = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
-        return sorted(found.items, key=lambda pod: str(pod.metadata.name))
+        listed = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
+        return sorted(listed.items, key=lambda pod: str(pod.metadata.name))
 
     def refusals(self, seconds: float) -> list[str]:
         """Why controllers could not make pods during the last seconds, latest last."""
-        found = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate")
+        events = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate").items
         since = datetime.now(UTC) - timedelta(seconds=seconds)
-        seen = [(event.last_timestamp or event.event_time, str(event.message)) for event in found.items]
+        seen = [(event.last_timestamp or event.event_time, str(event.message)) for event in events]
         return [message for at, message in sorted(seen, key=lambda entry: str(entry[0])) if at and at >= since]
 
     def facts(self, runtime_class: str) -> dict[str, Any]:
@@ -61,14 +73,9 @@ class Cluster:
         from kubernetes import client
 
         attachments = client.CustomObjectsApi(self.core.api_client).list_namespaced_custom_object
-        group = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
-        try:
-            items = attachments(*group)["items"]
-        except client.ApiException as error:
-            if error.status != 404:  # 404: the kind itself is unknown, Multus was never installed
-                raise
-            return {}
-        return {item["metadata"]["name"]: str(item.get("spec", {}).get("config", "")) for item in items}
+        kind = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
+        answer = _or_none(lambda: attachments(*kind)) or {"items": []}  # None: Multus was never installed
+        return {item["metadata"]["name"]: str(item.get("spec", {}).get("config", "")) for item in answer["items"]}
 
     def gpu_facts(self) -> dict[str, Any]:
         """Which nodes offer GPUs, and which DaemonSets look like the device plugin that does."""
@@ -100,13 +107,13 @@ class Cluster:
 
     def waiting(self, labels: dict[str, str]) -> dict[str, str]:
         """What containers of these pods wait for, by node; those that run are left out."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for pod in self.pods(labels):
             for state in [*(pod.status.init_container_statuses or []), *(pod.status.container_statuses or [])]:
                 reason = state.state.waiting
                 if reason and reason.reason != "PodInitializing":
-                    found[str(pod.spec.node_name)] = f"{reason.reason}: {reason.message or 'no more is known'}"
-        return found
+                    reasons[str(pod.spec.node_name)] = f"{reason.reason}: {reason.message or 'no more is known'}"
+        return reasons
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         """The last lines of a pod's log; nothing when there is no log yet."""
@@ -134,66 +141,47 @@ class Cluster:
 
     def secret(self, name: str) -> dict[str, str] | None:
         """A Secret's texts, or None."""
-        from kubernetes.client import ApiException
-
-        try:
-            found = self.core.read_namespaced_secret(name, self.namespace)
-        except ApiException as error:
-            if error.status != 404:
-                raise
-            return None
-        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+        kept = _or_none(lambda: self.core.read_namespaced_secret(name, self.namespace))
+        return kept and {key: base64.b64decode(value).decode() for key, value in (kept.data or {}).items()}
 
     def put_secret(self, name: str, data: dict[str, str], *, kind: str = "Opaque", dry: bool = False) -> bool:
         """Make or replace a Secret of ours; tells whether it differed. Its content is shown nowhere."""
-        known = self.secret(name)
+        return self._put("secret", name, self.secret(name), data, {"type": kind, "stringData": data}, dry)
+
+    def config_map(self, name: str) -> dict[str, str] | None:
+        kept = _or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
+        return kept and dict(kept.data or {})
+
+    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
+        """Make or replace a ConfigMap of ours; tells whether it differed."""
+        return self._put("config_map", name, self.config_map(name), data, {"data": data}, dry)
+
+    def _put(
+        self,
+        kind: str,
+        name: str,
+        known: dict[str, str] | None,
+        data: dict[str, str],
+        content: dict[str, Any],
+        dry: bool,
+    ) -> bool:
         if known == data:
             return False
         if not dry:
-            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
-            body = {"metadata": metadata, "type": kind, "stringData": data}
+            labels = {"app.kubernetes.io/part-of": "sparkloom"}
+            body = {"metadata": {"name": name, "namespace": self.namespace, "labels": labels}, **content}
             if known is None:
-                self.core.create_namespaced_secret(self.namespace, body)
+                getattr(self.core, f"create_namespaced_{kind}")(self.namespace, body)
             else:
-                self.core.replace_namespaced_secret(name, self.namespace, body)
+                getattr(self.core, f"replace_namespaced_{kind}")(name, self.namespace, body)
         return True
 
     def load_balanced(self, name: str, namespace: str) -> list[str] | None:
         """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
-        from kubernetes.client import ApiException
-
-        try:
-            found = self.core.read_namespaced_service(name, namespace)
-        except ApiException as error:
-            if error.status != 404:
-                raise
+        service = _or_none(lambda: self.core.read_namespaced_service(name, namespace))
+        if service is None:
             return None
-        entries = found.status.load_balancer.ingress or []
-        return [str(entry.ip or entry.hostname) for entry in entries]
-
-    def config_map(self, name: str) -> dict[str, str] | None:
-        from kubernetes.client import ApiException
-
-        try:
-            return dict(self.core.read_namespaced_config_map(name, self.namespace).data or {})
-        except ApiException as error:
-            if error.status != 404:
-                raise
-            return None
-
-    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
-        """Make or replace a ConfigMap of ours; tells whether it differed."""
-        known = self.config_map(name)
-        if known == data:
-            return False
-        if not dry:
-            metadata = {"name": name, "namespace": self.namespace, "labels": {"app.kubernetes.io/part-of": "sparkloom"}}
-            body = {"metadata": metadata, "data": data}
-            if known is None:
-                self.core.create_namespaced_config_map(self.namespace, body)
-            else:
-                self.core.replace_namespaced_config_map(name, self.namespace, body)
-        return True
+        return [str(entry.ip or entry.hostname) for entry in service.status.load_balancer.ingress or []]
 
     def whole(self, pod: str, *, previous: bool = False) -> str:
         """All of a pod's log that the node still has; empty where there is none."""
@@ -228,7 +216,19 @@ class Cluster:
         try:
             answer = stream(get, pod, self.namespace, command=words, _preload_content=False, **options)
             answer.run_forever(timeout=seconds)
-            said = answer.read_stdout(timeout=1) or ""
-            return str(said) if answer.returncode == 0 else ""
+            printed = answer.read_stdout(timeout=1) or ""
+            return str(printed) if answer.returncode == 0 else ""
         except (ApiException, OSError):
             return ""
+
+
+def _or_none(question: Callable[[], Any]) -> Any:
+    """What is there, or None where the cluster knows no such object, or not even its kind."""
+    from kubernetes.client import ApiException
+
+    try:
+        return question()
+    except ApiException as error:
+        if error.status != 404:
+            raise
+        return None
