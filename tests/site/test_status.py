@@ -39,7 +39,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
     digest = case.render(ULTRA, force=True, policy=policy).digest
     metadata = NS(labels={names.PROFILE: ULTRA}, annotations={names.CONFIG_HASH: digest})
     cluster = Cluster([NS(metadata=metadata, spec=NS(node_name="n"), status=NS(container_statuses=[], conditions=[]))])
-    monkeypatch.setattr(client, "of", lambda *_: cluster)
+    monkeypatch.setattr(client.Client, "at", lambda *_: cluster)
     record = module("sparkloom_record", "action")
     monkeypatch.setattr(record.ansible, "inventory", lambda task_vars: None)
     told = {"kubeconfig": "", "namespace": "", "labels": {}, "profile": ULTRA, "config_hash": digest, "seconds": 60}
