@@ -7,7 +7,7 @@ test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
 test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
 	@testbed/face/test-vm.sh
-lint:  ## ruff, mypy --strict, yamllint, ansible-lint, stale generated files
+lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
 	@scripts/setup/setup.sh

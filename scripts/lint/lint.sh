@@ -12,6 +12,7 @@ check() { (step "$@") || failed+=("$1"); }
 check ruff "style and mistakes in Python" ruff check .
 check format "Python layout" ruff format --check .
 check mypy "types of scripts/sparkloom, strict" mypy
+check rooms "the floor plan: who may import whom" lint-imports --no-cache
 check yamllint "YAML layout" yamllint --strict .
 check ansible-lint "playbooks and roles, profile production" ansible-lint --offline
 check stale "generated files against their sources" "$PY" scripts/lint/stale.py

@@ -12,6 +12,7 @@ REPO = Path(__file__).resolve().parents[2]
 GENERATED: dict[str, list[str]] = {
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
     "docs/rules.md": ["-m", "sparkloom.cli.rules_page"],
+    "docs/architecture.md": ["scripts/lint/floor_plan.py", "--document"],
 }
 
 
