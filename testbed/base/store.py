@@ -97,8 +97,8 @@ def _forget_old(step: str, newest: Path) -> None:
     length = len(f"{step}-") + 12
     for half in names.CACHE.glob(f".{step}-????????????.part"):  # of runs that were killed and never typed again
         remove_tree(half)
-    found = [p for p in names.CACHE.glob(f"{step}-????????????") if len(p.name) == length and p != newest]
-    for old in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)[KEEP - 1 :]:
+    older = [p for p in names.CACHE.glob(f"{step}-????????????") if len(p.name) == length and p != newest]
+    for old in sorted(older, key=lambda p: p.stat().st_mtime, reverse=True)[KEEP - 1 :]:
         remove_tree(old)
 
 

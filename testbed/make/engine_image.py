@@ -39,12 +39,12 @@ class Wanted:
 
 
 def wanted() -> list[Wanted]:
-    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    carried: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for name in profiles.names():
         engine = profiles.load(name).profile.engine
         release = releases.nearest(engine.name, engine.release).version
-        found[engine.name, release, qualified(engine.image)] |= set(engine.carries)
-    return sorted(Wanted(*key, tuple(sorted(carries))) for key, carries in found.items())
+        carried[engine.name, release, qualified(engine.image)] |= set(engine.carries)
+    return sorted(Wanted(*key, tuple(sorted(carries))) for key, carries in carried.items())
 
 
 def qualified(reference: str) -> str:
@@ -55,11 +55,11 @@ def qualified(reference: str) -> str:
 
 def model_facts() -> dict[str, dict[str, Any]]:
     """What config.json would tell, for models whose weights are not on the nodes: from the shipped profiles."""
-    found = {}
+    facts = {}
     for name in profiles.names():
         model = profiles.load(name).profile.model
         heads, layers = model.attention, model.layers.attention + model.layers.sliding
-        found[model.id] = {
+        facts[model.id] = {
             "architecture": model.architecture,
             "context": model.context,
             "kv_heads": heads.kv_heads,
@@ -69,7 +69,7 @@ def model_facts() -> dict[str, dict[str, Any]]:
             "kv_values": layers * heads.head_dim,
             "weights_gib": dict(model.measured.weights_gib_per_rank),
         }
-    return found
+    return facts
 
 
 def _facts() -> str:
@@ -138,9 +138,9 @@ def _add_libraries(tree: Path) -> None:
     system, base = rootfs.rootfs(), rootfs.base()
     for module in tree.rglob("*.so"):
         for name in re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE):
-            for found in system.glob(f"usr/lib/*-linux-gnu/{name}"):
-                if not (base / found.relative_to(system)).exists():
-                    rootfs.copy_into(system, tree, found)
+            for library in system.glob(f"usr/lib/*-linux-gnu/{name}"):
+                if not (base / library.relative_to(system)).exists():
+                    rootfs.copy_into(system, tree, library)
 
 
 def _layers() -> dict[str, oci.Layer]:
@@ -173,16 +173,16 @@ def _build(work: Path, say: Say) -> None:
     layers = _layers()
     runtime = oci.pack(_runtime(scratch / "runtime"), scratch / "layers")
     images = []
-    for one in wanted():
-        own = [layers[name] for name in (f"needs-{one.engine}", f"{one.engine}-{one.release}") if name in layers]
+    for image in wanted():
+        own = [layers[name] for name in (f"needs-{image.engine}", f"{image.engine}-{image.release}") if name in layers]
         settings = [
             oci.PATH_ENV,
             "PYTHONPATH=/opt/stand-in",
-            f"STANDIN_RELEASE={one.release}",
-            f"STANDIN_IMAGE={one.reference}",
-            f"STANDIN_CARRIES={' '.join(one.carries)}",
+            f"STANDIN_RELEASE={image.release}",
+            f"STANDIN_IMAGE={image.reference}",
+            f"STANDIN_CARRIES={' '.join(image.carries)}",
         ]
-        images.append(oci.Image([one.reference], [layers["base"], *own, runtime], {"Env": settings}))
+        images.append(oci.Image([image.reference], [layers["base"], *own, runtime], {"Env": settings}))
     say("writing the archive")
     oci.write(images, work / "engines.tar")
     run(["rm", "-rf", scratch])

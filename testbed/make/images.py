@@ -74,15 +74,15 @@ def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
 
 def _kubernetes(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
     """Kubernetes' own images; kind's published node image brings its own."""
-    found = []
+    simple = []
     for name in SIMPLE:
         tree = _stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
-        found.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
+        simple.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
     etcd = pack(_stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
     coredns = pack(_stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
     proxy = [base, pack(_proxy(scratch))]
     return [
-        *found,
+        *simple,
         oci.Image([names.ETCD_IMAGE], [etcd], {"Entrypoint": ["etcd"]}),
         oci.Image([names.COREDNS_IMAGE], [coredns], {"Entrypoint": ["/coredns"]}),
         oci.Image([names.PAUSE_IMAGE], [pack(_pause(scratch))], {"Entrypoint": ["/pause"]}),

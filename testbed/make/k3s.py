@@ -26,10 +26,10 @@ THEN = (2026, 1, 1, 0, 0, 0)  # so that the same source gives the same file
 def release() -> str:
     """The release that the example inventory pins."""
     text = (names.REPO / "inventories/gb10/group_vars/all/versions.yml").read_text()
-    found = re.search(r"^k3s_version: (\S+)$", text, re.M)
-    if not found:
+    match = re.search(r"^k3s_version: (\S+)$", text, re.M)
+    if not match:
         raise RackError("found no k3s_version in inventories/gb10/group_vars/all/versions.yml")
-    return found[1]
+    return match[1]
 
 
 def standin(target: Path, version: str) -> None:
@@ -55,10 +55,10 @@ def make(folder: Path, container: str) -> dict[str, Any]:
     version = release()
     if given := os.environ.get(REAL):
         shutil.copy2(given, program)
-        found = re.search(r"v\d+\.\d+\.\d+\+k3s\d+", out([program, "--version"]))
-        if not found:
+        match = re.search(r"v\d+\.\d+\.\d+\+k3s\d+", out([program, "--version"]))
+        if not match:
             raise RackError(f"{REAL}: {given} --version names no release of K3s")
-        version = found[0]
+        version = match[0]
     else:
         standin(program, version)
     if given := os.environ.get(REAL_IMAGES):

@@ -90,8 +90,8 @@ def libraries(root: Path, objects: Iterable[Path]) -> list[Path]:
     """Shared libraries (with the loader) that these objects of a root file system load."""
     inside = ["/" + str(path.relative_to(root)) for path in objects]
     text = run(["chroot", root, "ldd", *inside], check=False).stdout if inside else ""
-    found = set(re.findall(r"(/\S+\.so\S*) \(0x", text))
-    return sorted(root / name.lstrip("/") for name in found)
+    libraries = set(re.findall(r"(/\S+\.so\S*) \(0x", text))
+    return sorted(root / name.lstrip("/") for name in libraries)
 
 
 def copy_into(source: Path, target: Path, path: Path) -> None:

@@ -67,8 +67,8 @@ def ask_registry() -> str:
         return f"no registry answered in {PATIENCE_SECONDS:.0f} s"
     if done.returncode == 0:
         return ""
-    said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
-    return f"no registry gives {IMAGE_NAME}: {said[-1][:160]}"
+    words = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+    return f"no registry gives {IMAGE_NAME}: {words[-1][:160]}"
 
 
 def _pull(say: Say) -> str:

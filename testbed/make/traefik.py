@@ -43,9 +43,9 @@ def _acme(go: Path, env: dict[str, str], where: Path) -> Path:
     return Path(told["Dir"])
 
 
-def _without_providers(found: Path, target: Path) -> None:
+def _without_providers(source: Path, target: Path) -> None:
     """The ACME library less the providers; its registry knows none."""
-    shutil.copytree(found, target, ignore=shutil.ignore_patterns("*_test.go", "testdata", "fixtures"))
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*_test.go", "testdata", "fixtures"))
     run(["chmod", "-R", "u+w", target])
     for folder in (target / "providers/dns").iterdir():
         if folder.is_dir() and folder.name != "internal":

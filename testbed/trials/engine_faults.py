@@ -31,8 +31,8 @@ def mend(where: str, kind: str | None = None) -> dict[str, list[str]]:
 
 def read(container: str) -> list[dict[str, object]]:
     text = run(["docker", "exec", container, "sh", "-c", f"cat {FILE} 2>/dev/null || true"]).stdout
-    found: list[dict[str, object]] = json.loads(text or "[]")
-    return found
+    entries: list[dict[str, object]] = json.loads(text or "[]")
+    return entries
 
 
 def _nodes(where: str) -> list[tuple[str, str]]:

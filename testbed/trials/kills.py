@@ -38,7 +38,7 @@ class Round:
     rank: int
     seconds: float
     good: bool
-    said: str = ""
+    note: str = ""
     ready: float = 0.0  # seconds after the kill for which rank 0 was still called Ready
 
 
@@ -65,8 +65,8 @@ class ServedGroup:
 
     def told(self) -> str:
         """Every rank's own word, for a round that ends badly."""
-        said = {pod.metadata.name: self.status(pod.metadata.name) for pod in self.pods()}
-        words = (f"{name} {one.get('phase')}: {one.get('cause') or one.get('text')}" for name, one in said.items())
+        states = {pod.metadata.name: self.status(pod.metadata.name) for pod in self.pods()}
+        words = (f"{name} {s.get('phase')}: {s.get('cause') or s.get('text')}" for name, s in states.items())
         return "; ".join(words)
 
     def serves(self, later_than: int) -> bool:
@@ -86,7 +86,7 @@ class ServedGroup:
             conditions = self.head().status.conditions or []
         except Exception:  # neither is there
             return False
-        return any(one.type == "Ready" and one.status == "True" for one in conditions)
+        return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
 
     def token(self) -> str:
         first = self.head()
@@ -158,21 +158,21 @@ def by_chance(seed: int, count: int, ranks: int) -> list[tuple[str, int]]:
 def table(rounds: list[Round]) -> str:
     until = "seconds until all are Ready again: least, middle, most"
     lines = [f"| kind | rounds | back | {until} | rank 0 still called Ready, most |", "|--|--|--|--|--|"]
-    for kind in dict.fromkeys(one.kind for one in rounds):
-        mine = [one for one in rounds if one.kind == kind]
-        times = [one.seconds for one in mine]
+    for kind in dict.fromkeys(done.kind for done in rounds):
+        mine = [done for done in rounds if done.kind == kind]
+        times = [done.seconds for done in mine]
         spread = f"{min(times):.0f}, {statistics.median(times):.0f}, {max(times):.0f}"
-        still = max(one.ready for one in mine)
-        lines.append(f"| {kind} | {len(mine)} | {sum(one.good for one in mine)} | {spread} | {still:.0f} |")
+        still = max(done.ready for done in mine)
+        lines.append(f"| {kind} | {len(mine)} | {sum(done.good for done in mine)} | {spread} | {still:.0f} |")
     return "\n".join(lines)
 
 
 def perform(group: ServedGroup, planned: list[tuple[str, int]]) -> list[Round]:
     rounds: list[Round] = []
     for kind, rank in planned:
-        rounds.append(one := once(group, kind, rank))
-        print(f"{kind} of rank {one.rank}: {one.seconds:.0f} s, {one.said}", flush=True)
-        if not one.good:  # what is not back cannot be killed again
+        rounds.append(done := once(group, kind, rank))
+        print(f"{kind} of rank {done.rank}: {done.seconds:.0f} s, {done.note}", flush=True)
+        if not done.good:  # what is not back cannot be killed again
             break
     return rounds
 
@@ -193,4 +193,4 @@ def main() -> int:
     chosen = in_turn(options.kinds or KINDS, options.rounds, ranks)
     rounds = perform(group, by_chance(options.seed, options.handful, ranks) if options.handful else chosen)
     print(table(rounds))
-    return 0 if all(one.good for one in rounds) else 1
+    return 0 if all(done.good for done in rounds) else 1

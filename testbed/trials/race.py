@@ -59,7 +59,7 @@ def prepare(size_mb: int, files: int, program: Path) -> None:
 
 
 def shape(rate_mbit: int) -> None:
-    def one(node: str) -> None:
+    def limited(node: str) -> None:
         # Both functions of a rail are on one subnet: packets leave by either.
         for end in fabric.plan(inventory.load(INVENTORY)).of(node):
             sh(node, f"tc qdisc del dev {end.interface} root 2>/dev/null || true")
@@ -67,7 +67,7 @@ def shape(rate_mbit: int) -> None:
                 limit = f"tbf rate {rate_mbit}mbit burst 256kb latency 100ms"
                 sh(node, f"tc qdisc add dev {end.interface} root {limit}")
 
-    everywhere(one)
+    everywhere(limited)
 
 
 def clear(node: str) -> None:
@@ -75,8 +75,8 @@ def clear(node: str) -> None:
 
 
 def ask(node: str, command: str, asked: dict[str, Any] | None = None) -> Any:
-    said = json.loads(sh(node, f"python3 {STORE}/weights.pyz {command} || true", json.dumps(asked or {}).encode()))
-    return said["answer"]
+    answer = json.loads(sh(node, f"python3 {STORE}/weights.pyz {command} || true", json.dumps(asked or {}).encode()))
+    return answer["answer"]
 
 
 def ours(line: list[str], source: dict[str, Any], connections: int = 8) -> None:
@@ -139,7 +139,7 @@ def tee_chain() -> None:
     """tar | socat, each node writing and passing on; nothing is verified, nothing can go on where it stopped."""
     last = len(NODES) - 1
 
-    def one(node: str) -> None:
+    def pass_on(node: str) -> None:
         place = NODES.index(node)
         after = rails(NODES[place + 1])[0].address if place < last else ""
         give = f"socat -u - TCP:{after}:{PORT},retry=50,interval=0.1"
@@ -152,7 +152,7 @@ def tee_chain() -> None:
         else:
             sh(node, f"{take} | {unpack}")
 
-    everywhere(one)
+    everywhere(pass_on)
 
 
 WAYS: dict[str, Callable[[], None]] = {

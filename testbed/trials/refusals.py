@@ -36,7 +36,7 @@ class Seen:
     fault: str
     rank: int
     seconds: float
-    said: str
+    line: str
     served: str = ""  # what was Ready or answered meanwhile: nothing
 
 
@@ -87,8 +87,8 @@ class Trial:
         kubectl("scale", *(sets or SETS), f"--replicas={replicas}")
 
     def set_of(self, rank: int) -> str:
-        found = [item["metadata"]["name"] for item in json.loads(kubectl("get", *SETS, "-o", "json"))["items"]]
-        return "statefulset/" + next(name for name in found if name.endswith(f"rank{rank}"))
+        sets = [item["metadata"]["name"] for item in json.loads(kubectl("get", *SETS, "-o", "json"))["items"]]
+        return "statefulset/" + next(name for name in sets if name.endswith(f"rank{rank}"))
 
     def gone(self) -> None:
         limit = time.monotonic() + LIMIT
@@ -102,25 +102,25 @@ class Trial:
         left, limit, served = list(wanted), time.monotonic() + LIMIT, ""
         while left and time.monotonic() < limit:
             served = served or self._serves(since)
-            for one in list(left):
-                if found := self._named(one, since):
-                    self.seen.append(Seen(one.fault, one.rank, *found, served))
+            for expected in list(left):
+                if named := self._named(expected, since):
+                    self.seen.append(Seen(expected.fault, expected.rank, *named, served))
                     self.say(row(self.seen[-1]))
-                    left.remove(one)
+                    left.remove(expected)
             time.sleep(1)
-        for one in left:
-            self.seen.append(Seen(one.fault, one.rank, LIMIT, "not named: " + self.group.told(), served))
+        for expected in left:
+            self.seen.append(Seen(expected.fault, expected.rank, LIMIT, "not named: " + self.group.told(), served))
             self.say(row(self.seen[-1]))
 
-    def _named(self, one: Expected, since: float | None) -> tuple[float, str] | None:
+    def _named(self, expected: Expected, since: float | None) -> tuple[float, str] | None:
         try:
-            pod = next(p for p in self.group.pods() if p.metadata.name.endswith(f"rank{one.rank}-0"))
+            pod = next(p for p in self.group.pods() if p.metadata.name.endswith(f"rank{expected.rank}-0"))
             begun = since or started(pod)
         except (StopIteration, TypeError, AttributeError):
             return None
         for line in kubectl("logs", "--timestamps", pod.metadata.name, check=False).splitlines():
             match = NAMED.match(line)
-            if match and re.search(one.words, match[2]) and (at := moment(match[1])) >= begun:
+            if match and re.search(expected.words, match[2]) and (at := moment(match[1])) >= begun:
                 return at - begun, match[2]
         return None
 
@@ -156,9 +156,9 @@ def moment(text: str) -> float:
     return datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text).replace("Z", "+00:00")).timestamp()
 
 
-def row(one: Seen) -> str:
-    but = f" BUT meanwhile {one.served}" if one.served else ""
-    return f"{one.fault}: rank {one.rank} after {one.seconds:.0f} s: {one.said}{but}"
+def row(seen: Seen) -> str:
+    but = f" BUT meanwhile {seen.served}" if seen.served else ""
+    return f"{seen.fault}: rank {seen.rank} after {seen.seconds:.0f} s: {seen.line}{but}"
 
 
 # --- the story -----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def perform(
 
 def table(seen: list[Seen]) -> str:
     lines = ["| fault | named by | after, s | its words |", "|--|--|--|--|"]
-    return "\n".join([*lines, *(f"| {s.fault} | rank {s.rank} | {s.seconds:.0f} | {s.said} |" for s in seen)])
+    return "\n".join([*lines, *(f"| {s.fault} | rank {s.rank} | {s.seconds:.0f} | {s.line} |" for s in seen)])
 
 
 def main() -> int:

@@ -65,7 +65,7 @@ def test_logs_come_from_every_rank_and_from_one(group: kills.ServedGroup) -> Non
 def test_killed_ranks_come_back_with_a_token(group: kills.ServedGroup) -> None:
     planned = kills.by_chance(SEED, KILLS, len(names.NODES))
     rounds = kills.perform(group, planned)
-    assert [one.good for one in rounds] == [True] * KILLS, f"seed {SEED}:\n{kills.table(rounds)}\n{rounds[-1].said}"
+    assert [one.good for one in rounds] == [True] * KILLS, f"seed {SEED}:\n{kills.table(rounds)}\n{rounds[-1].note}"
 
 
 def test_what_is_missing_is_named_and_nothing_is_served(group: kills.ServedGroup) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -83,3 +84,23 @@ def test_without_a_rack_it_says_so_in_one_line(
 def test_the_hub_keeps_its_files_below_the_repository_and_is_renewed_with_its_own_sources() -> None:
     assert hub_alone.DATA == REPO / ".build/hub"
     assert Path(str(hub_alone.__file__)).parent == hub.SOURCES and hub._code() == store.key_of([hub.SOURCES])
+
+
+NAMED = re.compile(r"python -m testbed ([a-z-]+)(?: +([a-z][a-z-]*))?")
+
+
+def named() -> set[tuple[str, str]]:
+    """Every command that a page or a message of the test bed names."""
+    files = [REPO / "README.md", *REPO.glob("docs/*.md"), *REPO.glob("molecule/*.md"), *REPO.glob("testbed/**/*.py")]
+    return {(name, command or "") for file in files for name, command in NAMED.findall(file.read_text())}
+
+
+def test_every_command_that_is_named_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = named()
+    assert {("rack", "up"), ("vm", "up"), ("engine", "fault"), ("bare", "up")} <= places
+    assert {name for name, _ in places} <= door.COMMANDS.keys()
+    for name in door.COMMANDS:
+        actions = parser(name, monkeypatch)._actions
+        choices = [action.choices for action in actions if isinstance(action, argparse._SubParsersAction)]
+        for command in (command for where, command in places if where == name and command and choices):
+            assert command in choices[0], f"python -m testbed {name} {command}"

@@ -58,13 +58,13 @@ def test_a_group_that_does_not_come_back_is_said_and_ends_it(monkeypatch: pytest
     monkeypatch.setattr(kills, "LIMIT", -1.0)
     monkeypatch.setitem(kills.KINDS, "pod", lambda *_: None)
     rounds = kills.perform(Waiting([False, True]), [("pod", 2), ("pod", 1)])
-    assert [one.good for one in rounds] == [False] and "rank 2 has not come" in rounds[0].said
+    assert [one.good for one in rounds] == [False] and "rank 2 has not come" in rounds[0].note
     assert "| pod | 1 | 0 |" in kills.table(rounds)
 
 
 def test_a_group_that_is_back_has_given_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(kills.KINDS, "pod", lambda *_: None)
-    assert kills.once(Waiting([True]), "pod", 1).said == "16 tokens"
+    assert kills.once(Waiting([True]), "pod", 1).note == "16 tokens"
 
 
 def test_a_line_that_names_a_cause_is_known_by_rank_time_and_words() -> None:

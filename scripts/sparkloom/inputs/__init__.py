@@ -1,1 +1,4 @@
-"""What files may say: profiles, inventories, platforms, the flags of engine releases."""
+"""What files may say: `profile`, `inventory` (a `cluster`), `platform`, model `families`, `catalogs` of engines' flags.
+
+Nothing is imported here: each command pays for the files that it reads and for no others.
+"""

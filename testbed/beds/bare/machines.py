@@ -51,8 +51,8 @@ def up(sparks: int, say: Say) -> None:
     wanted = machines(sparks)
     if not ok(["docker", "network", "inspect", NAME]):
         run(["docker", "network", "create", f"--subnet={SUBNET}", "--label", LABEL, NAME])
-    found = there()
-    missing = [machine for machine in wanted if found.get(machine.container) != "running"]
+    present = there()
+    missing = [machine for machine in wanted if present.get(machine.container) != "running"]
     say(f"{len(missing)} machines to start, image {nodeimage.tag()}")
     with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
         list(pool.map(_create, missing))
@@ -97,10 +97,10 @@ def _wait(machine: Machine) -> None:
 
 
 def down(say: Say) -> None:
-    found = there()
-    say(f"removing {len(found)} machines, their volumes and their network")
-    if found:
-        run(["docker", "rm", "--force", "--volumes", *found])
+    present = there()
+    say(f"removing {len(present)} machines, their volumes and their network")
+    if present:
+        run(["docker", "rm", "--force", "--volumes", *present])
     run(["docker", "network", "rm", NAME], check=False)
     store.remove_tree(STATE)
 

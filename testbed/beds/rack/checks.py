@@ -93,12 +93,12 @@ def judge(answers: dict[str, dict[str, object]]) -> dict[str, object]:
     for pod, answer in answers.items():
         peers, service = answer["peers"], answer["service"]
         assert isinstance(peers, dict) and isinstance(service, list)
-        for other, said in peers.items():
+        for other, heard in peers.items():
             pairs += 1
-            if said != other:
-                bad.append(f"{pod} -> {other}: {said}")
+            if heard != other:
+                bad.append(f"{pod} -> {other}: {heard}")
         strange = [name for name in service if name not in answers]
-        bad += [f"{pod} -> Service: {said}" for said in strange]
+        bad += [f"{pod} -> Service: {heard}" for heard in strange]
         if len(service) < 2:
             bad.append(f"{pod} -> Service: only ever {service} of {len(answers)} endpoints")
         endpoints |= set(service)

@@ -43,10 +43,10 @@ def everywhere(action: Any) -> list[Any]:
 
 
 def _ids() -> dict[str, str]:
-    found = {}
+    ids = {}
     for container in docker.containers():
-        found[container] = out(["docker", "inspect", "--format", "{{.Id}}", container])
-    return found
+        ids[container] = out(["docker", "inspect", "--format", "{{.Id}}", container])
+    return ids
 
 
 def exists() -> bool:
@@ -96,17 +96,17 @@ def _start_stopped(say: Say) -> None:
 
 def nodes() -> dict[str, dict[str, str]]:
     """{container: {ip, cidr, ready}} as the API server says."""
-    found = {}
+    rows = {}
     for item in json.loads(kubectl("get", "nodes", "-o", "json"))["items"]:
         addresses = {a["type"]: a["address"] for a in item["status"]["addresses"]}
         conditions = {c["type"]: c["status"] for c in item["status"]["conditions"]}
-        found[item["metadata"]["name"]] = {
+        rows[item["metadata"]["name"]] = {
             "ip": addresses["InternalIP"],
             "cidr": item["spec"].get("podCIDR", ""),
             "ready": conditions.get("Ready", "Unknown"),
             "gpu": item["status"]["allocatable"].get("nvidia.com/gpu", "0"),
         }
-    return found
+    return rows
 
 
 def conflist(cidr: str) -> str:
@@ -171,20 +171,20 @@ def _join_up(say: Say) -> None:
 
 def _system_pods() -> dict[str, str]:
     """{pod: `ready`, or why it is not}, of Kubernetes' own."""
-    found = {}
+    states = {}
     for pod in json.loads(kubectl("-n", SYSTEM, "get", "pods", "-o", "json"))["items"]:
         containers = pod["status"].get("containerStatuses", [])
         ready = bool(containers) and all(c["ready"] for c in containers)
         waiting = [c["state"]["waiting"].get("reason", "") for c in containers if "waiting" in c["state"]]
-        found[pod["metadata"]["name"]] = "ready" if ready else (waiting or [pod["status"]["phase"]])[0]
-    return found
+        states[pod["metadata"]["name"]] = "ready" if ready else (waiting or [pod["status"]["phase"]])[0]
+    return states
 
 
 def _wait_gpus() -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while (found := {n: row["gpu"] for n, row in nodes().items()}) != dict.fromkeys(names.NODES.values(), "1"):
+    while (gpus := {n: row["gpu"] for n, row in nodes().items()}) != dict.fromkeys(names.NODES.values(), "1"):
         if time.monotonic() > deadline:
-            raise RackError(f"expected one nvidia.com/gpu on each node, found {found}; see sparkloom-gpu.service there")
+            raise RackError(f"expected one nvidia.com/gpu on each node, found {gpus}; see sparkloom-gpu.service there")
         time.sleep(0.5)
 
 

@@ -44,9 +44,9 @@ def baseline() -> dict[str, int]:
 
 
 def _count(say: Say) -> None:
-    found = counts()
-    store.write_json(BASELINE, {"counts": found})
-    say(", ".join(f"{value} {name}" for name, value in found.items()))
+    counted = counts()
+    store.write_json(BASELINE, {"counts": counted})
+    say(", ".join(f"{value} {name}" for name, value in counted.items()))
 
 
 def _counted() -> bool | str:
@@ -80,10 +80,10 @@ def down(say: Say) -> dict[str, dict[str, int]]:
 
 
 def _remove_containers(say: Say) -> None:
-    found = docker.containers()
-    if not found:
+    containers = docker.containers()
+    if not containers:
         return
-    say(f"removing {len(found)} nodes and their volumes")
+    say(f"removing {len(containers)} nodes and their volumes")
     kind = binaries.binary("kind", "kind")
     if kind.exists():
         run([kind, "delete", "cluster", "--name", names.CLUSTER], env=cluster.KIND_ENV, check=False)

@@ -126,8 +126,8 @@ def node(name: str) -> tuple[int, str]:
 
 def held(container: str) -> Held:
     text = cluster.node_sh(container, f"cat {FILE} 2>/dev/null || echo '{{}}'")
-    found: Held = json.loads(text)
-    return found
+    state: Held = json.loads(text)
+    return state
 
 
 def _keep(container: str, state: Held) -> None:

@@ -27,8 +27,8 @@ SECONDS = 20
 
 def gateway() -> str:
     """This machine's address in the rack's Docker network."""
-    found = json.loads(out(["docker", "network", "inspect", names.CLUSTER, "--format", "{{json .IPAM.Config}}"]))
-    return str(next(entry["Gateway"] for entry in found if "." in entry.get("Gateway", "")))
+    networks = json.loads(out(["docker", "network", "inspect", names.CLUSTER, "--format", "{{json .IPAM.Config}}"]))
+    return str(next(entry["Gateway"] for entry in networks if "." in entry.get("Gateway", "")))
 
 
 def answers() -> bool:

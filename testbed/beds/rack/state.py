@@ -62,9 +62,9 @@ NOISE = ("/etc/machine-id", "/etc/ld.so.cache", "/etc/kubernetes/", "/etc/mtab",
 
 def read(node: str) -> dict[str, Any]:
     program = READ.replace("@@", repr((FOLDERS, MOVING)))
-    found: dict[str, Any] = json.loads(out(["docker", "exec", names.NODES[node], "python3", "-c", program]))
-    found["files"] = {path: said for path, said in found["files"].items() if not path.startswith(NOISE)}
-    return found
+    state: dict[str, Any] = json.loads(out(["docker", "exec", names.NODES[node], "python3", "-c", program]))
+    state["files"] = {path: content for path, content in state["files"].items() if not path.startswith(NOISE)}
+    return state
 
 
 def every(nodes: list[str] | None = None) -> dict[str, dict[str, Any]]:

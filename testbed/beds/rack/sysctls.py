@@ -31,8 +31,8 @@ def _enough() -> bool:
 def _raise(say: Say) -> None:
     machine.require_root()
     if not SAVED.exists():
-        found = [name for name in (*NEEDED, *TOUCHED) if _path(name).exists()]
-        store.write_json(SAVED, {name: _read(name) for name in found})
+        present = [name for name in (*NEEDED, *TOUCHED) if _path(name).exists()]
+        store.write_json(SAVED, {name: _read(name) for name in present})
     for name, value in NEEDED.items():
         if _read(name) < value:
             say(f"{name}: {_read(name)} -> {value} (`down` puts it back)")

@@ -18,12 +18,12 @@ def superfluous() -> list[Path]:
     """Other generations of the rack's own artefacts, halves of killed builds, Go's caches and toolchain."""
     needed = _needed()
     steps = {path.name.rsplit("-", 1)[0] for path in needed}
-    found = [golang.ROOT, *names.CACHE.glob("toolchain-*")]
+    paths = [golang.ROOT, *names.CACHE.glob("toolchain-*")]
     for step in steps:
         key = "?" * 12
-        found += [path for path in names.CACHE.glob(f"{step}-{key}") if path not in needed]
-        found += names.CACHE.glob(f".{step}-{key}.part")
-    return sorted(path for path in found if path.exists())
+        paths += [path for path in names.CACHE.glob(f"{step}-{key}") if path not in needed]
+        paths += names.CACHE.glob(f".{step}-{key}.part")
+    return sorted(path for path in paths if path.exists())
 
 
 def prune() -> dict[Path, int]:

@@ -28,10 +28,10 @@ def _there() -> bool:
         "json",
         "--ignore-not-found",
     )
-    found = json.loads(cluster.kubectl(*SPACE, *asked, check=False) or "{}").get("items", [])
-    if len(found) != 2:
+    objects = json.loads(cluster.kubectl(*SPACE, *asked, check=False) or "{}").get("items", [])
+    if len(objects) != 2:
         return False
-    deployment, service = sorted(found, key=lambda item: str(item["kind"]))
+    deployment, service = sorted(objects, key=lambda item: str(item["kind"]))
     current = deployment["metadata"].get("annotations", {}).get(MADE_OF) == recipe()
     reached = [entry.get("ip") for entry in service["status"].get("loadBalancer", {}).get("ingress", [])]
     ready = deployment["status"].get("readyReplicas") == 1

@@ -64,7 +64,7 @@ def _resume(count: int, say: Say) -> None:
     machines = [machine for machine in vm_names.machines(count) if qemu.pid(machine.state) is None]
     login.provide()
 
-    def one(machine: Machine) -> None:
+    def resume(machine: Machine) -> None:
         kept = booted(count) / machine.name
         machine.state.mkdir(parents=True, exist_ok=True)
         qemu.overlay(kept / "disk.qcow2", "qcow2", machine.state / "disk.qcow2")
@@ -75,7 +75,7 @@ def _resume(count: int, say: Say) -> None:
         say(f"{machine.name} answers on 127.0.0.1:{machine.port}")
 
     with ThreadPoolExecutor(count) as pool:
-        list(pool.map(one, machines))
+        list(pool.map(resume, machines))
 
 
 def build_steps(count: int) -> list[Step]:
@@ -100,13 +100,13 @@ def down() -> list[str]:
 
 def of(name: str) -> Machine:
     """A running machine by its inventory name."""
-    found = next((m for m in vm_names.machines(vm_names.MOST) if m.name == name), None)
-    if found is None:
+    machine = next((m for m in vm_names.machines(vm_names.MOST) if m.name == name), None)
+    if machine is None:
         known = ", ".join(m.name for m in vm_names.machines(vm_names.MOST))
         raise RackError(f"found no machine '{name}', expected one of: {known}")
-    if qemu.pid(found.state) is None:
+    if qemu.pid(machine.state) is None:
         raise RackError(f"{name} is not running: python -m testbed vm up")
-    return found
+    return machine
 
 
 def reboot(machine: Machine) -> str:
@@ -120,9 +120,9 @@ def reboot(machine: Machine) -> str:
 
 def snapshot(machine: Machine, action: str, name: str) -> None:
     """Keep the machine as it is under a name, or bring that back; lost with the machine."""
-    said = qmp.typed(qemu.control(machine.state), f"{'savevm' if action == 'save' else 'loadvm'} {name}")
-    if said:
-        raise RackError(f"{machine.name}: QEMU says: {said}")
+    refusal = qmp.typed(qemu.control(machine.state), f"{'savevm' if action == 'save' else 'loadvm'} {name}")
+    if refusal:
+        raise RackError(f"{machine.name}: QEMU says: {refusal}")
     if action == "load":
         login.wait(machine, machine.state, 60)
         login.set_clock(machine)

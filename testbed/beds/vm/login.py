@@ -58,20 +58,20 @@ def wait(machine: Machine, folder: Path, seconds: float, *, other_than: str = ""
     while time.monotonic() < until:
         if qemu.pid(folder) is None:
             raise RackError(f"{machine.name} ended while it booted; its console: {folder / 'serial.log'}")
-        found = boot_id(machine)
-        if found and found != other_than:
-            return found
+        answer = boot_id(machine)
+        if answer and answer != other_than:
+            return answer
         time.sleep(1)
     raise RackError(f"{machine.name} did not answer in {seconds:.0f} s; its console: {folder / 'serial.log'}")
 
 
 def wait_all(machines: Sequence[Machine], folders: Sequence[Path], seconds: float, say: Say) -> None:
-    def one(pair: tuple[Machine, Path]) -> None:
+    def answered(pair: tuple[Machine, Path]) -> None:
         wait(*pair, seconds)
         say(f"{pair[0].name} answers")
 
     with ThreadPoolExecutor(len(machines)) as pool:
-        list(pool.map(one, zip(machines, folders, strict=True)))
+        list(pool.map(answered, zip(machines, folders, strict=True)))
 
 
 def set_clock(machine: Machine) -> None:

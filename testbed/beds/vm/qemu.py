@@ -80,12 +80,12 @@ def start(machine: Machine, folder: Path, extra: tuple[str, ...] = ()) -> None:
 
 def _running(words: str) -> list[int]:
     """Our QEMUs with these words on their command line: found there, so that a lost file loses no machine."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         line = _command_line(path)
         if f"{trees.QEMU}-" in line and "-name" in line and words in line:
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def _command_line(path: Path) -> str:
@@ -102,20 +102,20 @@ def pid(folder: Path) -> int | None:
 
 def stop(folder: Path) -> bool:
     """Power off, as a plug would; whether it was running."""
-    found = pid(folder)
-    if found is None:
+    process = pid(folder)
+    if process is None:
         return False
     with contextlib.suppress(RackError):
         qmp.ask(control(folder), "quit", timeout=5)
-    _end([found])
+    _end([process])
     return True
 
 
 def stop_leftovers(machine: Machine) -> bool:
     """What a killed command left behind, wherever its files were: it holds the machine's port."""
-    found = _running(_forward(machine))
-    _end(found)
-    return bool(found)
+    pids = _running(_forward(machine))
+    _end(pids)
+    return bool(pids)
 
 
 def _end(pids: list[int], seconds: float = 10) -> None:

@@ -48,12 +48,12 @@ def write_state(path: Path, target: Path) -> None:
     ask(path, "stop")
     ask(path, "migrate", {"uri": f"file:{target}"})
     until = time.monotonic() + 300
-    while (found := ask(path, "query-migrate"))["status"] not in ("completed", "failed", "cancelled"):
+    while (job := ask(path, "query-migrate"))["status"] not in ("completed", "failed", "cancelled"):
         if time.monotonic() > until:
-            raise RackError(f"writing {target} did not end in 300 s: {found}")
+            raise RackError(f"writing {target} did not end in 300 s: {job}")
         time.sleep(0.2)
-    if found["status"] != "completed":
-        raise RackError(f"writing {target}: {found.get('error-desc', found['status'])}")
+    if job["status"] != "completed":
+        raise RackError(f"writing {target}: {job.get('error-desc', job['status'])}")
 
 
 def wait_running(path: Path, seconds: float = 60) -> None:

@@ -78,13 +78,13 @@ def _modules(tree: Path, kernel: str) -> list[Path]:
 
 def _needs(tree: Path, kernel: str, modules: list[str]) -> list[Path]:
     command: list[str | Path] = ["chroot", tree, "modprobe", "--set-version", kernel, "--show-depends"]
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for module in modules:
         for line in run([*command, module]).stdout.splitlines():
             if line.startswith("insmod "):
                 path = line.split()[1].removeprefix("/lib/").removeprefix("/usr/lib/")
-                found[tree / "usr/lib" / path] = None
-    return list(found)
+                files[tree / "usr/lib" / path] = None
+    return list(files)
 
 
 def _first_files(tree: Path, kernel: str, order: list[Path], work: Path) -> None:

@@ -36,8 +36,8 @@ class Repository:
         """A branch or a commit; a commit may be shortened to seven digits, as on the hub."""
         if revision in self.branches:
             return self.branches[revision]
-        found = [commit for commit in self.commits if len(revision) >= 7 and commit.startswith(revision)]
-        return found[0] if len(found) == 1 else None
+        matching = [commit for commit in self.commits if len(revision) >= 7 and commit.startswith(revision)]
+        return matching[0] if len(matching) == 1 else None
 
     def file(self, commit: str, path: str) -> File | None:
         return next((file for file in self.commits[commit] if file.path == path), None)
@@ -68,8 +68,8 @@ def load(root: Path) -> Repository:
 
 
 def every(data: Path) -> dict[str, Repository]:
-    found = (load(path.parent) for path in sorted(data.glob("*/repository.json")))
-    return {repository.id: repository for repository in found}
+    loaded = (load(path.parent) for path in sorted(data.glob("*/repository.json")))
+    return {repository.id: repository for repository in loaded}
 
 
 def make(data: Path, model: Model, shape: weights.Shape, *, branch: str = "main", gated: bool = False) -> Repository:

@@ -80,10 +80,10 @@ class Handler(BaseHTTPRequestHandler):
         """The repository and commit, or the refusal that the real hub would give."""
         if self.server.catalog:
             self.server.catalog.ensure(model)
-        found = repository.every(self.server.data).get(model)
-        if found is None:
+        repo = repository.every(self.server.data).get(model)
+        if repo is None:
             raise Refusal(404 if self._token() else 401, "RepoNotFound", "Repository not found")
-        if found.gated and content:
+        if repo.gated and content:
             url = f"http://{self.headers.get('Host')}/{model}"
             if not self._token():
                 text = f"Access to model {model} is restricted. You must have access to it and be authenticated"
@@ -92,20 +92,20 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refusal(
                     403, "GatedRepo", f"Access to model {model} is restricted: visit {url} to ask for access."
                 )
-        commit = found.commit(revision or "main")
+        commit = repo.commit(revision or "main")
         if commit is None:
             raise Refusal(404, "RevisionNotFound", f"Invalid rev id: {revision}")
-        return found, commit
+        return repo, commit
 
     def _token(self) -> str:
         return str(self.headers.get("Authorization") or "").removeprefix("Bearer ").strip()
 
     def _info(self, query: dict[str, list[str]], model: str, revision: str | None) -> None:
-        found, commit = self._find(model, revision, content=False)
+        repo, commit = self._find(model, revision, content=False)
         detailed = "blobs" in query
         files = [
             {"rfilename": f.path, **({"size": f.size, "blobId": f.oid, **_lfs(f, "sha256")} if detailed else {})}
-            for f in found.commits[commit]
+            for f in repo.commits[commit]
         ]
         self._json(
             {
@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
                 "modelId": model,
                 "sha": commit,
                 "private": False,
-                "gated": "manual" if found.gated else False,
+                "gated": "manual" if repo.gated else False,
                 "disabled": False,
                 "downloads": 0,
                 "likes": 0,
@@ -126,9 +126,9 @@ class Handler(BaseHTTPRequestHandler):
         )
 
     def _tree(self, query: dict[str, list[str]], model: str, revision: str, under: str | None) -> None:
-        found, commit = self._find(model, revision, content=True)
+        repo, commit = self._find(model, revision, content=True)
         prefix = f"{under.rstrip('/')}/" if under else ""
-        files = [f for f in found.commits[commit] if f.path.startswith(prefix)]
+        files = [f for f in repo.commits[commit] if f.path.startswith(prefix)]
         folders = sorted({parent for f in files for parent in _parents(f.path) if parent.startswith(prefix)})
         rows = [{"type": "directory", "oid": "0" * 40, "size": 0, "path": path} for path in folders]
         rows += [{"type": "file", "oid": f.oid, "size": f.size, "path": f.path, **_lfs(f, "oid")} for f in files]
@@ -137,13 +137,13 @@ class Handler(BaseHTTPRequestHandler):
         self._json(rows)
 
     def _resolve(self, query: dict[str, list[str]], model: str, revision: str, path: str) -> None:
-        found, commit = self._find(model, revision, content=True)
-        file = found.file(commit, path)
+        repo, commit = self._find(model, revision, content=True)
+        file = repo.file(commit, path)
         if file is None or self.server.faults.is_missing(path):
             raise Refusal(404, "EntryNotFound", f"Entry not found: {path}")
         headers = {"X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         if file.sha256 is None:
-            return self._content(found, commit, file, {**headers, "ETag": f'"{file.oid}"'})
+            return self._content(repo, commit, file, {**headers, "ETag": f'"{file.oid}"'})
         linked = {"X-Linked-Size": str(file.size), "X-Linked-ETag": f'"{file.sha256}"'}
         location = f"http://{self.headers.get('Host')}/_storage/{model}/{commit}/{path}"
         self._empty(302, {**headers, **linked, "Location": location})
@@ -154,14 +154,14 @@ class Handler(BaseHTTPRequestHandler):
         The real one's storage is another host, whose answers the client does not ask for metadata. This one is on the
         same host, so they carry what the redirect said.
         """
-        found = repository.every(self.server.data).get(model)
-        file = found.file(commit, path) if found and commit in found.commits else None
-        if found is None or file is None:
+        repo = repository.every(self.server.data).get(model)
+        file = repo.file(commit, path) if repo and commit in repo.commits else None
+        if repo is None or file is None:
             raise Refusal(404, "EntryNotFound", f"Entry not found: {path}")
         headers = {"X-Repo-Commit": commit, "X-Linked-Size": str(file.size), "Accept-Ranges": "bytes"}
-        self._content(found, commit, file, {**headers, "ETag": f'"{file.sha256}"'})
+        self._content(repo, commit, file, {**headers, "ETag": f'"{file.sha256}"'})
 
-    def _content(self, found: Repository, commit: str, file: File, headers: dict[str, str]) -> None:
+    def _content(self, repo: Repository, commit: str, file: File, headers: dict[str, str]) -> None:
         start, stop = 0, file.size
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if asked:
@@ -174,7 +174,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            self._send(found.location(commit, file.path), file, start, stop)
+            self._send(repo.location(commit, file.path), file, start, stop)
 
     def _send(self, location: Path, file: File, start: int, stop: int) -> None:
         faults = self.server.faults

@@ -109,7 +109,7 @@ def write(folder: Path, model: Model, shape: Shape) -> None:
 def config(model: Model) -> dict[str, Any]:
     """config.json with the facts of the profile, under the names that transformers uses."""
     layers, attention, experts = model.layers, model.attention, model.experts
-    found: dict[str, Any] = {
+    config: dict[str, Any] = {
         "architectures": [model.architecture],
         "hidden_size": model.hidden,
         "vocab_size": model.vocab,
@@ -122,12 +122,12 @@ def config(model: Model) -> dict[str, Any]:
         "torch_dtype": "bfloat16",
     }
     if experts:
-        found |= {
+        config |= {
             "n_routed_experts": experts.routed,
             "num_experts_per_tok": experts.active,
             "moe_intermediate_size": experts.inter,
         }
     if model.mamba:
         mamba = model.mamba
-        found |= {"mamba_num_heads": mamba.heads, "mamba_head_dim": mamba.head_dim, "ssm_state_size": mamba.state}
-    return found
+        config |= {"mamba_num_heads": mamba.heads, "mamba_head_dim": mamba.head_dim, "ssm_state_size": mamba.state}
+    return config

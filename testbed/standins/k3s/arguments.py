@@ -31,11 +31,11 @@ def facts() -> dict[str, Any]:
 
 def flags(command: str) -> dict[str, tuple[str, str]]:
     """{every spelling: (name, type)} of one command."""
-    found = {}
+    flags = {}
     for name, flag in facts()["flags"].items():
         if command in flag["commands"]:
-            found |= dict.fromkeys((name, *flag["aliases"]), (name, flag["type"]))
-    return found
+            flags |= dict.fromkeys((name, *flag["aliases"]), (name, flag["type"]))
+    return flags
 
 
 def from_file(path: Path) -> list[str]:

@@ -178,17 +178,17 @@ class Answer:
             self._finish()
             return
         thinks = self._said < conduct.reasoning
-        said = text(conduct, self._number, self._said, count)
+        piece = text(conduct, self._number, self._said, count)
         self._said += count
         self._connection.server.generated += count
         self._record["sent"].append(time.monotonic())
         self._record["tokens"].append(count)
-        self._send({"reasoning_content" if thinks else "content": said})
+        self._send({"reasoning_content" if thinks else "content": piece})
         self._next()
 
     def _send(self, delta: dict[str, Any] | None, finish: str | None = None, usage: bool = False) -> None:
-        said = self._said + (self._conduct.tail if finish or usage else 0)
-        counted = {"prompt_tokens": 64, "completion_tokens": said, "total_tokens": 64 + said}
+        spoken = self._said + (self._conduct.tail if finish or usage else 0)
+        counted = {"prompt_tokens": 64, "completion_tokens": spoken, "total_tokens": 64 + spoken}
         self._write(event(self._model, delta, finish, counted if usage or self._counts else None))
 
     def _write(self, data: bytes) -> None:

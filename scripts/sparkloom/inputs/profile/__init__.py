@@ -1,7 +1,7 @@
-"""Profiles: what one may say (`model.py`) and how one is read (`loading.py`)."""
+"""Profiles: what a file may say (`_model.py`), how it is read (`_loading.py`). Other rooms take the names from here."""
 
-from sparkloom.inputs.profile.loading import OWN, PROFILES, LoadedProfile, apply_override, find, load, names
-from sparkloom.inputs.profile.model import (
+from sparkloom.inputs.profile._loading import OWN, PROFILES, LoadedProfile, apply_override, find, load, names
+from sparkloom.inputs.profile._model import (
     Checkpoint,
     Engine,
     Evidence,

@@ -96,8 +96,8 @@ def _answer(config: Config, body: dict[str, Any], question: Question) -> list[Pi
     shape = body.get("response_format") or {}
     if shape.get("type") in ("json_object", "json_schema"):
         schema = (shape.get("json_schema") or {}).get("schema") or {"properties": {"answer": {"type": "string"}}}
-        said = json.dumps(_example(schema, random.Random(question.seed)))
-        return [("content", said[at : at + 5]) for at in range(0, len(said), 5)]
+        text = json.dumps(_example(schema, random.Random(question.seed)))
+        return [("content", text[at : at + 5]) for at in range(0, len(text), 5)]
     return _words(body, question)
 
 

@@ -33,41 +33,41 @@ class Conduct:
         return self.own + trouble.faults(self.command)
 
     def find(self, *kinds: str, running: int = 1) -> Trouble | None:
-        return next((one for one in self.troubles() if one.kind in kinds and running >= one.least), None)
+        return next((fault for fault in self.troubles() if fault.kind in kinds and running >= fault.least), None)
 
     async def reach(self, stage: str) -> None:
         """Passes a stage of the start, or does not; a crash while it serves is `note`'s and `watch`'s."""
-        for one in self.troubles():
-            if one.kind == "crash" and one.stage == stage != "serve" and self._mine(one):
-                raise Died(one.text or default_words(stage))
-            if one.kind == "hang" and one.stage == stage:
+        for fault in self.troubles():
+            if fault.kind == "crash" and fault.stage == stage != "serve" and self._mine(fault):
+                raise Died(fault.text or default_words(stage))
+            if fault.kind == "hang" and fault.stage == stage:
                 await asyncio.Event().wait()
 
     def note(self, begun: int, running: int) -> None:
         """So many requests were begun and so many run now: is this where it breaks?"""
         self.begun = begun
-        for one in self.troubles():
-            deadly = one.kind == "illegal-instruction" or (one.kind == "crash" and one.stage == "serve")
-            if deadly and begun > one.after and running >= one.least and self._mine(one):
-                text = one.text or (ILLEGAL if one.kind == "illegal-instruction" else default_words("serve"))
+        for fault in self.troubles():
+            deadly = fault.kind == "illegal-instruction" or (fault.kind == "crash" and fault.stage == "serve")
+            if deadly and begun > fault.after and running >= fault.least and self._mine(fault):
+                text = fault.text or (ILLEGAL if fault.kind == "illegal-instruction" else default_words("serve"))
                 asyncio.get_running_loop().call_later(LATE, self._die, text)
 
     async def watch(self) -> None:
         """A fault that needs no request strikes a quiet server too."""
         while True:
             await asyncio.sleep(POLL)
-            for one in self.troubles():
-                if one.source == "asked for" and one.kind == "crash" and one.stage == "serve" and not one.after:
-                    self._die(one.text or default_words("serve"))
+            for fault in self.troubles():
+                if fault.source == "asked for" and fault.kind == "crash" and fault.stage == "serve" and not fault.after:
+                    self._die(fault.text or default_words("serve"))
 
     def _die(self, text: str) -> None:
         if not self.fatal.done():
             self.fatal.set_result(text)
 
-    def _mine(self, one: Trouble) -> bool:
+    def _mine(self, fault: Trouble) -> bool:
         """Of a fault that hits one rank, all ranks know which: no rank is special, but a run can be repeated."""
-        victim = random.Random(f"{self.config.group_hash}{one.source}").randrange(self.config.nnodes)
-        return not one.anywhere or victim == self.config.rank
+        victim = random.Random(f"{self.config.group_hash}{fault.source}").randrange(self.config.nnodes)
+        return not fault.anywhere or victim == self.config.rank
 
 
 def default_words(stage: str) -> str:

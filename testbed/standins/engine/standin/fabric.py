@@ -55,13 +55,13 @@ def matches(name: str, wanted: str) -> bool:
 def devices() -> list[Device]:
     """Active devices that the variables allow and whose IPv4 RoCE v2 GID belongs to an interface in this pod."""
     wanted = os.environ.get("NCCL_IB_HCA", "")
-    found = []
+    usable = []
     for folder in sorted(CLASS.iterdir()) if CLASS.is_dir() else []:
         port = folder / "ports/1"
         if matches(folder.name, wanted) and "ACTIVE" in _read(port / "state"):
-            found += _usable(folder.name, port)
+            usable += _usable(folder.name, port)
     order = {name: place for place, name in enumerate(word.split(":")[0] for word in wanted.lstrip("=^").split(","))}
-    return sorted(found, key=lambda device: (order.get(device.name, 99), device.name))
+    return sorted(usable, key=lambda device: (order.get(device.name, 99), device.name))
 
 
 def _usable(name: str, port: Path) -> list[Device]:
@@ -97,12 +97,12 @@ def open_transport(rank: int, blind: bool = False) -> tuple[str, list[Device]]:
     for variable in sorted(key for key in os.environ if key.startswith("NCCL_")):
         say(rank, f"{variable} set by environment to {os.environ[variable]}.")
     net = os.environ.get("NCCL_NET", "")
-    found = [] if blind or net == "Socket" or os.environ.get("NCCL_IB_DISABLE") == "1" else devices()
-    if found:
-        listed = " ".join(f"[{place}]{device.name}:1/RoCE" for place, device in enumerate(found))
+    there = [] if blind or net == "Socket" or os.environ.get("NCCL_IB_DISABLE") == "1" else devices()
+    if there:
+        listed = " ".join(f"[{place}]{device.name}:1/RoCE" for place, device in enumerate(there))
         say(rank, f"NET/IB : Using {listed} [RO]; OOB {name}:{address}<0>")
         say(rank, "Using network IB")
-        return "IB", found
+        return "IB", there
     if net != "Socket":
         say(rank, "NET/IB : No device found.")
     if net == "IB":

@@ -48,14 +48,14 @@ def of(model: str) -> Facts:
     folder = weights(model)
     known = Facts(**baked().get(model, {}))
     try:
-        said = json.loads((folder / "config.json").read_text()) if folder else None
+        config = json.loads((folder / "config.json").read_text()) if folder else None
     except (OSError, ValueError):
-        said = None
-    if not said:
+        config = None
+    if not config:
         return known
-    text = said.get("text_config") or said
+    text = config.get("text_config") or config
     return Facts(
-        architecture=(said.get("architectures") or [known.architecture])[0],
+        architecture=(config.get("architectures") or [known.architecture])[0],
         context=text.get("max_position_embeddings") or known.context,
         kv_heads=text.get("num_key_value_heads") or known.kv_heads,
         hybrid=known.hybrid or "hybrid_override_pattern" in text or "linear_num_value_heads" in text,

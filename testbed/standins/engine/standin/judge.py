@@ -38,12 +38,12 @@ def verdicts(engine: str, release: str, lines: list[list[str]]) -> list[dict[str
     asked = "".join(json.dumps(line) + "\n" for line in whole)
     done = subprocess.run(command, capture_output=True, text=True, input=asked)
     try:
-        found = [json.loads(line) for line in done.stdout.splitlines()]
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
     except ValueError:
-        found = []
-    if len(found) != len(lines):
+        answers = []
+    if len(answers) != len(lines):
         raise RuntimeError(f"stand-in: the parser of {engine} {release} did not answer: {done.stderr.strip()[-600:]}")
-    return found
+    return answers
 
 
 def accepted(engine: str, verdict: dict[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,8 @@ class Speaker:
         return {"object": "error", "message": text, "type": "InternalServerError", "param": None, "code": code}
 
     def usage(self) -> Fields:
-        prompt, said = self.question.prompt_tokens, self.job.tokens
-        return {"prompt_tokens": prompt, "total_tokens": prompt + said, "completion_tokens": said}
+        prompt, tokens = self.question.prompt_tokens, self.job.tokens
+        return {"prompt_tokens": prompt, "total_tokens": prompt + tokens, "completion_tokens": tokens}
 
     def _base(self, kind: str) -> Fields:
         return {"id": self.id, "object": kind, "created": int(time.time()), "model": self.name}
@@ -75,8 +75,8 @@ class Speaker:
                     await begin()
                 begun = True
                 for channel in dict.fromkeys(channel for channel, _ in step):
-                    said = "".join(piece for where, piece in step if where == channel)
-                    await send([self._choice(self._delta(channel, said))])
+                    text = "".join(piece for where, piece in step if where == channel)
+                    await send([self._choice(self._delta(channel, text))])
         if not begun:
             await begin()
         await send([self._choice({} if self.chat else "", self.job.finish)])
@@ -85,15 +85,15 @@ class Speaker:
         await self.request.end_stream()
 
     def _choice(self, delta: Fields | str, finish: str | None = None) -> Fields:
-        said = {"delta": delta} if self.chat else {"text": delta}
-        return {"index": 0, **said, "logprobs": None, "finish_reason": finish}
+        piece = {"delta": delta} if self.chat else {"text": delta}
+        return {"index": 0, **piece, "logprobs": None, "finish_reason": finish}
 
-    def _delta(self, channel: str, said: str) -> Fields | str:
+    def _delta(self, channel: str, text: str) -> Fields | str:
         if not self.chat:
-            return said
+            return text
         if channel == ask.CALL:
-            return self._call(said)
-        return {self.thought if channel == "reasoning" else "content": said}
+            return self._call(text)
+        return {self.thought if channel == "reasoning" else "content": text}
 
     def _call(self, arguments: str, start: bool = False) -> Fields:
         function: Fields = {"arguments": arguments}
@@ -104,19 +104,19 @@ class Speaker:
         return {"tool_calls": [call]}
 
     async def _whole(self) -> None:
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         async with aclosing(self.model.run(self.job)) as steps:
             async for step in steps:
                 for channel, piece in step:
-                    said[channel] = said.get(channel, "") + piece
+                    texts[channel] = texts.get(channel, "") + piece
         choice: Fields = {"index": 0, "logprobs": None, "finish_reason": self.job.finish}
         if self.chat:
-            message: Fields = {"role": "assistant", "content": said.get("content")}
-            message[self.thought] = said.get("reasoning")
-            message["tool_calls"] = self._whole_call(said[ask.CALL]) if ask.CALL in said else None
+            message: Fields = {"role": "assistant", "content": texts.get("content")}
+            message[self.thought] = texts.get("reasoning")
+            message["tool_calls"] = self._whole_call(texts[ask.CALL]) if ask.CALL in texts else None
             choice["message"] = message
         else:
-            choice["text"] = said.get("content", "")
+            choice["text"] = texts.get("content", "")
         kind = "chat.completion" if self.chat else "text_completion"
         await self.request.reply(200, {**self._base(kind), "choices": [choice], "usage": self.usage()})
 

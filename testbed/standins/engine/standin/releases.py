@@ -9,10 +9,10 @@ _SHAPE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:rc(\d+)|\.post(\d+))?")
 
 def order(release: str) -> tuple[int, ...]:
     """0.5.10rc0 < 0.5.10 < 0.5.10.post1; anything after that is somebody's build of it."""
-    found = _SHAPE.match(release)
-    if not found:
+    match = _SHAPE.match(release)
+    if not match:
         return (10**6,)
-    major, minor, patch, candidate, post = found.groups()
+    major, minor, patch, candidate, post = match.groups()
     return int(major), int(minor), int(patch), -1 if candidate else int(post or 0), int(candidate or 0)
 
 

@@ -59,7 +59,7 @@ def faults(command: str) -> list[Trouble]:
     place = os.environ.get("STANDIN_FAULTS") or Path(os.environ.get("HF_HUB_CACHE") or "/models") / ".stand-in.json"
     try:
         entries = json.loads(Path(place).read_text())
-        found = [Trouble(**entry) for entry in entries]
+        known = [Trouble(**entry) for entry in entries]
     except (OSError, ValueError, TypeError):
         return []
-    return [one for one in found if all(words in command for words in one.only.split(","))]
+    return [fault for fault in known if all(words in command for words in fault.only.split(","))]

@@ -16,7 +16,7 @@ from sparkloom.base import document
 from sparkloom.base.document import Document, Loc
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
-from sparkloom.inputs.profile.model import Profile
+from sparkloom.inputs.profile._model import Profile
 
 PROFILES = REPO / "model_profiles"
 OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
