@@ -56,10 +56,10 @@ def _pattern(rule: Rule) -> re.Pattern[str]:
 
 
 def _match(rule: Rule, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
-    found = _pattern(rule).search(text)
-    if found is None:
+    match = _pattern(rule).search(text)
+    if match is None:
         return None
-    number = text.count("\n", 0, found.start())
+    number = text.count("\n", 0, match.start())
     # a pattern over several lines counts once, at its first
     hits = [at for at in range(number, len(lines)) if _pattern(rule).search(lines[at])] or [number]
     return {

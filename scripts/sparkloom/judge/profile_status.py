@@ -49,13 +49,15 @@ def sentence(profile: Profile) -> str:
     best = best_evidence(profile)
     if best is None:
         return "nothing is recorded that was run; every value is a guess until `sparkloom bench` says otherwise"
-    found = differences(profile)
-    if not found and not _names_flags(best):
+    departures = differences(profile)
+    if not departures and not _names_flags(best):
         return f"the {best.status} figures{_figures(best)} came without their flags; the shipped ones may not be theirs"
-    if not found:
+    if not departures:
         return ""
     what = {"measured": "the best measured run", "vendor": "the vendor's recipe"}.get(best.status, "its best evidence")
-    return f"the shipped launch is not {what}{_figures(best)}: " + ", ".join(str(difference) for difference in found)
+    return f"the shipped launch is not {what}{_figures(best)}: " + ", ".join(
+        str(difference) for difference in departures
+    )
 
 
 def check(loaded: LoadedProfile) -> list[Finding]:

@@ -48,19 +48,8 @@ class SGLang(base.Adapter):
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     reserved = frozenset(
-        {
-            "model_path",
-            "nnodes",
-            "node_rank",
-            "dist_init_addr",
-            "nccl_init_addr",
-            "host",
-            "port",
-            "tp_size",
-            "pp_size",
-            "ep_size",
-            *ALIASES,
-        }
+        {"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port"}
+        | {"tp_size", "pp_size", "ep_size", *ALIASES}
     )
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
