@@ -12,10 +12,9 @@ from functools import lru_cache
 from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
-from sparkloom.inputs.catalogs import environment
+from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
-from sparkloom.inputs.catalogs.releases import UnknownEngine, releases
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch
@@ -118,7 +117,7 @@ def _every_name(engine: str) -> frozenset[str]:
     """Every flag that any release with a catalog knows, as profiles spell it."""
     return frozenset(
         _key(spelling)
-        for release in releases(engine)
+        for release in releases.known(engine)
         for spelling in engines.catalog(engine, release).spellings
         if spelling.startswith("--")
     )
@@ -127,10 +126,7 @@ def _every_name(engine: str) -> frozenset[str]:
 @lru_cache
 def _catalog(engine: str, release: str) -> Catalog | None:
     """None where no release of an engine has a catalog: then nothing can be judged, and nothing is claimed."""
-    try:
-        return engines.catalog(engine, release)
-    except UnknownEngine:
-        return None
+    return engines.catalog(engine, release) if releases.known(engine) else None
 
 
 def _key(flag: str) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.judge import measured_rows
 from sparkloom.judge.measured_rows import Row
+from sparkloom.launch.resolve import Launch
 from sparkloom.launch.view import LaunchView
-
-if TYPE_CHECKING:
-    from sparkloom.launch.resolve import Launch
 
 # What a difference in a setting costs; the sum is the distance.
 WEIGHTS = {

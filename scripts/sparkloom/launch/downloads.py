@@ -32,10 +32,10 @@ class Settings:
 def wanted(loaded: LoadedProfile) -> list[dict[str, Any]]:
     """The model, and the draft model where speculation has one."""
     model = loaded.profile.model
-    found = [{"id": model.id, "revision": model.revision, **_patterns(model.file)}]
+    checkpoints = [{"id": model.id, "revision": model.revision, **_patterns(model.file)}]
     if model.draft:
-        found.append({"id": model.draft.id, "revision": model.draft.revision, **_patterns(None)})
-    return found
+        checkpoints.append({"id": model.draft.id, "revision": model.draft.revision, **_patterns(None)})
+    return checkpoints
 
 
 def _patterns(file: str | None) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from sparkloom.inputs import families
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import engines, fabric
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -61,9 +61,6 @@ class Launch:
             profiled=model,
             platform=platform,
         ).split(parallel)
-
-    def value(self, name: str) -> FlagValue:
-        return next((s.value for s in self.settings if s.name == name), None)
 
 
 def resolve(

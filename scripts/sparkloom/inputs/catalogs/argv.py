@@ -48,28 +48,21 @@ def coerce(catalog: Catalog, name: str, value: object) -> object:
     """The typed value of a flag written in a profile. FlagError says what to write instead."""
     flag = catalog.flag(name)
     if flag is None:
-        raise FlagError(
-            FlagProblem(name, hints.unknown(catalog, "--" + name.removeprefix("--").replace("_", "-")), "unknown")
-        )
-    if not flag.takes_value:
-        if value is None or isinstance(value, bool):
-            return value
-        raise FlagError(
-            FlagProblem(
-                flag.name, f"{flag.name} takes no value, found {value!r}; write true, or leave it out", "extra-value"
-            )
-        )
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        raise FlagError(
-            FlagProblem(flag.name, f"{flag.name} needs a value, found {str(value).lower()}", "missing-value")
-        )
+        text = hints.unknown(catalog, "--" + name.removeprefix("--").replace("_", "-"))
+        raise FlagError(FlagProblem(name, text, "unknown"))
+    problem = None
+    if not flag.takes_value and not isinstance(value, bool | None):
+        text = f"{flag.name} takes no value, found {value!r}; write true, or leave it out"
+        problem = FlagProblem(flag.name, text, "extra-value")
+    elif flag.takes_value and isinstance(value, bool):
+        problem = FlagProblem(flag.name, f"{flag.name} needs a value, found {str(value).lower()}", "missing-value")
+    elif isinstance(value, list) and not flag.many:
+        problem = FlagProblem(flag.name, f"{flag.name} takes one value, found a list of {len(value)}", "extra-value")
+    if problem:
+        raise FlagError(problem)
+    if value is None or not flag.takes_value:
+        return value
     if isinstance(value, list):
-        if not flag.many:
-            raise FlagError(
-                FlagProblem(flag.name, f"{flag.name} takes one value, found a list of {len(value)}", "extra-value")
-            )
         return [_typed(flag, _text(item), catalog.dialect) for item in value]
     return _typed(flag, _text(value), catalog.dialect)
 
@@ -94,30 +87,26 @@ def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | FlagProblem]:
         if literal or not _is_option(catalog, word):
             seats -= 1
             if seats < 0:
-                yield FlagProblem(
-                    word,
-                    f"'{word}' belongs to no flag" + (f"; does {last} take fewer values?" if last else ""),
-                    "extra-value",
-                )
+                hint = f"; does {last} take fewer values?" if last else ""
+                yield FlagProblem(word, f"'{word}' belongs to no flag{hint}", "extra-value")
             continue
-        found, notes = _resolve(catalog, word)
+        use, notes = _resolve(catalog, word)
         yield from notes
         until = at
         while until < len(words) and words[until] != "--" and not _is_option(catalog, words[until]):
             until += 1
-        if found is None:
+        if use is None:
             at, last = until, word
             continue
-        last = found.spelled
-        taken = 0 if found.attached else min(until - at, _most(found.flag))
-        found.values.extend(words[at : at + taken])
+        last = use.spelled
+        taken = 0 if use.attached else min(until - at, _most(use.flag))
+        use.values.extend(words[at : at + taken])
         at += taken
-        yield found
+        yield use
     needed = sum(not name.endswith(("?", "*")) for name in catalog.positionals)
     if seats > len(catalog.positionals) - needed:
-        yield FlagProblem(
-            catalog.positionals[0], f"{catalog.positionals[0]} is required, as a word of its own", "required"
-        )
+        name = catalog.positionals[0]
+        yield FlagProblem(name, f"{name} is required, as a word of its own", "required")
 
 
 def _is_option(catalog: Catalog, word: str) -> bool:
@@ -142,10 +131,8 @@ def _resolve(catalog: Catalog, word: str) -> tuple[Use | None, list[FlagProblem]
         return None, [FlagProblem(name, f"{name} could be {', '.join(matches)}; write the full name", "ambiguous")]
     if not matches:
         return None, [FlagProblem(name, hints.unknown(catalog, name), "unknown")]
-    note = FlagProblem(
-        name, f"{name} works only as an abbreviation of {matches[0]}; write the full name", "abbreviated"
-    )
-    return Use(_known(catalog, matches[0]), name, attached, bool(equals)), [note]
+    text = f"{name} works only as an abbreviation of {matches[0]}; write the full name"
+    return Use(_known(catalog, matches[0]), name, attached, bool(equals)), [FlagProblem(name, text, "abbreviated")]
 
 
 def _known(catalog: Catalog, name: str) -> Flag:
@@ -172,14 +159,12 @@ def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
     flag, name = use.flag, use.spelled
     if flag.action == "exit":
         yield FlagProblem(name, f"{name} prints its text and exits; it does not serve", "exit")
+    release = f"{catalog.engine} {catalog.version}"
+    instead = f"; write {flag.replacement}" if flag.replacement else ""
     if flag.action == "refused":
-        instead = f"; write {flag.replacement}" if flag.replacement else ""
-        yield FlagProblem(
-            name, f"{name} is no longer supported by {catalog.engine} {catalog.version}{instead}", "removed"
-        )
+        yield FlagProblem(name, f"{name} is no longer supported by {release}{instead}", "removed")
     elif flag.deprecated:
-        instead = f"; write {flag.replacement}" if flag.replacement else ""
-        yield FlagProblem(name, f"{name} is deprecated in {catalog.engine} {catalog.version}{instead}", "deprecated")
+        yield FlagProblem(name, f"{name} is deprecated in {release}{instead}", "deprecated")
     if not flag.takes_value:
         if use.attached:
             yield FlagProblem(name, f"{name} takes no value, found '{use.values[0]}'", "extra-value")
@@ -191,16 +176,13 @@ def _judge(use: Use, catalog: Catalog) -> Iterator[FlagProblem]:
         try:
             flag.convert(value, catalog.dialect)
         except ValueError as expected:
-            yield FlagProblem(
-                name,
-                f"{name}: expected {expected}, found '{value}'",
-                "choice" if _is_choice(flag, value, catalog) else "type",
-            )
+            kind = "choice" if _is_choice(flag, value) else "type"
+            yield FlagProblem(name, f"{name}: expected {expected}, found '{value}'", kind)
 
 
-def _is_choice(flag: Flag, value: str, catalog: Catalog) -> bool:
+def _is_choice(flag: Flag, value: str) -> bool:
     """Whether a refused value is of the right type and only not among the choices."""
-    return (bool(flag.choices) and flag.type in ("str", "folded")) or (bool(flag.choices) and value.isdigit())
+    return bool(flag.choices) and (flag.type in ("str", "folded") or value.isdigit())
 
 
 def _missing(catalog: Catalog, uses: list[Use]) -> Iterator[FlagProblem]:

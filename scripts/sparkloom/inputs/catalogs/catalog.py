@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sparkloom.inputs.catalogs import flagtypes
@@ -112,14 +112,18 @@ class Catalog:
     def flags(self) -> Iterator[Flag]:
         return (_flag(self, name) for name in self._flags)
 
-    @property
+    @cached_property
     def spellings(self) -> Mapping[str, str]:
         """Every spelling, and the name under which the catalog keeps the flag."""
-        return _spellings(self)
+        return {
+            spelling: name
+            for name, facts in self._flags.items()
+            for spelling in (name, *facts.get("also", ()), *facts.get("off", ()))
+        }
 
-    @property
+    @cached_property
     def required(self) -> tuple[Flag, ...]:
-        return _required(self)
+        return tuple(_flag(self, name) for name, facts in self._flags.items() if facts.get("required"))
 
     def command(self, argv: Sequence[str]) -> Catalog:
         """This catalog, or the one of another program of the same release, as one that only lends memory."""
@@ -173,17 +177,3 @@ def _other(catalog: Catalog, program: str) -> Catalog:
 @lru_cache(maxsize=4096)
 def _flag(catalog: Catalog, name: str) -> Flag:
     return Flag.read(name, catalog._flags[name])
-
-
-@lru_cache
-def _required(catalog: Catalog) -> tuple[Flag, ...]:
-    return tuple(_flag(catalog, name) for name, facts in catalog._flags.items() if facts.get("required"))
-
-
-@lru_cache
-def _spellings(catalog: Catalog) -> Mapping[str, str]:
-    return {
-        spelling: name
-        for name, facts in catalog._flags.items()
-        for spelling in (name, *facts.get("also", ()), *facts.get("off", ()))
-    }

@@ -54,10 +54,7 @@ def _unknown(catalog: Catalog, name: str) -> str:
     text = f"{catalog.engine} {catalog.version} reads no variable {name}"
     having = [version for version in releases(catalog.engine) if catalog.of(version).variable(name)]
     if having:
-        return (
-            f"{text}; {catalog.engine} {having[0]} to {having[-1]} did"
-            if len(having) > 1
-            else f"{text}; {having[0]} does"
-        )
+        many = len(having) > 1
+        return f"{text}; " + (f"{catalog.engine} {having[0]} to {having[-1]} did" if many else f"{having[0]} does")
     close = difflib.get_close_matches(name, catalog.variables(), n=1, cutoff=0.85)
     return f"{text}; did you mean {close[0]}?" if close else text

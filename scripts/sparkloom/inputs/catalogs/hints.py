@@ -44,8 +44,8 @@ def _variable(catalog: Catalog, name: str) -> str:
     """`--disable-deep-gemm` is no flag, but there is a variable with `DEEPGEMM` in its name."""
     words = [word for word in name.strip("-").split("-") if word not in ("enable", "disable", "no", "use")]
     wanted = "".join(words).upper()
-    found = [env for env in catalog.variables() if len(wanted) > 4 and env.replace("_", "").endswith(wanted)]
-    return f"perhaps the environment variable {min(found, key=len)}" if found else ""
+    close = [env for env in catalog.variables() if len(wanted) > 4 and env.replace("_", "").endswith(wanted)]
+    return f"perhaps the environment variable {min(close, key=len)}" if close else ""
 
 
 def _close(catalog: Catalog, name: str) -> str:

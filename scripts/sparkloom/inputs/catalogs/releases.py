@@ -40,10 +40,10 @@ def engines() -> list[str]:
 @lru_cache
 def releases(engine: str) -> tuple[str, ...]:
     """Releases with a catalog, oldest first."""
-    found = [path.stem.removeprefix(f"{engine}-") for path in FOLDER.glob(f"{engine}-*.json")]
-    if not found:
+    names = [path.stem.removeprefix(f"{engine}-") for path in FOLDER.glob(f"{engine}-*.json")]
+    if not names:
         raise UnknownEngine(f"engine '{engine}' has no catalog; known engines: {', '.join(engines())}")
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(names, key=_order))
 
 
 def known(engine: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ def smallest(view: LaunchView, nodes: int) -> Change | None:
     """None when nothing helps. `nodes`: how many Sparks the inventory has."""
     if not _too_heavy(view):
         for way in (_fraction, _slots, _context, _requests):
-            if found := way(view, _fits):
-                return found
+            if change := way(view, _fits):
+                return change
         for way in (_slots, _context, _requests):
             half = way(view, _fits_at_some_fraction)
             rest = _fraction(half.view, _fits) if half else None

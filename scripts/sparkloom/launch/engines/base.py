@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from sparkloom.inputs.catalogs.dialect import Dialect
+from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import fabric
@@ -28,33 +28,47 @@ def model_folder(model_id: str) -> str:
     return f"{MODELS}/by-name/{model_id.replace('/', '--')}"
 
 
-class Adapter(Protocol):
+class Adapter:
+    """What an engine is asked. Its own class says what differs from these answers."""
+
     name: str
     port: int
-    alive_path: str  # answers 200 while the server lives; the startup and liveness probes ask it
-    ready_path: str  # answers 200 when a request would be served
-    generates: str  # a path that answers 200 only when a token was produced, also under load; empty where none does
-    nccl: bool  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
-    python: bool  # whether its image has the Python that the supervisor of a rank needs
-    schedulers: tuple[str, ...]  # titles of the processes without which it only looks alive
-    key_words: tuple[str, ...]  # of rank 0 in its pod: where the API key stands, as a file of a Secret
-    key_variable: str  # or the variable that takes it, where no file does
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
-    dialect: Dialect  # how its parser reads a command line
+    alive_path = "/health"  # answers 200 while the server lives; the startup and liveness probes ask it
+    ready_path = "/health"  # answers 200 when a request would be served
+    generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
+    nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
+    python = True  # whether its image has the Python that the supervisor of a rank needs
+    schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
+    key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
+    key_variable = ""  # or the variable that takes it, where no file does
+    dialect: Dialect = PLAIN  # how its parser reads a command line
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]: ...
+    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+        """The flags that follow from model and topology."""
+        raise NotImplementedError
 
-    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]: ...
+    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        raise NotImplementedError
 
-    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]: ...
+    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
+        """What one rank is told beside what all are."""
+        return ()
 
-    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]: ...
+    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
+        """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
+        return tuple(settings)
 
-    def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]: ...
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        """The same settings under their oldest names, which is what rules are written against."""
+        return {setting.name: setting.value for setting in settings}
 
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]: ...
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        return []
 
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]: ...
+    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+        """Path in the pod -> text, where an engine reads a file of its own."""
+        return {}
 
 
 class Memory(Protocol):

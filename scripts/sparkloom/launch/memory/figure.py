@@ -19,8 +19,3 @@ class Figure:
     def shown(self) -> float | int | None:
         """The value as JSON gives it: whole numbers whole, others to four digits behind the point."""
         return round(self.value, 4) if isinstance(self.value, float) else self.value
-
-
-def total(*figures: Figure) -> float:
-    """Sum of the values that are known."""
-    return float(sum(figure.value or 0 for figure in figures))

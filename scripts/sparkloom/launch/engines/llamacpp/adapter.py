@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from sparkloom.inputs.catalogs.dialect import PLAIN
-from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
-from sparkloom.launch.values import EnvVar, Place, Setting, Topology
+from sparkloom.launch.values import Place, Setting, Topology
 
 RPC_PORT = 50052
 
 
-class LlamaCpp:
+class LlamaCpp(base.Adapter):
     name = "llamacpp"
     port = 8080
-    alive_path = "/health"
-    ready_path = "/health"
-    generates = ""
     nccl = False  # TCP of its own
     python = False
-    schedulers: tuple[str, ...] = ()
-    key_words: tuple[str, ...] = ()
     key_variable = "LLAMA_API_KEY"
-    dialect = PLAIN
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -49,22 +41,10 @@ class LlamaCpp:
             topology_setting("port", RPC_PORT, "see rpc of rank 0"),
         )
 
-    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
-        return tuple(settings)
-
-    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
-        return {setting.name: setting.value for setting in settings}
-
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         if place.rank:
             return ("rpc-server", *base.words(self.rank_settings(topology, place)))
         return ("llama-server", *base.words(settings))
-
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        return []
-
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
-        return {}
 
 
 ADAPTER = LlamaCpp()

@@ -39,32 +39,17 @@ DIALECT = Dialect(
 )
 
 
-class SGLang:
+class SGLang(base.Adapter):
     name = "sglang"
     port = 30000
-    alive_path = "/health"
     ready_path = "/health_generate"
     generates = "/health_generate"
-    nccl = True
-    python = True
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     key_words = base.KEY_CONFIG
-    key_variable = ""
     dialect = DIALECT
     reserved = frozenset(
-        {
-            "model_path",
-            "nnodes",
-            "node_rank",
-            "dist_init_addr",
-            "nccl_init_addr",
-            "host",
-            "port",
-            "tp_size",
-            "pp_size",
-            "ep_size",
-            *ALIASES,
-        }
+        {"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port"}
+        | {"tp_size", "pp_size", "ep_size", *ALIASES}
     )
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -90,13 +75,11 @@ class SGLang:
         return (topology_setting("node_rank", place.rank, "position in the inventory"),) if topology.distributed else ()
 
     def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
-        """Settings in the spelling that `release` prefers; unknown ones stay as written, for lint to name."""
         catalog = Catalog.load(self.name, release, self.dialect)
         spelled = {new.name: new for setting in settings for new in _spelled(setting, catalog) if new.value is not None}
         return tuple(spelled.values())
 
     def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
-        """The same settings under their oldest names, which is what rules are written against."""
         result: dict[str, FlagValue] = {}
         for setting in settings:
             name, value = _concept(setting)
@@ -118,9 +101,6 @@ class SGLang:
             )
             variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
         return variables
-
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
-        return {}
 
 
 def _concept(setting: Setting) -> tuple[str, FlagValue]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import yaml
 
-from sparkloom.inputs.catalogs.dialect import PLAIN
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.values import EnvVar, Place, Setting, Topology
@@ -18,18 +17,10 @@ OPTIONS = "extra_llm_api_options"
 OPTIONS_FILE = "/etc/sparkloom/engine/extra-llm-api-config.yml"
 
 
-class TensorRTLLM:
+class TensorRTLLM(base.Adapter):
     name = "trtllm"
     port = 8123
-    alive_path = "/health"
-    ready_path = "/health"
-    generates = ""
     nccl = False  # one Spark only
-    python = True
-    schedulers: tuple[str, ...] = ()
-    key_words: tuple[str, ...] = ()  # it checks none
-    key_variable = ""
-    dialect = PLAIN
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -40,15 +31,6 @@ class TensorRTLLM:
             topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
         ]
-
-    def rank_settings(self, topology: Topology, place: Place) -> tuple[Setting, ...]:
-        return ()
-
-    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
-        return tuple(settings)
-
-    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
-        return {setting.name: setting.value for setting in settings}
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         model = next(str(setting.value) for setting in settings if setting.name == "model")

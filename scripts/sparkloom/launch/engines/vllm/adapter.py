@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 
-class VLLM:
+class VLLM(base.Adapter):
     name = "vllm"
     port = 8000
-    alive_path = "/health"
-    ready_path = "/health"
-    generates = ""
-    nccl = True
-    python = True
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     key_words = base.KEY_CONFIG
-    key_variable = ""
     dialect = DIALECT
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
@@ -54,12 +48,6 @@ class VLLM:
         rank = topology_setting("node_rank", place.rank, "position in the inventory")
         return (rank, topology_setting("headless", True, "only rank 0 answers requests")) if place.rank else (rank,)
 
-    def spell(self, settings: Sequence[Setting], release: str) -> tuple[Setting, ...]:
-        return tuple(settings)
-
-    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
-        return {setting.name: setting.value for setting in settings}
-
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         model = next(str(setting.value) for setting in settings if setting.name == "model")
         rest = [setting for setting in settings if setting.name != "model"]
@@ -75,9 +63,6 @@ class VLLM:
             why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
             variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))
         return variables
-
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
-        return {}
 
 
 ADAPTER = VLLM()

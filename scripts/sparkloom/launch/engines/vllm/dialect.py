@@ -25,11 +25,8 @@ def _model_first(words: list[str]) -> tuple[list[str], list[FlagProblem]]:
         if len(words) < at + length:
             return words[:at], [FlagProblem("--model", "--model needs a value", "missing-value")]
         words = [model, *words[:at], *words[at + length :]]
-        problems.append(
-            FlagProblem(
-                "--model", "--model is deprecated; write the model as the first word after vllm serve", "deprecated"
-            )
-        )
+        text = "--model is deprecated; write the model as the first word after vllm serve"
+        problems.append(FlagProblem("--model", text, "deprecated"))
     if not words or words[0].startswith("-"):
         named = any(word.split("=")[0].replace("_", "-") == "--served-model-name" for word in words)
         kind, text = (
