@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
@@ -112,6 +113,76 @@ def test_a_profile_of_any_shape_takes_it(grid: Grid, ending: str) -> None:
     grid.add(grid.put("flashinfer_cutlass", 0.9, "WARN"))
     after = profile.load(grid.profile).profile
     assert len(after.evidence) == before + 1 and (after.env == {"A": "b"}) == ("env" in ending)
+
+
+ODD = """\
+# mine
+evidence:   # measured here
+     - claim: 'quoted: and so on'   # by hand
+       status: "vendor"
+       source: >-
+         a post
+         of two lines
+
+     # between
+     -   status: measured
+         claim: the last, "as is"
+         config: {
+           a: on, b: null,
+           c: [1,
+               2]
+         }
+         source: y
+         # about the last
+
+# about the environment
+env:
+    A:   "b"   # as it stands
+"""
+
+
+def test_comments_layout_and_quotes_of_a_profile_stay(grid: Grid) -> None:
+    """What was there stands there byte for byte; the entry is set in as its neighbours are."""
+    text = grid.profile.read_text()
+    head = re.sub(r"\nenv:\n.*?\n\n", "\n", text[: text.index("evidence:")], flags=re.S)
+    grid.profile.write_text(head + ODD)
+    before = profile.load(grid.profile).profile
+    grid.add(grid.put("flashinfer_cutlass", 0.9, "WARN"))
+    made = grid.profile.read_text()
+    above, below = (head + ODD).split("\n# about the environment")
+    assert made.startswith(above) and made.endswith("\n# about the environment" + below)
+    added = made.removeprefix(above).removesuffix("\n# about the environment" + below)
+    assert added.startswith("     - claim: serves 8 of 8") and "\n       numbers: {n1: 10.2" in added
+    after = profile.load(grid.profile).profile
+    assert after.evidence[:2] == before.evidence and after.env == before.env == {"A": "b"}
+    assert after.evidence[2].config is not None and after.evidence[2].config["parallel"]["tp"] == 4
+
+
+@pytest.mark.parametrize(
+    ("was", "kept"),
+    [
+        ("evidence: [{claim: x, status: vendor, source: y}]  # short\n", "]  # short\n"),
+        ("evidence: []  # none yet\n\n# about it\nenv: {A: b}\n", "evidence:  # none yet\n  - claim"),
+        ("evidence:\n- {claim: x, status: vendor, source: y}  # one\n...\n", "# one\n- claim"),
+    ],
+)
+def test_short_ways_to_write_a_list_take_it_too(grid: Grid, was: str, kept: str) -> None:
+    text = grid.profile.read_text()
+    grid.profile.write_text(re.sub(r"\nenv:\n.*?\n\n", "\n", text[: text.index("evidence:")], flags=re.S) + was)
+    before = len(profile.load(grid.profile).profile.evidence)
+    grid.add(grid.put("flashinfer_cutlass", 0.9, "WARN"))
+    assert len(profile.load(grid.profile).profile.evidence) == before + 1 and kept in grid.profile.read_text()
+
+
+def test_every_shipped_profile_keeps_its_text(grid: Grid) -> None:
+    cell = grid.put("flashinfer_cutlass", 0.9, "WARN")
+    for shipped in sorted((REPO / "model_profiles").glob("*.yml")):
+        text = shipped.read_text()
+        mine = evidence_add._inserted(text, {"claim": "on", "status": "measured", "source": cell, "date": "2026-11-22"})
+        more, fewer = (yaml.safe_load(t)["evidence"] for t in (mine, text)) if "evidence:" in text else ([0], [])
+        assert len(more) == len(fewer) + 1 and more[:-1] == fewer, shipped
+        lines = iter(mine.splitlines())
+        assert all(line in lines for line in text.splitlines()), f"{shipped}: a line is gone or has moved"
 
 
 def test_an_unknown_cell_is_refused_by_name(grid: Grid) -> None:

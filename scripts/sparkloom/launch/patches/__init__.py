@@ -54,7 +54,7 @@ def of(loaded: LoadedProfile) -> list[dict[str, Any]]:
     wanted = loaded.profile.engine.patches
     unknown = [name for name in wanted if name not in names()]
     if unknown:
-        message = f"no patch '{unknown[0]}' in scripts/sparkloom/patches{did_you_mean(unknown[0], names())}"
+        message = f"no patch '{unknown[0]}' in scripts/sparkloom/launch/patches{did_you_mean(unknown[0], names())}"
         raise InputError([loaded.document.problem(("engine", "patches"), message, "unknown-patch")])
     return [_told(load(name)) for name in wanted]
 

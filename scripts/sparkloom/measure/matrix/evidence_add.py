@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
@@ -23,7 +26,7 @@ from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.spec import Result, Spec
 
 OUTCOMES = {"bench_crash": "runtime_crash"}  # the other statuses are outcomes by the same name
-FOUND = {"startup_crash": "does not start", "bench_crash": "ends while it serves", "hang": "hangs",
+ENDS = {"startup_crash": "does not start", "bench_crash": "ends while it serves", "hang": "hangs",
          "garbage": "serves garbage", "partial": "loses requests"}  # fmt: skip
 
 
@@ -48,10 +51,10 @@ def add(
 
 def _result(folder: Path, cell: str) -> Result:
     known = specs.read_results(folder) if folder.is_dir() else {}
-    found = [name for name in known if name.startswith(cell)]
-    if len(found) == 1:
-        return known[found[0]]
-    message = f"{'no' if not found else 'more than one'} finished cell '{cell}' in {folder}"
+    meant = [name for name in known if name.startswith(cell)]
+    if len(meant) == 1:
+        return known[meant[0]]
+    message = f"{'no' if not meant else 'more than one'} finished cell '{cell}' in {folder}"
     raise InputError.single("CELL", f"{message}; known: {', '.join(sorted(known)) or 'none'}", rule="no-such-cell")
 
 
@@ -95,9 +98,9 @@ def as_entry(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
     varied = {name.removeprefix("launch."): value for name, value in result.settings.items() if value is not None}
     engine = {name for name in varied if name.startswith("engine.")}
     shown = ", ".join(f"{name} {value}" for name, value in varied.items())
-    said = _symptom(result) or result.note
+    symptom = _symptom(result) or result.note
     fine = [f"{level.ok} of {level.requests} requests at n={level.concurrency}" for level in result.levels[-1:]]
-    what = f"serves {fine[0]}, coherent" if result.status == "ok" and fine else f"{FOUND[result.status]}: {said}"
+    what = f"serves {fine[0]}, coherent" if result.status == "ok" and fine else f"{ENDS[result.status]}: {symptom}"
     return _known({
         "claim": f"{what}; {shown}",
         "status": "measured",
@@ -115,13 +118,13 @@ def as_entry(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
 
 
 def _numbers(result: Result) -> dict[str, float]:
-    found = {f"n{level.concurrency}": level.sum_tok_s for level in result.levels}
+    rates = {f"n{level.concurrency}": level.sum_tok_s for level in result.levels}
     last = next((level for level in result.levels if level.concurrency == 8), None)
     if last and last.ttft_ms.get("p50"):
-        found["ttft_n8"] = (last.ttft_ms["p50"] or 0.0) / 1000
+        rates["ttft_n8"] = (last.ttft_ms["p50"] or 0.0) / 1000
     if result.levels and result.levels[-1].accept_length:
-        found["accept_length"] = result.levels[-1].accept_length
-    return {name: round(value, 2) for name, value in found.items() if value and name in Numbers.model_fields}
+        rates["accept_length"] = result.levels[-1].accept_length
+    return {name: round(value, 2) for name, value in rates.items() if value and name in Numbers.model_fields}
 
 
 def _symptom(result: Result) -> str | None:
@@ -160,19 +163,7 @@ def _with_entry(file: Path, entry: Mapping[str, Any]) -> str:
     text = file.read_text(encoding="utf-8")
     if entry["source"] in text:
         raise InputError.single(str(file), f"holds evidence from '{entry['source']}' already", rule="twice")
-    dumped = yaml.safe_dump([dict(entry)], sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
-    lines = text.rstrip("\n").split("\n")
-    at = next((n for n, line in enumerate(lines) if re.match(r"evidence:", line)), None)
-    if at is None:
-        lines += ["", "evidence:"]
-        at = len(lines) - 1
-    lines[at] = re.sub(r"^evidence:\s*(\[\]|null|~)?\s*$", "evidence:", lines[at])
-    end = next((n for n in range(at + 1, len(lines)) if re.match(r"[^\s#-]", lines[n])), len(lines))
-    while not lines[end - 1].strip():
-        end -= 1
-    deep = next((re.match(r" *", line)[0] for line in lines[at + 1 : end] if line.lstrip().startswith("- ")), "  ")  # type: ignore[index]
-    lines[end:end] = [deep + line for line in dumped.rstrip("\n").split("\n")]
-    made = "\n".join(lines) + "\n"
+    made = _inserted(text.rstrip("\n") + "\n", entry)
     part = file.with_name(f".{file.name}.part")
     part.write_text(made, encoding="utf-8")
     try:
@@ -180,3 +171,42 @@ def _with_entry(file: Path, entry: Mapping[str, Any]) -> str:
     finally:
         part.unlink()
     return made
+
+
+def _inserted(text: str, entry: Mapping[str, Any]) -> str:
+    """Only the entry is dumped. To dump the whole file would join flow mappings of several lines, and empty `null`."""
+    known = {key.value: (key, value) for key, value in YAML().compose(text).value}
+    if "evidence" not in known:
+        return f"{text}\nevidence:\n{_dumped(entry, 2)}"
+    key, evidence = known["evidence"]
+    end = evidence.end_mark.index
+    if evidence.value and evidence.flow_style:
+        end = evidence.value[-1].end_mark.index
+        return f"{text[:end]}, {_dumped(entry, 0, flow=True)}{text[end:]}"
+    column, line = evidence.start_mark.column, evidence.end_mark.line
+    if not evidence.value:  # []
+        column, line = 2, key.end_mark.line + 1
+        text = text[: text.index(":", key.end_mark.index) + 1] + text[end:]
+    lines = text.splitlines(keepends=True)
+    while line > key.end_mark.line + 1 and _follows(lines[line - 1], column):
+        line -= 1
+    return "".join([*lines[:line], _dumped(entry, column), *lines[line:]])
+
+
+def _follows(line: str, column: int) -> bool:
+    """Blank, or a comment that is not set in below the list's dashes: it belongs to what comes next."""
+    words = line.lstrip(" ")
+    return not words.strip() or (words.startswith("#") and len(line) - len(words) <= column)
+
+
+def _dumped(entry: Mapping[str, Any], column: int, *, flow: bool = False) -> str:
+    """As an item of a list at this column; tables in braces, as the shipped profiles have them."""
+    item = CommentedMap({k: CommentedMap(v) if isinstance(v, Mapping) else v for k, v in entry.items()})
+    for table in [item] if flow else [value for value in item.values() if isinstance(value, CommentedMap)]:
+        table.fa.set_flow_style()
+    yaml = YAML()
+    yaml.width, yaml.version = 10_000 if flow else 110, (1, 1)  # the dialect that profiles are read in
+    out = StringIO()
+    yaml.dump(item if flow else [item], out)
+    text = out.getvalue().split("---", 1)[1].lstrip()
+    return text.strip() if flow else indent(text, " " * column)

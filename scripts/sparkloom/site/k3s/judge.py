@@ -40,7 +40,8 @@ def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options
             advice = "k3s_adopt: true takes it over with its data; or set cluster.kubernetes.provider: existing"
             yield Finding(host, "K3s", found, "none, or one of sparkloom's", advice)
         elif unit["active"] and role != wanted["role"]:
-            advice = f"change k3s_servers in hosts.yml, or take K3s off {host} first (roles/k3s/tasks/remove.yml)"
+            away = "playbooks/teardown.yml -e teardown_cluster=true takes K3s off, with its data (docs/take-it-away.md)"
+            advice = f"change k3s_servers in hosts.yml, or begin anew: {away}"
             yield Finding(host, "K3s", f"a running {service}", wanted["service"], advice)
     if not state["default_route"]:
         advice = "give the management port a gateway in netplan; any address will do where there is no way out"
