@@ -12,8 +12,7 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import attachments, files, pod, record, service, supervision, workload
-from sparkloom.render.manifests import policy as access
+from sparkloom.render.manifests import access, attachments, files, pod, record, supervision
 from sparkloom.render.manifests.dump import to_yaml
 from sparkloom.render.manifests.image import pinned
 from sparkloom.render.manifests.namespace import namespace
@@ -33,9 +32,9 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
         record.config_map(launch, cluster, digest),
         access.network_policy(launch, cluster.namespace),
         access.disruption_budget(launch, cluster.namespace),
-        *service.services(launch, cluster.namespace),
+        *access.services(launch, cluster.namespace),
         *(
-            workload.stateful_set(launch, cluster, rank, template, digest)
+            pod.stateful_set(launch, cluster, rank, template, digest)
             for rank, template in zip(launch.ranks, templates, strict=True)
         ),
     ]

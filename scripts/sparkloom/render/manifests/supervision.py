@@ -33,7 +33,7 @@ def contents(launch: Launch, policy: str) -> dict[str, str]:
     """File in the folder -> text; of the program its stamp."""
     if not supervised(launch):
         return {}
-    texts = {PLAN: _lines(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
+    texts = {PLAN: files.as_json(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
     return {PROGRAM: pack.program(PROGRAM).stamp, **texts}
 
 
@@ -118,8 +118,3 @@ def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
         {"name": "SPARKLOOM_RANK", "value": str(rank.index)},
         {"name": "SPARKLOOM_CONFIG", "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
     ]
-
-
-def _lines(data: dict[str, Any]) -> str:
-    """JSON with one line per key."""
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"
