@@ -1,13 +1,28 @@
-"""How the group is reached, by whom, and who may evict it: its API through rank 0, and a stable name for every rank."""
+"""Where the group lives, how it is reached (rank 0 by its API, each rank by name), by whom, and who may evict it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import names
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
+
+
+def namespace(cluster: Cluster) -> dict[str, Any]:
+    """The only place where privileged pods may run.
+
+    Privileged even in `device-plugin` mode: the weights and the kernel cache are hostPath volumes, which both stricter
+    Pod Security levels forbid.
+    """
+    level = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": cluster.namespace, "labels": {**names.PART_OF, **level}},
+    }
 
 
 def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:

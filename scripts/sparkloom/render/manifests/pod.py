@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
@@ -98,3 +101,14 @@ def environment(variable: EnvVar) -> dict[str, Any]:
 def literal(text: str) -> str:
     """Kubernetes replaces $(NAME) in words and values; here every text means itself."""
     return text.replace("$(", "$$(")
+
+
+def pinned(launch: Launch, digest: str) -> Launch:
+    """The same launch with its image fixed to `digest`, as a registry or a node's store resolved it.
+
+    A tag can come to mean another image between two nodes' pulls.
+    """
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits"
+        raise InputError.single(launch.profile.document.file, message, rule="bad-digest")
+    return replace(launch, image=f"{launch.image.partition('@')[0]}@{digest}")
