@@ -42,7 +42,7 @@ class Node:
     def call(self, *args: str) -> None:
         line = " ".join(args).removeprefix("ip ")
         if line in self.refuse:
-            raise common.Refused(line)
+            raise common.FunctionsError(line)
         self.asked.append(line)
 
     def run(self, monkeypatch: pytest.MonkeyPatch, *args: str) -> int:

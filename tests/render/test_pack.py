@@ -19,12 +19,12 @@ from tests.places import REPO
 
 ONNODE = REPO / "scripts/sparkloom/onnode"
 SHARED = {"sparkloom.base.errors", "sparkloom.base.finding"}  # which import nothing but the standard library and these
-# What each says when it is asked for nothing, or for something harmless: (words, exit status, a part of its words).
+# What each says when it is asked for something harmless: (words, exit status, a part of its words).
 HARMLESS = {
-    "allreduce": (["--help"], 2, "usage: allreduce"),
+    "allreduce": ([], 1, "No module named 'torch'"),
     "functions": (["--help"], 0, "usage: sparkloom-functions"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
-    "patch_image": ([], 2, "usage: apply.pyz"),
+    "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
     "rank": (["status"], 2, "is no plan of a group"),
     "weights": (["--help"], 2, "usage: store start|"),
 }
@@ -58,7 +58,9 @@ def test_a_program_runs_on_the_system_s_python_without_our_package(name: str, tm
     words, status, told = HARMLESS[name]
     file = pack.program(name).keep(tmp_path)
     command = [oldest_python(), "-I", "-S", "-W", "error", str(file), *words]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    (tmp_path / "patches.json").write_text("[]")
+    environment = {"PATH": os.environ["PATH"], "RANK": "0", "WORLD_SIZE": "2"}
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert (ran.returncode, "Traceback" in ran.stderr) == (status, False), ran.stderr
     assert told in ran.stdout + ran.stderr
 

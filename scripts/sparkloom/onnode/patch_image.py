@@ -13,9 +13,6 @@ from sparkloom.onnode.rank import patching
 
 
 def main(words: list[str]) -> int:
-    if len(words) != 1 or words[0].startswith("-"):
-        print("usage: apply.pyz PATCHES.JSON", file=sys.stderr)
-        return 2
     patches = json.loads(Path(words[0]).read_text())
     try:
         changed = patching.prepare(patches, patching.find_package)

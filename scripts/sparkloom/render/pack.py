@@ -18,8 +18,6 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 from sparkloom.base.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +63,7 @@ def sources(module: str) -> dict[str, bytes]:
         if path in parts or not (ROOT / path).is_file():  # else it names something inside a module
             continue
         parts[path] = (ROOT / path).read_bytes()
-        waiting += [name.rpartition(".")[0], *_imported(parts[path].decode())]
+        waiting += [name.rpartition(".")[0] or name, *_imported(parts[path].decode())]
     return parts
 
 
@@ -88,6 +86,8 @@ def client(folder: Path) -> Path:
 
 
 def _closure(name: str) -> Iterator[metadata.Distribution]:
+    from packaging.requirements import Requirement  # every render imports this module, and needs none of it
+
     waiting, seen = [name], set(OPTIONAL)
     while waiting:
         current = waiting.pop().lower().replace("_", "-")

@@ -66,47 +66,47 @@ def _current(record: served.Record, cluster: Cluster, carried: str | None) -> bo
 def _rank(reached: Client, pod: Any) -> dict[str, Any]:
     """A rank by its pod, and in its supervisor's own words where it has one."""
     seen = asdict(watch.state(pod))
-    found = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
-    found["state"] = "ready" if seen["ready"] else seen["reason"] or seen["phase"].lower()
-    found["cause"] = seen["last_words"].strip().splitlines()[-1] if seen["last_words"].strip() else ""
+    shown = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
+    shown["state"] = "ready" if seen["ready"] else seen["reason"] or seen["phase"].lower()
+    shown["cause"] = seen["last_words"].strip().splitlines()[-1] if seen["last_words"].strip() else ""
     try:
         told = json.loads(reached.ask(seen["pod"], SUPERVISOR)) if seen["phase"] == "Running" else None
     except ValueError:
         told = None
-    found["supervisor"] = {key: told.get(key) for key in TOLD} if isinstance(told, dict) else None
-    if found["supervisor"]:
-        found["cause"] = found["supervisor"]["cause"] or ""
-        found["state"] = found["supervisor"]["phase"] if not seen["ready"] else "ready"
-    return found
+    shown["supervisor"] = {key: told.get(key) for key in TOLD} if isinstance(told, dict) else None
+    if shown["supervisor"]:
+        shown["cause"] = shown["supervisor"]["cause"] or ""
+        shown["state"] = shown["supervisor"]["phase"] if not seen["ready"] else "ready"
+    return shown
 
 
-def text(found: dict[str, Any]) -> str:
+def text(shown: dict[str, Any]) -> str:
     """For a person: one line for the group, one for each rank, and what failed last."""
-    lines = [_head(found)]
-    for rank in found["ranks"]:
+    lines = [_head(shown)]
+    for rank in shown["ranks"]:
         told = rank["supervisor"] or {}
         parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", told.get("transport") or ""]
         line = f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part)
         lines.append(line + (f"\n          {rank['cause']}" if rank["cause"] and not rank["ready"] else ""))
-    if found["transport"]:
-        lines.append(f"  rails: {found['transport']}")
-    if found["failed"]:
-        failed = found["failed"]
+    if shown["transport"]:
+        lines.append(f"  rails: {shown['transport']}")
+    if shown["failed"]:
+        failed = shown["failed"]
         lines.append(f"last failure: {failed['profile']} at {failed['at']}: {failed['cause'].splitlines()[0]}")
     return "\n".join(lines)
 
 
-def _head(found: dict[str, Any]) -> str:
-    if not found["ranks"]:
-        return f"{found['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
-    state = "serves" if found["serving"] else "does not serve yet"
-    words = f"{found['site']}: {found['profile']} {state}"
-    if found["since"]:
-        words += f" since {found['since']}"
-    words += f", config {found['config_hash'] or 'not the same on all ranks'}"
-    if found["current"] is False:
+def _head(shown: dict[str, Any]) -> str:
+    if not shown["ranks"]:
+        return f"{shown['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
+    state = "serves" if shown["serving"] else "does not serve yet"
+    words = f"{shown['site']}: {shown['profile']} {state}"
+    if shown["since"]:
+        words += f" since {shown['since']}"
+    words += f", config {shown['config_hash'] or 'not the same on all ranks'}"
+    if shown["current"] is False:
         words += "; profile or inventory have changed since: playbooks/serve.yml would renew it"
-    return words if found["proved"] else words + "; this start was not proved"
+    return words if shown["proved"] else words + "; this start was not proved"
 
 
 def logs(inventory: Inventory, rank: int | None, *, follow: bool, previous: bool) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Ranks:
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.prefix: dict[int, list[str]] = {}
         self.python = sys.executable
-        self.program = ["-m", "sparkloom.onnode.rank"]
+        self.program = ["-c", "import sys; from sparkloom.onnode.rank.main import main; sys.exit(main(sys.argv[1:]))"]
         self.environment = {**os.environ, "PYTHONPATH": str(REPO / "scripts"), "SPARKLOOM_CONFIG": "c0ffee"}
 
     def start(self, *ranks: int, config: str = "c0ffee", **changes: str) -> None:

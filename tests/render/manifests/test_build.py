@@ -14,7 +14,7 @@ from sparkloom.launch import engines, fabric
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
 from sparkloom.onnode.rank.order import Order
-from sparkloom.render import manifests
+from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import attachments, names, pod
 from tests.render.manifests import case
 
@@ -182,6 +182,7 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         ]
         hcas = next(variable.value for variable in rank.env if variable.name == "NCCL_IB_HCA")
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
+    assert plan_of(objects)["program"] == pack.program("rank").stamp
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
     assert Order.of(plan_of(case.objects(launch, case.cluster(), "warn"))).policy == "warn"
 

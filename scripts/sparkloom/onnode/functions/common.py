@@ -10,7 +10,7 @@ from typing import Any
 ORIGIN = Path("/var/lib/sparkloom/origin/functions.json")
 
 
-class Refused(Exception):
+class FunctionsError(Exception):
     """The plan cannot be met; the message says what was found and what to change."""
 
 
@@ -21,7 +21,7 @@ def ip(*args: str) -> None:
 def call(*argv: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
-        raise Refused(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
+        raise FunctionsError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
 
 
 def ask(*argv: str) -> Any:

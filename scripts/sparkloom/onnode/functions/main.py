@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from sparkloom.onnode.functions import common, lossless, rail, stray
-from sparkloom.onnode.functions.common import Refused
+from sparkloom.onnode.functions.common import FunctionsError
 
 PLAN = Path("/etc/sparkloom/functions.json")
 
@@ -41,7 +41,7 @@ def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> 
     for each in rails:
         if not rail.wait_for(each.pf, wait):
             name = each.plan["pf"]
-            raise Refused(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
+            raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
         if common.number(each.pf / "device/sriov_numvfs"):
             changes += recover([each], dry, young)
         changes += each.as_planned()
@@ -52,7 +52,9 @@ def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> 
 def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     changes = recover(rails, dry, young)
     if held := [name for each in rails for name in each.in_use()] if not (changes and dry) else []:
-        raise Refused(f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again")
+        raise FunctionsError(
+            f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again"
+        )
     for each in rails:
         changes += lossless.as_before(each.plan, dry)
         changes += each.as_before()
@@ -77,7 +79,7 @@ def main(words: list[str]) -> int:
             changes = as_before(rails, args.check, args.pod_start)
         else:
             changes = as_planned(rails, args.check, args.wait, args.pod_start)
-    except (Refused, OSError) as error:
+    except (FunctionsError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(f"changed: {change}" for change in changes) or "as planned")

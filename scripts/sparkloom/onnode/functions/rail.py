@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common
-from sparkloom.onnode.functions.common import Refused, number, text
+from sparkloom.onnode.functions.common import FunctionsError, number, text
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 FIRMWARE = (
@@ -59,9 +59,9 @@ class Rail:
         name = self.plan["pf"]
         if wanted > most:
             advice = FIRMWARE.format(pci=self.plan.get("pci", name), wanted=wanted)
-            raise Refused(f"{name} offers {most} functions, the plan wants {wanted}: {advice}")
+            raise FunctionsError(f"{name} offers {most} functions, the plan wants {wanted}: {advice}")
         if there:
-            raise Refused(
+            raise FunctionsError(
                 f"{name} has {there} functions, the plan wants {wanted}: reboot the node, it starts from none"
             )
         if not self.dry:
@@ -122,7 +122,7 @@ class Rail:
         common.ip("link", "set", interface, "down")
         try:
             common.ip("link", "set", interface, "address", mac)
-        except Refused:
+        except FunctionsError:
             common.ip("link", "set", self.plan["pf"], "vf", str(vf), "mac", mac)
             device = (self.pf / f"device/virtfn{vf}").resolve()
             driver = (device / "driver").resolve()

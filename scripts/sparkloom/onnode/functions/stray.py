@@ -83,8 +83,6 @@ def changed(path: Path) -> float:
 def bring_home(namespace: str, there: str, name: str) -> None:
     """Down, named as planned, and into the first process' namespace: the host's."""
     inside = ("nsenter", f"--net={namespace}", "ip", "link", "set")
-    steps = [("dev", there, "down"), ("dev", name, "netns", "1")]
-    if there != name:
-        steps.insert(1, ("dev", there, "name", name))
-    for step in steps:
+    renamed = [("dev", there, "name", name)] if there != name else []
+    for step in (("dev", there, "down"), *renamed, ("dev", name, "netns", "1")):
         common.call(*inside, *step)

@@ -38,11 +38,11 @@ def facts(release: str) -> dict[str, Any]:
 
 def known(release: str, command: Command) -> dict[str, str]:
     """{key: type}, aliases with them."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for name, flag in facts(release)["flags"].items():
         if command in flag["commands"]:
-            found |= dict.fromkeys((name, *flag["aliases"]), flag["type"])
-    return found
+            types |= dict.fromkeys((name, *flag["aliases"]), flag["type"])
+    return types
 
 
 def require(release: str, command: Command, config: Mapping[str, Any], where: str) -> None:

@@ -96,7 +96,7 @@ def artifacts(options: Options, machine: str) -> list[dict[str, Any]]:
     program = "k3s" if arch == "amd64" else f"k3s-{arch}"
     plugins = f"cni-plugins-linux-{arch}-{options.cni_version}.tgz"
     release = options.version.replace("+", "%2B")
-    found: list[dict[str, Any]] = [
+    needed: list[dict[str, Any]] = [
         {
             "name": program,
             "url": f"{options.url}/{release}/{program}",
@@ -114,7 +114,7 @@ def artifacts(options: Options, machine: str) -> list[dict[str, Any]]:
     ]
     if options.artifacts:
         images = f"k3s-airgap-images-{arch}.tar.zst"
-        found.append(
+        needed.append(
             {
                 "name": images,
                 "url": f"{options.url}/{release}/{images}",
@@ -123,7 +123,7 @@ def artifacts(options: Options, machine: str) -> list[dict[str, Any]]:
                 "files": {f"{paths.IMAGES}/{images}": None},
             }
         )
-    return found
+    return needed
 
 
 def digest(text: str) -> str:

@@ -12,11 +12,9 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import attachments, files, pod, record, service, supervision, workload
-from sparkloom.render.manifests import policy as access
+from sparkloom.render.manifests import access, attachments, files, pod, record, supervision
 from sparkloom.render.manifests.dump import to_yaml
-from sparkloom.render.manifests.image import pinned
-from sparkloom.render.manifests.namespace import namespace
+from sparkloom.render.manifests.pod import pinned
 
 __all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
 
@@ -26,16 +24,16 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
     templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
     digest = record.config_hash(launch, templates, networks, supervision.contents(launch, policy))
     objects = [
-        namespace(cluster),
+        access.namespace(cluster),
         *networks,
         *files.config_maps(launch, cluster.namespace),
         *supervision.config_maps(launch, cluster.namespace, policy),
         record.config_map(launch, cluster, digest),
         access.network_policy(launch, cluster.namespace),
         access.disruption_budget(launch, cluster.namespace),
-        *service.services(launch, cluster.namespace),
+        *access.services(launch, cluster.namespace),
         *(
-            workload.stateful_set(launch, cluster, rank, template, digest)
+            pod.stateful_set(launch, cluster, rank, template, digest)
             for rank, template in zip(launch.ranks, templates, strict=True)
         ),
     ]
@@ -44,4 +42,4 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
 
 def fabric_objects(cluster: Cluster) -> list[dict[str, Any]]:
     """What the fabric needs in the cluster before any profile: the namespace and every attachment."""
-    return [namespace(cluster), *attachments.definitions(cluster)]
+    return [access.namespace(cluster), *attachments.definitions(cluster)]

@@ -68,4 +68,4 @@ def _text(text: str) -> str:
         return text
     if _PRINTABLE.fullmatch(text):
         return "'" + text.replace("'", "''") + "'"
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

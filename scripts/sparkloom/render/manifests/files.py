@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,8 +31,13 @@ def config_maps(launch: Launch, namespace: str) -> list[dict[str, Any]]:
     return mapped(launch, namespace, name(launch), contents(launch))
 
 
-def mapped(launch: Launch, namespace: str, name: str, found: Mapping[str, str]) -> list[dict[str, Any]]:
+def mapped(launch: Launch, namespace: str, name: str, texts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Files as one ConfigMap, whose keys have no slashes; none without files."""
-    data = {key(path): text for path, text in found.items()}
+    data = {key(path): text for path, text in texts.items()}
     metadata = names.metadata(launch, namespace, name)
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}] if data else []
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """JSON with one line per key."""
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"

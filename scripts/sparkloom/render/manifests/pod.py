@@ -1,16 +1,47 @@
-"""One rank's pod: the engine's command on its own node, with its own addresses."""
+"""One rank: a pod with the engine's command on its own node, with its own addresses, and the set that keeps it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
-from sparkloom.render.manifests import attachments, keyring, names, probes, security, supervision, volumes
+from sparkloom.render.manifests import access, attachments, keyring, names, probes, security, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
+
+
+def stateful_set(launch: Launch, cluster: Cluster, rank: Rank, template: dict[str, Any], digest: str) -> dict[str, Any]:
+    """One of one replica per rank: never two pods of a rank at once, always on the same node.
+
+    They start together (Parallel): ranks wait for each other, so an order would be a deadlock. The hash in the
+    annotation covers all ranks, so that a change anywhere renews every one of them.
+    """
+    metadata = template["metadata"]
+    annotated = {**metadata, "annotations": {**metadata["annotations"], names.CONFIG_HASH: digest}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": names.rank(launch, rank.index),
+            "namespace": cluster.namespace,
+            "labels": names.labels(launch, rank.index),
+            "annotations": {names.CONFIG_HASH: digest},
+        },
+        "spec": {
+            "serviceName": access.headless_name(launch),
+            "replicas": 1,
+            "podManagementPolicy": "Parallel",
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": names.selector(launch, rank.index)},
+            "template": {"metadata": annotated, "spec": template["spec"]},
+        },
+    }
 
 
 def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
@@ -70,3 +101,14 @@ def environment(variable: EnvVar) -> dict[str, Any]:
 def literal(text: str) -> str:
     """Kubernetes replaces $(NAME) in words and values; here every text means itself."""
     return text.replace("$(", "$$(")
+
+
+def pinned(launch: Launch, digest: str) -> Launch:
+    """The same launch with its image fixed to `digest`, as a registry or a node's store resolved it.
+
+    A tag can come to mean another image between two nodes' pulls.
+    """
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits"
+        raise InputError.single(launch.profile.document.file, message, rule="bad-digest")
+    return replace(launch, image=f"{launch.image.partition('@')[0]}@{digest}")

@@ -56,10 +56,5 @@ def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": names.metadata(launch, cluster.namespace, name),
-        "data": {"record.json": _lines(data)},
+        "data": {"record.json": files.as_json(data)},
     }
-
-
-def _lines(data: dict[str, Any]) -> str:
-    """JSON with one line per key."""
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"

@@ -30,11 +30,10 @@ def name(launch: Launch) -> str:
 
 
 def contents(launch: Launch, policy: str) -> dict[str, str]:
-    """File in the folder -> text; of the program its stamp."""
+    """File beside the program -> text; the plan names the program's stamp, so that it changes with it."""
     if not supervised(launch):
         return {}
-    texts = {PLAN: _lines(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
-    return {PROGRAM: pack.program(PROGRAM).stamp, **texts}
+    return {PLAN: files.as_json(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
 
 
 @cache
@@ -52,6 +51,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
     profile, engine = launch.profile.profile, engines.get(launch.engine)
     measured = profile.model.measured.load_seconds or 0
     return {
+        "program": pack.program(PROGRAM).stamp,
         "profile": launch.profile.name,
         "engine": launch.engine,
         "release": launch.release,
@@ -92,12 +92,8 @@ def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
 
 
 def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
-    if not supervised(launch):
-        return []
-    texts = contents(launch, policy)
-    del texts[PROGRAM]
-    packed = {PROGRAM: pack.program(PROGRAM).base64}
-    return [{**item, "binaryData": packed} for item in files.mapped(launch, namespace, name(launch), texts)]
+    packed = {"binaryData": {PROGRAM: pack.program(PROGRAM).base64}}
+    return [item | packed for item in files.mapped(launch, namespace, name(launch), contents(launch, policy))]
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
@@ -118,8 +114,3 @@ def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
         {"name": "SPARKLOOM_RANK", "value": str(rank.index)},
         {"name": "SPARKLOOM_CONFIG", "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
     ]
-
-
-def _lines(data: dict[str, Any]) -> str:
-    """JSON with one line per key."""
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()) + "\n}\n"

@@ -15,25 +15,25 @@ SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak 
 
 
 def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {"name": "models", "hostPath": {"path": cluster.model_store, "type": "DirectoryOrCreate"}},
         {"name": "cache", "hostPath": {"path": cache_folder(launch, cluster), "type": "DirectoryOrCreate"}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
     ]
     if files.contents(launch):
-        found.append({"name": "files", "configMap": {"name": files.name(launch)}})
-    return found + supervision.volume(launch)
+        listed.append({"name": "files", "configMap": {"name": files.name(launch)}})
+    return listed + supervision.volume(launch)
 
 
 def mounts(launch: Launch) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {"name": "models", "mountPath": base.MODELS, "readOnly": True},
         {"name": "cache", "mountPath": base.CACHE},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
     for path in files.contents(launch):
-        found.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
-    return found + supervision.mount(launch)
+        listed.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
+    return listed + supervision.mount(launch)
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:

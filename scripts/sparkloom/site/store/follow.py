@@ -17,15 +17,15 @@ Say = Callable[[str], object]
 
 def follow(node: str, poll: Poll, say: Say, pause: float = 0.5) -> dict[str, Any]:
     """The last status, once the transfer has ended."""
-    said, shown = "", time.monotonic() - EVERY + FIRST
+    before, shown = "", time.monotonic() - EVERY + FIRST
     while True:
         status = poll()
         if status["state"] in {"done", "failed", "none"}:
             return status
         text = line(node, status)
-        if text != said and time.monotonic() - shown >= EVERY:
+        if text != before and time.monotonic() - shown >= EVERY:
             say(text)
-            said, shown = text, time.monotonic()
+            before, shown = text, time.monotonic()
         time.sleep(pause)
         pause = min(pause * 1.3, SLOWEST)
 

@@ -57,12 +57,12 @@ class Remote:
 
     def _answer(self, ran: Mapping[str, Any]) -> Any:
         try:
-            said = json.loads(ran["stdout"])
+            told = json.loads(ran["stdout"])
         except ValueError:
             raise StoreError(f"{self.node}: its store program said: {_last(ran) or 'nothing'}") from None
-        if "error" in said:
-            raise StoreError(f"{self.node}: {said['error']}")
-        return said["answer"]
+        if "error" in told:
+            raise StoreError(f"{self.node}: {told['error']}")
+        return told["answer"]
 
 
 def _target(local: Path) -> str:

@@ -1,13 +1,28 @@
-"""Who may reach the engines, and who may evict them."""
+"""Where the group lives, how it is reached (rank 0 by its API, each rank by name), by whom, and who may evict it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import names
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
+
+
+def namespace(cluster: Cluster) -> dict[str, Any]:
+    """The only place where privileged pods may run.
+
+    Privileged even in `device-plugin` mode: the weights and the kernel cache are hostPath volumes, which both stricter
+    Pod Security levels forbid.
+    """
+    level = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": cluster.namespace, "labels": {**names.PART_OF, **level}},
+    }
 
 
 def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
@@ -47,3 +62,26 @@ def disruption_budget(launch: Launch, namespace: str) -> dict[str, Any]:
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
+
+
+def headless_name(launch: Launch) -> str:
+    return f"{names.group(launch.profile.name)}-ranks"
+
+
+def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
+    port = {"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"}
+    return [_headless(launch, namespace), _api(launch, namespace, port)]
+
+
+def _headless(launch: Launch, namespace: str) -> dict[str, Any]:
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
+    return _service(launch, namespace, headless_name(launch), spec)
+
+
+def _api(launch: Launch, namespace: str, port: dict[str, Any]) -> dict[str, Any]:
+    spec = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": [port]}
+    return _service(launch, namespace, names.group(launch.profile.name), spec)
+
+
+def _service(launch: Launch, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": names.metadata(launch, namespace, name), "spec": spec}
