@@ -8,28 +8,39 @@ from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.site import ansible, client, watch
 from sparkloom.site.checks import Row, kubernetes, serving
+
+DOCUMENTATION = r"""
+module: sparkloom_served
+short_description: Judge the cluster or the ranks beside what was just rendered
+description: [Reads only.]
+options:
+  what: {type: str, required: true, choices: [cluster, ranks], description: [What to judge.]}
+  plan: {type: dict, required: true, description: [What sparkloom_render gave for the profile.]}
+author: [Sparkloom]
+"""
 
 
 def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> list[Row]:
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
-    found = [
+    running = [
         (watch.state(pod), (pod.metadata.annotations or {}).get(names.CONFIG_HASH, ""))
         for pod in reached.pods(plan["labels"])
     ]
-    return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], found)
+    return serving.judge(plan["labels"][names.PROFILE], nodes, plan["config_hash"], running)
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster, plan = case.cluster(ansible.inventory(task_vars)), args["plan"]
-        reached = client.Client.at(plan["kubeconfig"], plan["namespace"])
+        cluster, plan = ansible.cluster(task_vars), args["plan"]
+        reached = client.of(cluster)
         try:
             if args["what"] == "cluster":
                 rows = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
