@@ -70,3 +70,9 @@ def test_action_plugins_read_switches_as_people_write_them() -> None:
     """
     for path in (REPO / "plugins/action").glob("*.py"):
         assert not re.search(r"bool\(args|not args\.get|if args\.get\(", path.read_text()), path.name
+
+
+def test_a_default_of_the_site_stands_in_the_package_alone() -> None:
+    """Roles ask sparkloom_site for what a cluster.yml may leave out."""
+    for path in [*PLAYBOOKS, *(p for p in REPO.glob("roles/*/*/*.yml") if p.parent.name != "meta")]:
+        assert not re.search(r"\b(cluster|fabric)\b(\.\w+)*[ )]*\|\s*default\(", path.read_text()), path
