@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -16,6 +16,32 @@ from sparkloom.render.manifests import gateway
 from sparkloom.site import ansible, client
 from sparkloom.site.gateway import endpoint
 
+DOCUMENTATION = r"""
+module: sparkloom_gateway
+short_description: Make the endpoint's certificate and plan its route, or prove that it answers
+description: [A relative file of this machine starts at the repository.]
+options:
+  what: {type: str, required: true, choices: [prepare, prove], description: [What to do.]}
+  profile: {type: str, description: [What is served; with prepare, as all up to timeout.]}
+  names: {type: list, elements: str, description: [Names of the endpoint besides the machines' addresses.]}
+  folder: {type: path, description: [Where the site's own authority is kept.]}
+  certificate: {type: path, description: [A certificate chain of one's own; empty for the site's.]}
+  certificate_key: {type: path, description: [Its key.]}
+  service: {type: str, description: [The Service of the cluster's Traefik.]}
+  service_namespace: {type: str, description: [Its namespace.]}
+  timeout: {type: int, description: [Seconds that an answer may take.]}
+  address: {type: str, description: [Where the endpoint is; with prove, as all below.]}
+  name: {type: str, description: [Whom its certificate must name.]}
+  port: {type: int, description: [Its port for TLS.]}
+  trust: {type: path, description: [The authority to trust; empty for this machine's own.]}
+  key_file: {type: path, description: [File with the API key.]}
+  max_tokens: {type: int, description: [Limit of the answer.]}
+  silence: {type: float, description: [Seconds that it may say nothing.]}
+author: [Sparkloom]
+"""
+PREPARE = ("profile", "names", "folder", "certificate", "certificate_key", "service", "service_namespace", "timeout")
+PROVE = ("address", "name", "port", "trust", "key_file", "max_tokens", "silence")
+
 
 def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) -> certificates.Pair:
     if args["certificate"]:
@@ -25,12 +51,15 @@ def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) ->
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+    together: ClassVar = {"required_if": [("what", "prepare", PREPARE), ("what", "prove", PROVE)]}
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         return self._prepare(args, task_vars) if args["what"] == "prepare" else self._prove(args)
 
     def _prepare(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         dry = bool(self._task.check_mode)
-        cluster = case.cluster(ansible.inventory(task_vars))
+        cluster = ansible.cluster(task_vars)
         launch = case.judge(args["profile"], cluster).launch
         engine = engines.get(launch.engine)
         if not engine.key_words and not engine.key_variable:
@@ -41,20 +70,19 @@ class ActionModule(ansible.Action, ActionBase):
         reached = client.of(cluster)
         addresses = reached.load_balanced(args["service"], args["service_namespace"])
         if not addresses:
-            found = "no such Service" if addresses is None else "a Service without an address"
+            without = "no such Service" if addresses is None else "a Service without an address"
             where = f"{args['service_namespace']}/{args['service']}"
             message = (
-                f"{found}; expected K3s' Traefik with K3s' load balancer (gateway_service, or gateway_enabled: false)"
+                f"{without}; expected K3s' Traefik with K3s' load balancer (gateway_service, or gateway_enabled: false)"
             )
             raise InputError.single(where, message, rule="no-traefik")
-        names = [*args["names"], *addresses]
-        pair = certificate(args, cluster.name, names, dry)
+        pair = certificate(args, cluster.name, [*args["names"], *addresses], dry)
         secret = {"tls.crt": pair.certificate, "tls.key": pair.key}
         stored = reached.put_secret(gateway.TLS_SECRET, secret, kind="kubernetes.io/tls", dry=dry)
         return {
             "changed": pair.made or stored,
             "kubeconfig": client.kubeconfig(cluster),
-            "objects": gateway.gateway(launch, cluster.namespace, int(args["timeout"])),
+            "objects": gateway.gateway(launch, cluster.namespace, args["timeout"]),
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
             "trust": pair.trust,
@@ -63,17 +91,16 @@ class ActionModule(ansible.Action, ActionBase):
 
     def _prove(self, args: dict[str, Any]) -> dict[str, Any]:
         show = Display()
-        key = keys.read(place(args["key_file"]))
-        served = endpoint.Endpoint(
-            args["address"], int(args["port"]), args["name"], args["trust"], float(args["silence"])
+        key_file = place(args["key_file"])
+        served = endpoint.Endpoint(args["address"], args["port"], args["name"], args["trust"], args["silence"])
+        answer = endpoint.prove(
+            served, keys.read(key_file), args["max_tokens"], lambda text: show.display(text, newline=False)
         )
-        answer = endpoint.prove(served, key, int(args["max_tokens"]), lambda text: show.display(text, newline=False))
         show.display("\n")
         trust = f"--cacert {args['trust']} " if args["trust"] else ""
         body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
-        bearer = f"Authorization: Bearer $(cat {place(args['key_file'])})"
         line = (
-            f'curl -N {trust}{served.url}/chat/completions -H "{bearer}" '
+            f'curl -N {trust}{served.url}/chat/completions -H "Authorization: Bearer $(cat {key_file})" '
             f"-H 'Content-Type: application/json' -d '{body}'"
         )
         return {"answer": answer, "url": served.url, "curl": line, "msg": f"{served.url} streams"}

@@ -7,24 +7,36 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import case
 from sparkloom.render.manifests import gpu
 from sparkloom.site import ansible, client
 from sparkloom.site.checks import gpus
 
+DOCUMENTATION = r"""
+module: sparkloom_gpus
+short_description: Look who offers the nodes' GPUs, and plan the device plugin where nobody does
+description: [Reads only; what is to be applied is in C(objects).]
+options:
+  image: {type: str, required: true, description: [The device plugin's image.]}
+  runtime_class: {type: str, required: true, description: [The RuntimeClass of pods with a GPU.]}
+  wait_seconds: {type: float, description: [Seconds to wait until every node offers its GPU, or fail.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = case.cluster(ansible.inventory(task_vars))
-        kubeconfig = client.kubeconfig(cluster)
+        cluster, seconds = ansible.cluster(task_vars), args["wait_seconds"]
         reached = client.of(cluster)
-        until = time.monotonic() + float(args.get("wait_seconds", 0))
+        until = time.monotonic() + (seconds or 0)
         while True:
             facts = reached.gpu_facts()
-            missing = gpus.missing(cluster, facts) if "wait_seconds" in args else []
+            missing = gpus.missing(cluster, facts) if seconds is not None else []
             if not missing or time.monotonic() > until:
                 break
             time.sleep(2)
         judged = ansible.verdict(gpus.judge(cluster, facts, args["runtime_class"]) + missing, gpus.told(facts))
         wanted = gpu.device_plugin(cluster, args["image"], args["runtime_class"])
-        return {**judged, "kubeconfig": kubeconfig, "objects": wanted if gpus.needed(cluster, facts) else []}
+        objects = wanted if gpus.needed(cluster, facts) else []
+        return {**judged, "kubeconfig": client.kubeconfig(cluster), "objects": objects}

@@ -10,19 +10,29 @@ from sparkloom.base.repository import place
 from sparkloom.render import keys
 from sparkloom.site import ansible, client
 
+DOCUMENTATION = r"""
+module: sparkloom_key
+short_description: Make the site's API key once, and keep it as a Secret
+description: [The key itself is in no result and in no log.]
+options:
+  file: {type: path, required: true, description: [Where it is kept, 0600; a relative path starts at the repository.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         dry = bool(self._task.check_mode)
         path = place(args["file"])
         key, made = keys.ensure(path, dry=dry)
-        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
-        before = cluster.secret(keys.SECRET)
-        stored = cluster.put_secret(keys.SECRET, keys.secret_data(key), dry=dry)
-        words = f"made {path}" if made else f"{path}"
+        reached = client.of(ansible.cluster(task_vars))
+        before = reached.secret(keys.SECRET)
+        stored = reached.put_secret(keys.SECRET, keys.secret_data(key), dry=dry)
         return {
             "changed": made or stored,
             "replaced": stored and before is not None,
             "file": str(path),
-            "msg": words,
+            "msg": f"made {path}" if made else f"{path}",
         }

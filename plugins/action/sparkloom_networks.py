@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import case
 from sparkloom.render.manifests import multus
 from sparkloom.site import ansible, client
 from sparkloom.site.checks import networks
 
+DOCUMENTATION = r"""
+module: sparkloom_networks
+short_description: Judge the pods' networks, or say what keeps Multus from running
+description: [Reads only.]
+options:
+  waited_for: {type: str, description: [Multus' image that did not come up; the networks are judged without it.]}
+  seconds: {type: int, description: [How long that was waited for.]}
+  why: {type: str, description: [What the wait itself said.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+    together: ClassVar = {"required_together": [("waited_for", "seconds", "why")]}
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = case.cluster(ansible.inventory(task_vars))
+        cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
-        if "waited_for" in args:
+        if args["waited_for"]:
             waiting = client.Client(reached.core, multus.NAMESPACE).waiting(multus.SELECTOR)
-            rows = networks.absent(cluster, waiting, args["waited_for"], int(args["seconds"]), args["why"])
+            rows = networks.absent(cluster, waiting, args["waited_for"], args["seconds"], args["why"])
             return ansible.verdict(rows, "")
-        found = reached.networks()
         planned = networks.planned(cluster)
-        return ansible.verdict(networks.judge(cluster, planned, found), f"{len(planned)} networks are as planned")
+        rows = networks.judge(cluster, planned, reached.networks())
+        return ansible.verdict(rows, f"{len(planned)} networks are as planned")

@@ -7,17 +7,26 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
-from sparkloom.site import ansible, client
+from sparkloom.site import ansible
+
+DOCUMENTATION = r"""
+module: sparkloom_plan
+short_description: Judge a profile against this site
+description: [Fails on error findings, with all of them in C(findings).]
+options:
+  profile: {type: str, required: true, description: [A name from model_profiles/, or a path to a file.]}
+  force: {type: bool, required: true, description: [Go on in spite of error findings.]}
+author: [Sparkloom]
+"""
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         inventory = ansible.inventory(task_vars)
-        judged = case.judge(str(args["profile"]), inventory)
-        if judged.errors and not ansible.true(args.get("force", False)):
+        judged = case.judge(args["profile"], inventory)
+        if judged.errors and not args["force"]:
             raise case.Refused(judged.errors)
-        return {
-            "plan": case.plan(str(args["profile"]), inventory),
-            "kubeconfig": client.kubeconfig(judged.cluster),
-            "msg": ansible.findings_text(judged.findings) or "no findings",
-        }
+        told = ansible.findings_text(judged.findings) or "no findings"
+        return {"plan": case.plan(args["profile"], inventory), "msg": told}

@@ -6,22 +6,42 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import case
 from sparkloom.base.repository import REPO
 from sparkloom.site import ansible, preflight
 
+DOCUMENTATION = r"""
+module: sparkloom_preflight
+short_description: Decide what to read of every node, and judge what was read
+description: [The facts of every node are kept in build/<site>/preflight.json.]
+options:
+  probe: {type: str, description: [Variable that every node registered; without it C(reads) says what to read.]}
+  settings:
+    type: dict
+    required: true
+    description: [What is expected of a node.]
+    suboptions:
+      profile: {type: str, required: true, description: [What is to be served; empty for nothing.]}
+      disk_path: {type: str, required: true, description: [Folder that will hold images and logs.]}
+      free_gib: {type: float, required: true, description: [Room that it needs.]}
+      count_weights: {type: bool, required: true, description: [Whether the profile's weights count too.]}
+      driver: {type: str, required: true, description: [The driver that the measured figures were made with.]}
+      clock_seconds: {type: float, required: true, description: [How far a clock may be from the others.]}
+      kernels_allowed: {type: list, elements: str, required: true, description: [Kernels that the site knows to work.]}
+      memory_gib: {type: float, required: true, description: [Less than this available is a warning.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        inventory = case.cluster(ansible.inventory(task_vars))
-        if "probe" not in args:
-            return {"reads": preflight.reads(inventory, args["settings"])}
-        judged = preflight.judge(
-            inventory,
-            ansible.registered(task_vars, args["probe"]),
-            args["settings"],
-            only=[str(host) for host in task_vars["ansible_play_hosts_all"]],
-        )
-        kept = judged.keep(REPO / "build" / inventory.name)
+        cluster, settings = ansible.cluster(task_vars), args["settings"]
+        if not args["probe"]:
+            return {"reads": preflight.reads(cluster, settings)}
+        probes = ansible.registered(task_vars, args["probe"])
+        only = [str(host) for host in task_vars["ansible_play_hosts_all"]]
+        judged = preflight.judge(cluster, probes, settings, only=only)
+        kept = judged.keep(REPO / "build" / cluster.name)
         text = f"{judged.report}\nfacts of every node: {kept}"
         return {"failed": judged.failed, "msg": text, "rows": judged.rows}

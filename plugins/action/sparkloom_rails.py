@@ -6,15 +6,25 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import case
 from sparkloom.launch import fabric
 from sparkloom.site import ansible
 from sparkloom.site.checks import rails
 
+DOCUMENTATION = r"""
+module: sparkloom_rails
+short_description: Judge what every node read back from its rails
+description: [One table for all nodes; fails when a rail is not as planned.]
+options:
+  probe: {type: str, required: true, description: [Variable that every node registered from sparkloom_probe.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = case.cluster(ansible.inventory(task_vars))
+        cluster = ansible.cluster(task_vars)
         plan = fabric.plan(cluster)
         only = ansible.asked(task_vars)
         rows = rails.judge(cluster, plan, ansible.registered(task_vars, args["probe"]), only)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -11,33 +11,68 @@ from sparkloom import case
 from sparkloom.site import ansible, client, served
 from sparkloom.site.checks import memories
 
+DOCUMENTATION = r"""
+module: sparkloom_record
+short_description: Read and write the record of what is served
+description: [A ConfigMap beside the pods.]
+options:
+  what:
+    type: str
+    required: true
+    choices: [read, memory, good, failed]
+    description:
+      - C(read) before a start; C(good) writes it after a proof, C(failed) after a failure, whose logs it keeps.
+      - C(memory) judges whether every node has its memory again.
+  registered: {type: str, description: [Variable that the nodes registered from sparkloom_memory; with memory.]}
+  before: {type: dict, description: [GiB that each node had before the load; with memory.]}
+  slack: {type: float, description: [GiB that may be gone for other reasons; with memory.]}
+  profile: {type: str, description: [What was started; with good and failed.]}
+  labels: {type: dict, description: [Whose pods; with good and failed.]}
+  config_hash: {type: str, description: [Of what was rendered; with good.]}
+  seconds: {type: float, description: [How long the start took; with good.]}
+  transport: {type: str, description: [What sparkloom_transport said; with good.]}
+  policy: {type: str, choices: [refuse, warn], description: [Which transport was allowed; with good.]}
+  memory: {type: dict, description: [GiB that each node had before this load; with good.]}
+  cause: {type: str, description: [What failed; with failed.]}
+  folder: {type: path, description: [Where the ranks' logs are kept; with failed.]}
+author: [Sparkloom]
+"""
 Args = dict[str, Any]
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+    together: ClassVar = {
+        "required_if": [
+            ("what", "memory", ("registered", "before", "slack")),
+            ("what", "good", ("profile", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
+            ("what", "failed", ("profile", "labels", "cause", "folder")),
+        ]
+    }
+
     def work(self, args: Args, task_vars: Any) -> dict[str, Any]:
         work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}[args["what"]]
         return work(args, task_vars)
 
     def _read(self, args: Args, task_vars: Any) -> dict[str, Any]:
-        record = served.read(client.Client.at(args["kubeconfig"], args["namespace"]))
+        record = served.read(client.of(ansible.cluster(task_vars)))
         return {"record": record, "memory_gib": record.get("memory_gib", {})}
 
     def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
         """Every node's memory beside what it had before the model that was stopped."""
-        found = ansible.registered(task_vars, args["registered"])
+        registered = ansible.registered(task_vars, args["registered"])
         # after a failure one host asks all the others; its answers are newer than what they registered before
-        found[task_vars["inventory_hostname"]] = found.pop(task_vars["inventory_hostname"], {})
-        answers = [one for answer in found.values() for one in answer.get("results", [])]
-        read = {one["item"]: one["memory"] for one in answers if "memory" in one}
-        rows = list(memories.returned(read, args["before"], float(args["slack"])))
+        registered[task_vars["inventory_hostname"]] = registered.pop(task_vars["inventory_hostname"], {})
+        answers = [answer for loop in registered.values() for answer in loop.get("results", [])]
+        read = {answer["item"]: answer["memory"] for answer in answers if "memory" in answer}
+        rows = list(memories.returned(read, args["before"], args["slack"]))
         return ansible.verdict(rows, "all memory is back") | {
             "now": {host: round(m["available_gib"], 1) for host, m in read.items()}
         }
 
     def _good(self, args: Args, task_vars: Any) -> dict[str, Any]:
-        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
-        launch = case.judge(args["profile"], ansible.inventory(task_vars)).launch
+        cluster = ansible.cluster(task_vars)
+        launch = case.judge(args["profile"], cluster).launch
         plan = {
             "profile": launch.profile.name,
             "model": launch.profile.profile.model.id,
@@ -46,26 +81,26 @@ class ActionModule(ansible.Action, ActionBase):
             "image": launch.image,
             "config_hash": args["config_hash"],
             "policy": args["policy"],
-            "ready_seconds": round(float(args["seconds"]), 1),
+            "ready_seconds": round(args["seconds"], 1),
             "transport": args["transport"],
         }
-        before = served.read(cluster)
+        reached = client.of(cluster)
+        before = served.read(reached)
         if before.get("config_hash") == plan["config_hash"] and plan["ready_seconds"] < 1:
             plan["ready_seconds"] = before.get("ready_seconds", plan["ready_seconds"])
         try:
-            record = served.good(plan, cluster.pods(args["labels"]), args["memory"], before)
+            record = served.good(plan, reached.pods(args["labels"]), args["memory"], before)
         except served.Mixed as problem:
             return {"failed": True, "msg": str(problem)}
-        served.write(cluster, record)
+        served.write(reached, record)
         return {"record": record}
 
     def _failed(self, args: Args, task_vars: Any) -> dict[str, Any]:
         """Keeps every rank's log and says what they say; the record keeps the last good profile."""
-        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
-        folder = Path(args["folder"])
-        logs, found = served.keep_logs(cluster, args["labels"], folder)
-        cause = served.explained(found) or str(args["cause"])
-        served.write(cluster, served.failed(served.read(cluster), args["profile"], f"{args['cause']}\n{cause}"))
+        reached, folder = client.of(ansible.cluster(task_vars)), Path(args["folder"])
+        logs, diagnosis = served.keep_logs(reached, args["labels"], folder)
+        cause = served.explained(diagnosis) or args["cause"]
+        served.write(reached, served.failed(served.read(reached), args["profile"], f"{args['cause']}\n{cause}"))
         where = f"{len(logs)} logs: {folder}" if logs else "no rank had a log"
         return {
             "msg": f"{args['profile']} did not start\n{args['cause']}\n{cause}\n{where}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -12,17 +12,38 @@ from sparkloom.render import manifests
 from sparkloom.render.manifests import multus, names
 from sparkloom.site import ansible, client
 
+DOCUMENTATION = r"""
+module: sparkloom_render
+short_description: Render the Kubernetes objects of the pods' networks or of a profile
+description: [What C(sparkloom render) writes, in C(objects); C(kubeconfig) says where to apply it.]
+options:
+  what: {type: str, required: true, choices: [network, serving], description: [What to render.]}
+  image: {type: str, description: [Multus' image; with network.]}
+  cni_bin: {type: str, description: [Folder of CNI's programs; with network.]}
+  cni_conf: {type: str, description: [Folder of CNI's configuration; with network.]}
+  profile: {type: str, description: [What is served; with serving.]}
+  force: {type: bool, description: [Render in spite of error findings; with serving.]}
+  transport: {type: str, choices: [refuse, warn], description: [What a rank does without all rails; with serving.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+    together: ClassVar = {
+        "required_if": [
+            ("what", "network", ("image", "cni_bin", "cni_conf")),
+            ("what", "serving", ("profile", "force", "transport")),
+        ]
+    }
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = case.cluster(ansible.inventory(task_vars))
+        cluster = ansible.cluster(task_vars)
         reached = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
         if args["what"] == "network":
             delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
             return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
-        rendered = case.render(
-            args["profile"], cluster, force=ansible.true(args.get("force", False)), policy=str(args["transport"])
-        )
+        rendered = case.render(args["profile"], cluster, force=args["force"], policy=args["transport"])
         launch = rendered.case.launch
         return {
             **reached,

@@ -8,12 +8,21 @@ from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.site import ansible, client, watch
 from sparkloom.site.checks import kubernetes, serving
+
+DOCUMENTATION = r"""
+module: sparkloom_served
+short_description: Judge the cluster or the ranks beside what was just rendered
+description: [Reads only.]
+options:
+  what: {type: str, required: true, choices: [cluster, ranks], description: [What to judge.]}
+  plan: {type: dict, required: true, description: [What sparkloom_render gave for the profile.]}
+author: [Sparkloom]
+"""
 
 
 def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> list[Finding]:
@@ -28,9 +37,11 @@ def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> lis
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster, plan = case.cluster(ansible.inventory(task_vars)), args["plan"]
-        reached = client.Client.at(plan["kubeconfig"], plan["namespace"])
+        cluster, plan = ansible.cluster(task_vars), args["plan"]
+        reached = client.of(cluster)
         try:
             if args["what"] == "cluster":
                 findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))

@@ -12,18 +12,30 @@ from sparkloom.onnode import smoke
 from sparkloom.render import keys
 from sparkloom.site import ansible, client
 
+DOCUMENTATION = r"""
+module: sparkloom_smoke
+short_description: Ask a pod for one streamed answer
+description: [Through the API server, so that no route is needed.]
+options:
+  pod: {type: str, required: true, description: [Name of rank 0's pod.]}
+  port: {type: int, required: true, description: [The engine's port.]}
+  max_tokens: {type: int, required: true, description: [Limit of the answer.]}
+  timeout: {type: float, required: true, description: [Seconds that one token may take.]}
+  key_file: {type: path, required: true, description: [File with the API key; relative to the repository.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        cluster = client.Client.at(args["kubeconfig"], args["namespace"])
-
-        def connect() -> Any:
-            return cluster.connect(args["pod"], int(args["port"]), float(args["timeout"]))
-
-        show = Display()
-        key = keys.read(place(args["key_file"])) or None
+        reached, show = client.of(ansible.cluster(task_vars)), Display()
         answer = smoke.ask(
-            connect, lambda text: show.display(text, newline=False), max_tokens=int(args["max_tokens"]), key=key
+            lambda: reached.connect(args["pod"], args["port"], args["timeout"]),
+            lambda text: show.display(text, newline=False),
+            max_tokens=args["max_tokens"],
+            key=keys.read(place(args["key_file"])) or None,
         )
         show.display("\n")
         return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}

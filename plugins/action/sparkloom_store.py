@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -14,9 +14,24 @@ from sparkloom.site import ansible
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
 
+DOCUMENTATION = r"""
+module: sparkloom_store
+short_description: Ask one node's store of weights, or fill it
+description: [Runs the store's program on the node and follows it.]
+options:
+  program: {type: path, required: true, description: [The program, as sparkloom_store_plan made it.]}
+  command: {type: str, required: true, choices: [check, list, remove, fetch], description: [What to ask for.]}
+  asked: {type: dict, required: true, description: [What the program reads on its standard input.]}
+  client: {type: path, description: [The hub's client, where the hub is asked; with fetch.]}
+  bring: {type: bool, default: true, description: [Whether a missing program is brought to the node.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
     _requires_connection = True
+    documentation = DOCUMENTATION
+    together: ClassVar = {"required_if": [("command", "fetch", ("client",))]}
 
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         node = str(task_vars["inventory_hostname"])
@@ -39,4 +54,4 @@ class ActionModule(ansible.Action, ActionBase):
 
         if args["command"] == "fetch":
             return fetch()
-        return {"answer": remote.ask(args["command"], args["asked"], bring=args.get("bring", True))}
+        return {"answer": remote.ask(args["command"], args["asked"], bring=args["bring"])}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom import case
 from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.launch import downloads
@@ -15,30 +14,66 @@ from sparkloom.render import pack
 from sparkloom.site import ansible
 from sparkloom.site.checks import serving
 
+DOCUMENTATION = r"""
+module: sparkloom_store_plan
+short_description: Plan which weights every node needs, and who hands them to whom
+description: [Reads the profile and what sparkloom_store answered on the nodes.]
+options:
+  what:
+    type: str
+    required: true
+    choices: [program, models, contents, judge, chain]
+    description:
+      - C(program) only makes the store's program; C(models) says what the profile needs, C(chain) who fetches it.
+      - C(contents) compares what lies on the nodes, C(judge) refuses nodes where something is missing.
+  profile: {type: str, description: [Whose weights; with all but program.]}
+  remove: {type: list, elements: str, default: [], description: [Models that are to go; with models.]}
+  answers: {type: str, description: [Variable that the nodes registered from a list; with contents.]}
+  checks: {type: str, description: [Variable that the nodes registered from a check; with judge and chain.]}
+  settings:
+    type: dict
+    description: [How they are fetched; with chain.]
+    suboptions:
+      endpoint: {type: str, required: true, description: [Another hub than the public one.]}
+      folder: {type: str, required: true, description: [A folder on the first node instead of a hub.]}
+      update: {type: bool, required: true, description: [Ask the hub again where no revision is pinned.]}
+      port: {type: int, required: true, description: [Where the nodes hand the weights on.]}
+      connections: {type: int, required: true, description: [Files that travel at once.]}
+author: [Sparkloom]
+"""
 BUILD = REPO / ".build" / "store"
 
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+    together: ClassVar = {
+        "required_if": [
+            ("what", "models", ("profile",)),
+            ("what", "contents", ("profile", "answers")),
+            ("what", "judge", ("profile", "checks")),
+            ("what", "chain", ("profile", "checks", "settings")),
+        ]
+    }
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         if args["what"] == "program":
             return {"program": str(pack.program("weights").keep(BUILD))}
-        cluster = case.cluster(ansible.inventory(task_vars))
+        cluster = ansible.cluster(task_vars)
         loaded = profile.load(args["profile"])
         models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
         if args["what"] == "contents":
-            found = ansible.registered(task_vars, args["answers"])
-            return {"msg": downloads.contents({node: found[node]["answer"] for node in found})}
+            answers = ansible.registered(task_vars, args["answers"])
+            return {"msg": downloads.contents({node: answers[node]["answer"] for node in answers})}
         if args["what"] == "models":
-            downloads.removable(models, args.get("remove", []))
+            downloads.removable(models, args["remove"])
             program = str(pack.program("weights").keep(BUILD))
             return {"models": models, "nodes": nodes, "store": cluster.model_store, "program": program}
+        checks = ansible.registered(task_vars, args["checks"])
         if args["what"] == "judge":
-            found = ansible.registered(task_vars, args["checks"])
-            findings = serving.weights([node for node in nodes if node in ansible.asked(task_vars)], found)
+            findings = serving.weights([node for node in nodes if node in ansible.asked(task_vars)], checks)
             return ansible.verdict(list(findings), f"verified on {', '.join(nodes)}")
         settings = downloads.Settings(run=uuid.uuid4().hex, **args["settings"])
-        found = ansible.registered(task_vars, args["checks"])
-        checks = {node: found[node]["answer"] for node in nodes}
-        specs = downloads.chain(cluster, models, nodes, checks, settings)
-        client = str(pack.client(BUILD)) if downloads.asks_hub(specs) else ""
-        return {"specs": specs, "client": client, "msg": downloads.told(nodes, checks, specs)}
+        held = {node: checks[node]["answer"] for node in nodes}
+        specs = downloads.chain(cluster, models, nodes, held, settings)
+        hub = str(pack.client(BUILD)) if downloads.asks_hub(specs) else ""
+        return {"specs": specs, "client": hub, "msg": downloads.told(nodes, held, specs)}

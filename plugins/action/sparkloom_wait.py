@@ -9,16 +9,24 @@ from ansible.utils.display import Display
 
 from sparkloom.site import ansible, client, watch
 
+DOCUMENTATION = r"""
+module: sparkloom_wait
+short_description: Wait until every rank of a served profile is ready
+description: [Fails with the last words of a rank that cannot.]
+options:
+  labels: {type: dict, required: true, description: [Whose pods.]}
+  config_hash: {type: str, required: true, description: [Pods of another configuration do not count.]}
+  ranks: {type: int, required: true, description: [How many there are.]}
+  timeout: {type: float, required: true, description: [Seconds from applied to ready.]}
+  restarts: {type: int, required: true, description: [A rank that ended this often is given up.]}
+author: [Sparkloom]
+"""
+
 
 class ActionModule(ansible.Action, ActionBase):
+    documentation = DOCUMENTATION
+
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
-        group = watch.ServedGroup(
-            labels=args["labels"],
-            config_hash=args["config_hash"],
-            ranks=int(args["ranks"]),
-            timeout=float(args["timeout"]),
-            restarts=int(args["restarts"]),
-        )
-        outcome = watch.wait(client.Client.at(args["kubeconfig"], args["namespace"]), group, Display().display)
+        outcome = watch.wait(client.of(ansible.cluster(task_vars)), watch.ServedGroup(**args), Display().display)
         pods = {state.rank: state.pod for state in outcome.states}
         return {"failed": not outcome.ready, "msg": outcome.message, "seconds": outcome.seconds, "pods": pods}

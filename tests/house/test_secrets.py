@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,19 +13,11 @@ from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
-from sparkloom.site import client
-from tests.places import REPO
+from sparkloom.site import ansible, client
+from tests.plugins.loading import action
 from tests.render.manifests import case
 
 CANARY = "sk-canary-0123456789abcdef"
-
-
-def action(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, REPO / f"plugins/action/{name}.py")
-    assert spec and spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 class Cluster:
@@ -74,9 +65,10 @@ def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> 
 def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, cluster = tmp_path / "api-key", Cluster()
     keys.write(path, CANARY)
-    monkeypatch.setattr(client.Client, "at", classmethod(lambda *_: cluster))
+    monkeypatch.setattr(client, "of", lambda _: cluster)
+    monkeypatch.setattr(ansible, "cluster", lambda _: None)
     module = action("sparkloom_key")
-    arguments = {"file": str(path), "kubeconfig": "k", "namespace": "n"}
+    arguments = {"file": str(path)}
     found = run(module, arguments)
     assert found["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == CANARY
     assert CANARY not in json.dumps(found, default=str)

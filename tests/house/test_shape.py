@@ -64,6 +64,15 @@ def test_product_files_never_name_the_test_bed() -> None:
 
 
 def test_action_plugins_read_switches_as_people_write_them() -> None:
-    """`-e x=false` arrives as text, which Python takes for true: adapter.true reads it."""
+    """`-e x=false` arrives as text, which Python takes for true: an option's `type: bool` reads it, no plugin by hand.
+
+    tests/plugins/test_arguments.py holds that every switch of a role is one of the plugin too.
+    """
     for path in (REPO / "plugins/action").glob("*.py"):
         assert not re.search(r"bool\(args|not args\.get|if args\.get\(", path.read_text()), path.name
+
+
+def test_a_default_of_the_site_stands_in_the_package_alone() -> None:
+    """Roles ask sparkloom_site for what a cluster.yml may leave out."""
+    for path in [*PLAYBOOKS, *(p for p in REPO.glob("roles/*/*/*.yml") if p.parent.name != "meta")]:
+        assert not re.search(r"\b(cluster|fabric)\b(\.\w+)*[ )]*\|\s*default\(", path.read_text()), path

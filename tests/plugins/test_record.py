@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
-from tests.places import REPO
-
-PLUGIN = REPO / "plugins/action/sparkloom_record.py"
+from tests.plugins import loading
 
 
 def judged(hostvars: dict[str, Any]) -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("sparkloom_record", PLUGIN)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loading.action("sparkloom_record")
     action = module.ActionModule.__new__(module.ActionModule)
     task_vars = {"hostvars": hostvars, "groups": {"sparks": ["a", "b"]}, "inventory_hostname": "a"}
     asked = {"registered": "m", "before": {"a": 110.0, "b": 110.0}, "slack": 8}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+import yaml
+
+from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
 from sparkloom.case import Refused
+from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
@@ -20,6 +24,11 @@ OURS = ("kubernetes_node", "management_address", "fabric_index", "management_int
 def plain(value: Any) -> Any:
     """Ansible hands over strings and dicts of its own kinds; strict validation wants the builtin ones."""
     return json.loads(json.dumps(value, default=str))
+
+
+def cluster(task_vars: Mapping[str, Any]) -> Cluster:
+    """The site as its inventory says."""
+    return case.cluster(inventory(task_vars))
 
 
 def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,18 +63,6 @@ def asked(task_vars: Mapping[str, Any]) -> set[str]:
     return set(task_vars.get("ansible_play_hosts_all") or task_vars["groups"][GROUP])
 
 
-def true(value: Any) -> bool:
-    """A switch as people give it: `-e x=false` arrives as text."""
-    if isinstance(value, bool):
-        return value
-    words = str(value).strip().lower()
-    if words in ("true", "yes", "on", "1", "y", "t"):
-        return True
-    if words in ("false", "no", "off", "0", "n", "f", "", "none"):
-        return False
-    raise InputError.single(str(value), "expected true or false", rule="not-a-switch")
-
-
 def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The result of `work`, or a failure that says what to change; never a traceback for a person's mistake."""
     try:
@@ -83,13 +80,31 @@ class Action:
 
     _requires_connection = False
     _task: Any
+    documentation = ""
+    # Which options go together: required_if and its like, as a module's argument specification has them.
+    together: ClassVar[dict[str, Any]] = {}
 
     def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         raise NotImplementedError
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[misc]
-        return result | guarded(lambda: self.work(plain(self._task.args), task_vars))
+        _, args = self.validate_argument_spec(specification(self.documentation), **self.together)  # type: ignore[attr-defined]
+        return result | guarded(lambda: self.work(plain(args), task_vars))
+
+
+def specification(documentation: str) -> dict[str, Any]:
+    """The options that a plugin's DOCUMENTATION tells, as the specification that a task's arguments are held to."""
+    return _options(yaml.safe_load(documentation).get("options") or {})
+
+
+def _options(described: dict[str, Any]) -> dict[str, Any]:
+    kept = ("type", "required", "default", "choices", "elements")
+    return {
+        name: {key: option[key] for key in kept if key in option}
+        | ({"options": _options(option["suboptions"])} if "suboptions" in option else {})
+        for name, option in described.items()
+    }
 
 
 def findings_text(findings: list[Finding]) -> str:
