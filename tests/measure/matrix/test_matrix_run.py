@@ -180,8 +180,8 @@ def test_a_cell_is_a_profile_that_people_can_serve(tmp_path: Path, monkeypatch: 
     spec_path = tmp_path / "small.yml"
     spec_path.write_text(SPEC.format(pacing=FAST))
     spec, text = specs.load(spec_path)
-    cell = specs.cells(spec, text)[1]
-    name = cell.write_profile(spec, cell, tmp_path / "profiles")
+    chosen = specs.cells(spec, text)[1]
+    name = cell.write_profile(spec, chosen, tmp_path / "profiles")
     monkeypatch.setenv("SPARKLOOM_PROFILES", str(tmp_path / "profiles"))
     made, base = profile.load(name).profile, profile.load(spec.profile).profile
     assert made.env["PACING"] == FAST and made.launch.flags["mem_fraction_static"] == 0.85
