@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from sparkloom import case
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Numbers
@@ -45,7 +46,7 @@ def add(
     file = rows or folder / "rows.jsonl"
     text = _with_entry(target, entry)
     _append(file, row)
-    target.write_text(text, encoding="utf-8")
+    files.write(target.resolve(), text)
     return {"profile": str(target), "rows": str(file), "row": row, "evidence": entry}
 
 

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from sparkloom import case
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
 from sparkloom.measure.matrix import child, report, report_words
@@ -90,13 +91,7 @@ def exit_code(told: dict[str, Any]) -> int:
 def keep(folder: Path, measured: dict[str, Any]) -> CellResult:
     """Whole or not at all."""
     result = CellResult.model_validate(measured)
-    part = folder / f".{result.id}.part"
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(measured, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / f"{result.id}.json")
+    files.write(folder / f"{result.id}.json", json.dumps(measured, indent=1, ensure_ascii=False) + "\n")
     return result
 
 
