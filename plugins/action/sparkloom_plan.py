@@ -15,7 +15,7 @@ short_description: Judge a profile against this site
 description: [Fails on error findings, with all of them in C(findings).]
 options:
   profile: {type: str, required: true, description: [A name from model_profiles/, or a path to a file.]}
-  force: {type: bool, required: true, description: [Go on in spite of error findings.]}
+  force: {type: bool, default: false, description: [Go on in spite of error findings.]}
 author: [Sparkloom]
 """
 
