@@ -18,7 +18,7 @@ STRAY = "env.NCCL_IB_HCA=x"  # somebody's own, where the ranks have no rail
 def test_a_variable_gives_no_rights_where_there_is_no_fabric(name: str, mode: str) -> None:
     cluster = case.cluster(security_mode=mode)
     launch = case.launch(name, cluster, STRAY)
-    objects = manifests.build(launch, cluster, "refuse")[0]
+    objects, _ = manifests.build(launch, cluster, "refuse")
     for pod in case.pods(objects):
         (container,) = pod["spec"]["containers"]
         assert container["securityContext"]["privileged"] is False

@@ -46,6 +46,10 @@ class Document:
     def problem(self, loc: Loc, message: str, rule: str = "input") -> Problem:
         return Problem(*self.position(loc), message, rule)
 
+    def refusal(self, loc: Loc, message: str, rule: str) -> InputError:
+        """To be raised: this one problem makes the file unusable."""
+        return InputError([self.problem(loc, message, rule)])
+
     def where(self, loc: Loc) -> str:
         file, line, _ = self.position(loc)
         return f"{file}:{line}"
@@ -105,7 +109,7 @@ def _build(node: Any, loc: Loc, document: Document, depth: int = 0) -> Any:
     document.marks.setdefault(loc, mark)
     document.nodes += 1
     if depth > MAX_DEPTH or document.nodes > MAX_NODES:
-        raise InputError([document.problem(loc, "nested too deep or too large for a profile", "bad-yaml")])
+        raise document.refusal(loc, "nested too deep or too large for a profile", "bad-yaml")
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, loc, document, depth)
     if isinstance(node, yaml.SequenceNode):
@@ -147,15 +151,13 @@ def _scalar(node: yaml.ScalarNode, loc: Loc, document: Document) -> Any:
         return str(node.value)
     constructor = _Scalars.yaml_constructors.get(node.tag)
     if constructor is None:
-        raise InputError([document.problem(loc, f"tag '{node.tag}' is not allowed; write plain data", "bad-yaml")])
+        raise document.refusal(loc, f"tag '{node.tag}' is not allowed; write plain data", "bad-yaml")
     if strange := _strange(node.value):
-        raise InputError([document.problem(loc, f"the text holds {strange}; write plain text", "bad-yaml")])
+        raise document.refusal(loc, f"the text holds {strange}; write plain text", "bad-yaml")
     try:
         return constructor(_SCALARS, node)
     except (ValueError, KeyError, yaml.YAMLError) as error:
-        raise InputError(
-            [document.problem(loc, f"{_short(node.value)} is no valid value: {error}", "bad-yaml")]
-        ) from None
+        raise document.refusal(loc, f"{_short(node.value)} is no valid value: {error}", "bad-yaml") from None
 
 
 def _strange(text: str) -> str:

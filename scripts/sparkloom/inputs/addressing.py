@@ -7,7 +7,7 @@ A node's place in a block is its fabric_index, so that adding a node moves nobod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import Any
@@ -62,13 +62,20 @@ def faults(cluster: Cluster) -> list[Fault]:
 def _nodes(cluster: Cluster) -> Iterator[Fault]:
     for key in ("name", "kubernetes_node", "management_address", "fabric_index"):
         advice = "fabric_index fixes a node's addresses" if key == "fabric_index" else "each node needs its own"
-        given = [(number, node) for number, node in enumerate(cluster.nodes) if getattr(node, key) is not None]
-        seen: dict[Any, str] = {}
-        for number, node in given:
-            value = getattr(node, key)
-            if value in seen:
-                yield Fault(("nodes", number, key), f"{node.name} and {seen[value]} both have {value}; {advice}")
-            seen.setdefault(value, node.name)
+        for number, node, other in _twice(cluster.nodes, key):
+            message = f"{node.name} and {other.name} both have {getattr(node, key)}; {advice}"
+            yield Fault(("nodes", number, key), message)
+
+
+def _twice(items: Sequence[Any], key: str) -> Iterator[tuple[int, Any, Any]]:
+    """(number, item, the first with the same value) of every item whose value stood there before."""
+    first: dict[Any, Any] = {}
+    for number, item in enumerate(items):
+        value = getattr(item, key)
+        if value in first:
+            yield number, item, first[value]
+        elif value is not None:
+            first[value] = item
 
 
 def _functions(fabric: Fabric) -> Iterator[Fault]:
@@ -89,15 +96,12 @@ def _functions(fabric: Fabric) -> Iterator[Fault]:
 def _rails(cluster: Cluster) -> Iterator[Fault]:
     rails = cluster.fabric.rails
     for key in ("name", "pf", "pci"):
-        seen: dict[str, str] = {}
-        for number, rail in enumerate(rails):
-            value = getattr(rail, key)
-            if value in seen:
-                yield Fault(
-                    ("fabric", "rails", number, key),
-                    f"{value} is rail '{seen[value]}' too; a rail is one half of a port, each with its own {key}",
-                )
-            seen.setdefault(value, rail.name)
+        for number, rail, other in _twice(rails, key):
+            yield Fault(
+                ("fabric", "rails", number, key),
+                f"{getattr(rail, key)} is rail '{other.name}' too; "
+                f"a rail is one half of a port, each with its own {key}",
+            )
     for number, rail in enumerate(rails):
         yield from _interface(cluster, number, rail.pf, rail.pci)
     domains = {rail.pci[:4] for rail in rails}

@@ -62,16 +62,13 @@ def _gather(folder: Path) -> Document:
     hosts = document.load(folder / "hosts.yml")
     group_vars = folder / "group_vars" / "all"
     merged = Document(str(folder), {})
-    for part in ("cluster", "fabric"):
+    targets: dict[str, document.Loc] = {"cluster": (), "fabric": ("fabric",)}
+    for part, target in targets.items():
         read = document.load(group_vars / f"{part}.yml")
         if not isinstance(read.data.get(part), dict):
             raise InputError.single(read.file, f"expected a mapping '{part}:'", rule="missing-key")
-        target = () if part == "cluster" else (part,)
         _graft(merged, read, (part,), target)
-        if part == "cluster":
-            merged.data.update(read.data[part])
-        else:
-            merged.data[part] = read.data[part]
+        merged.data |= {part: read.data[part]} if target else read.data[part]
     merged.data["nodes"] = _hosts(hosts, merged)
     merged.data["servers"] = _servers(hosts)
     return merged
@@ -91,13 +88,8 @@ def _hosts(hosts: Document, merged: Document) -> list[dict[str, Any]]:
     for part in loc:
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:
-        raise InputError(
-            [
-                hosts.problem(
-                    ("all",), f"no hosts under all.children.{GROUP}.hosts; list your Sparks there", "missing-key"
-                )
-            ]
-        )
+        message = f"no hosts under all.children.{GROUP}.hosts; list your Sparks there"
+        raise hosts.refusal(("all",), message, "missing-key")
     for index, name in enumerate(node):
         _graft(merged, hosts, (*loc, name), ("nodes", index))
     return [_node({"name": name, **(values or {})}, index) for index, (name, values) in enumerate(node.items(), 1)]

@@ -60,11 +60,7 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 def find(launch: Launch, limit: int = 5) -> list[Near]:
     """The runs closest to a launch, nearest first; each difference is named."""
-    return nearest(launch.view(), limit)
-
-
-def nearest(view: LaunchView, limit: int = 5) -> list[Near]:
-    asked = _settings(view)
+    asked = _settings(launch.view())
     runs = [_near(row, asked) for row in measured_rows.shipped() if measured_rows.failed(row) is not None]
     return sorted(runs, key=lambda near: (near.distance, str(near.row.get("id"))))[:limit]
 

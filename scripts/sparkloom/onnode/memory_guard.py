@@ -12,6 +12,7 @@ with an engine there and more than that in the cache. Standard library only; a l
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -56,21 +57,14 @@ def processes(uid: str) -> list[int]:
     inside: set[int] = set()
     for place, _, names in os.walk(CGROUPS):
         if "cgroup.procs" in names and any(mark in place for mark in marks):
-            inside |= members(Path(place, "cgroup.procs"))
-    return sorted(pid for pid in inside if pid > 0 and name(pid) != "pause")
+            inside |= {int(pid) for pid in text(Path(place, "cgroup.procs")).split()}
+    return sorted(pid for pid in inside if pid > 0 and text(PROC / str(pid) / "comm") != "pause")
 
 
-def members(path: Path) -> set[int]:
+def text(path: Path) -> str:
     try:
-        return {int(pid) for pid in path.read_text().split()}
-    except OSError:  # the group has just ended
-        return set()
-
-
-def name(pid: int) -> str:
-    try:
-        return (PROC / str(pid) / "comm").read_text().strip()
-    except OSError:
+        return path.read_text().strip()
+    except OSError:  # the group or the process has just ended
         return ""
 
 
@@ -120,20 +114,14 @@ class Guard:
         for pod, pids in killed.items():
             say(f"{short}: killing the engine of {pod} ({len(pids)} processes)")
             for pid in pids:
-                kill(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         if killed:
             self.quiet_until = now + AFTER_KILL_SECONDS
             keep({"when": time.time(), "found": short, "killed": sorted(killed)})
         elif not self.reported:
             say(f"{short}, and no engine is here: nothing is done; `ps aux --sort=-rss | head` shows the largest")
             self.reported = True
-
-
-def kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def keep(what: dict[str, Any]) -> None:

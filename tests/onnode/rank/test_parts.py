@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from sparkloom.judge import rules
-from sparkloom.onnode.rank import causes, verified
-from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank import causes
+from sparkloom.onnode.rank.group import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
+from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
 from sparkloom.render import pack
 from tests.onnode.rank.ranks import REPO, python
@@ -45,7 +46,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def fault(store: Store, revision: str | None = None) -> str:
-    faults = verified.faults(of(store=str(store.root), weights=[{"id": MODEL, "revision": revision}]))
+    faults = check.unverified(str(store.root), [{"id": MODEL, "revision": revision}])
     return faults[0] if faults else ""
 
 

@@ -307,15 +307,15 @@ def test_a_port_that_is_held_a_moment_longer_is_waited_for(tmp_path: Path, hub: 
 
 
 def test_a_removed_model_leaves_nothing_and_others_stay(tmp_path: Path, hub: Serve) -> None:
-    from sparkloom.onnode.weights import contents
+    from sparkloom.onnode.weights import layout
     from sparkloom.onnode.weights.layout import StoreError
 
     run(jobs(tmp_path, hub_source(hub()), 1))
     store = Store(tmp_path / "spark1")
-    assert [row["id"] for row in contents.listing(store)] == [MODEL.id]
-    assert contents.remove(store, ["nobody/nothing"]) == []
+    assert [row["id"] for row in layout.listing(store)] == [MODEL.id]
+    assert layout.remove(store, ["nobody/nothing"]) == []
     with pytest.raises(StoreError, match="org/name"):
-        contents.remove(store, ["../.."])
+        layout.remove(store, ["../.."])
     assert looked(tmp_path, "spark1")["ok"]
-    assert contents.remove(store, [MODEL.id]) == [MODEL.id]
+    assert layout.remove(store, [MODEL.id]) == [MODEL.id]
     assert not [path for path in store.root.rglob("*") if path.is_file() or path.is_symlink()]

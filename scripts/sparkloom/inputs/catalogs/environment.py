@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 
+from sparkloom.inputs.catalogs import hints
 from sparkloom.inputs.catalogs.catalog import Catalog, Variable
 from sparkloom.inputs.catalogs.dialect import FlagProblem
 from sparkloom.inputs.catalogs.releases import releases
@@ -56,5 +56,4 @@ def _unknown(catalog: Catalog, name: str) -> str:
     if having:
         many = len(having) > 1
         return f"{text}; " + (f"{catalog.engine} {having[0]} to {having[-1]} did" if many else f"{having[0]} does")
-    close = difflib.get_close_matches(name, catalog.variables(), n=1, cutoff=0.85)
-    return f"{text}; did you mean {close[0]}?" if close else text
+    return hints.meant(text, name, catalog.variables(), 0.85)

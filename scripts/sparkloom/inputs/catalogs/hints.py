@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparkloom.inputs.catalogs import flagtypes
 from sparkloom.inputs.catalogs.catalog import Catalog
@@ -17,10 +17,9 @@ _PLUGINS = {"reasoning-parser": "--reasoning-parser-plugin", "tool-call-parser":
 def unknown(catalog: Catalog, name: str) -> str:
     """The flag is none of this release; where it does exist, or what it was probably meant to be."""
     text = f"{name} is no flag of {catalog.engine} {catalog.version}"
-    for hint in (_elsewhere(catalog, name), _variable(catalog, name), _close(catalog, name)):
-        if hint:
-            return f"{text}; {hint}"
-    return text
+    if hint := _elsewhere(catalog, name) or _variable(catalog, name):
+        return f"{text}; {hint}"
+    return meant(text, name, catalog.spellings, 0.75)
 
 
 def _elsewhere(catalog: Catalog, name: str) -> str:
@@ -48,9 +47,10 @@ def _variable(catalog: Catalog, name: str) -> str:
     return f"perhaps the environment variable {min(close, key=len)}" if close else ""
 
 
-def _close(catalog: Catalog, name: str) -> str:
-    close = difflib.get_close_matches(name, list(catalog.spellings), n=1, cutoff=0.75)
-    return f"did you mean {close[0]}?" if close else ""
+def meant(text: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The text, and which known name was probably meant."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"{text}; did you mean {close[0]}?" if close else text
 
 
 def unregistered(catalog: Catalog, given: Mapping[str, list[str]]) -> Iterator[FlagProblem]:
@@ -63,8 +63,7 @@ def unregistered(catalog: Catalog, given: Mapping[str, list[str]]) -> Iterator[F
         for value in values:
             if value not in known and value not in ("", "None"):
                 text = f"{flag}: {catalog.engine} {catalog.version} registers no '{value}'"
-                close = difflib.get_close_matches(value, known, n=1)
-                yield FlagProblem(flag, text + (f"; did you mean {close[0]}?" if close else ""), "unregistered")
+                yield FlagProblem(flag, meant(text, value, known), "unregistered")
     yield from _speculative(catalog, given.get("--speculative-config", []))
 
 
@@ -78,11 +77,8 @@ def _speculative(catalog: Catalog, values: list[str]) -> Iterator[FlagProblem]:
             continue  # reported as a wrong type already
         for key in content if isinstance(content, dict) and fields else ():
             if key not in fields:
-                close = difflib.get_close_matches(key, fields, n=1)
                 text = f"--speculative-config: {catalog.engine} {catalog.version} knows no key '{key}'"
-                yield FlagProblem(
-                    "--speculative-config", text + (f"; did you mean {close[0]}?" if close else ""), "unregistered"
-                )
+                yield FlagProblem("--speculative-config", meant(text, key, fields), "unregistered")
         method = content.get("method") if isinstance(content, dict) else None
         if method and methods and method not in methods:
             text = f"--speculative-config: {catalog.engine} {catalog.version} knows no method '{method}'"

@@ -78,21 +78,20 @@ def _merge_parent(child: Document, folder: Path) -> Document:
     if parent_name is None:
         return child
     if not isinstance(parent_name, str) or not parent_name:
-        raise InputError(
-            [child.problem(("extends",), f"extends: expected a profile's name, found {parent_name!r}", "wrong-type")]
-        )
+        message = f"extends: expected a profile's name, found {parent_name!r}"
+        raise child.refusal(("extends",), message, "wrong-type")
     home = next((place for place in (folder, PROFILES) if parent_name in names(place)), None)
     if home is None:
         hint = did_you_mean(parent_name, [*names(folder), *names()])
         message = f"extends: no profile '{parent_name}' beside this one or in {_shown(PROFILES)}{hint}"
-        raise InputError([child.problem(("extends",), message, "missing-file")])
+        raise child.refusal(("extends",), message, "missing-file")
     parent_path = home / f"{parent_name}.yml"
     parent = document.load(parent_path, shown=_shown(parent_path))
     if parent.data.get("extends") is not None:
         message = (
             f"extends: '{parent_name}' itself extends '{parent.data['extends']}'; one level only: name that one here"
         )
-        raise InputError([child.problem(("extends",), message, "inheritance")])
+        raise child.refusal(("extends",), message, "inheritance")
     return _merged(parent, child)
 
 

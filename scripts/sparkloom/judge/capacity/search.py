@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sparkloom.inputs.profile import FlagValue, Parallel
@@ -112,7 +112,7 @@ def _set(view: LaunchView, flag: str, old: str, new: FlagValue) -> Change:
 def _nodes(view: LaunchView, have: int) -> Change | None:
     """More Sparks, as few as will do; where that alone is not enough, with another fraction."""
     splits = (_split(view, count) for count in range(view.parallel.nodes + 1, MOST_NODES + 1))
-    for split in _known(splits):
+    for split in filter(None, splits):
         bigger = view.split(split)
         more = None if _fits(bigger) else _fraction(bigger, _fits)
         if more is None and not _fits(bigger):
@@ -123,10 +123,6 @@ def _nodes(view: LaunchView, have: int) -> Change | None:
         keys = tuple(f"launch.parallel.{name}={getattr(split, name)}" for name in ("nodes", "tp", "pp", "ep"))
         return Change(text, keys + (more.overrides if more else ()), more.view if more else bigger)
     return None
-
-
-def _known(splits: Iterable[Parallel | None]) -> list[Parallel]:
-    return [split for split in splits if split is not None]
 
 
 def _split(view: LaunchView, count: int) -> Parallel | None:

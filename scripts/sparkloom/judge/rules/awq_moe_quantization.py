@@ -1,11 +1,8 @@
 """AWQ experts through the plain AWQ path are unpacked to FP16."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class AwqMoeQuantization(Rule):
@@ -18,7 +15,7 @@ class AwqMoeQuantization(Rule):
     failing = case(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "awq"})
     passing = case(model_id="org/Model-30B-A3B-AWQ", flags={"quantization": "moe_wna16"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         experts = view.facts.experts or re.search(r"-A\d+(\.\d+)?B", view.model_id)
         if experts and view.flag("quantization") in ("awq", "awq_marlin"):
             yield Hit(f"quantization is {view.flag('quantization')} on a model with experts", "quantization")

@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from sparkloom.base.finding import Severity
 from sparkloom.launch.view import LaunchView
 
-__all__ = ["Hit", "LaunchView", "Rule", "Scope", "Source", "case", "within"]
+__all__ = ["Hit", "Hits", "LaunchView", "Rule", "Scope", "Source", "case", "within"]
 
 # A rule's failing and passing case: of the engine and release that most traps are of, unless it says otherwise.
 case = partial(LaunchView, engine="sglang", release="0.5.12")
@@ -73,6 +73,9 @@ class Hit:
     flag: str = ""
 
 
+Hits = Iterable[Hit]  # what a rule's check gives, one by one
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where a trap is known from."""
@@ -96,7 +99,7 @@ class Rule:
     failing: ClassVar[LaunchView]
     passing: ClassVar[LaunchView]
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         raise NotImplementedError
 
     def judge(self, view: LaunchView) -> Iterator[Hit]:

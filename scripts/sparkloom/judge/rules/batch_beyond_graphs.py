@@ -1,10 +1,6 @@
 """Batches beyond the largest captured graph run eagerly."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -21,7 +17,7 @@ class BatchBeyondGraphs(Rule):
     failing = case(flags={"cuda_graph_max_bs": 8, "max_running_requests": 32})
     passing = case(flags={"cuda_graph_max_bs": 32, "max_running_requests": 32})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         graphs, running = view.number("cuda_graph_max_bs"), view.number("max_running_requests")
         if graphs is not None and running is not None and running > graphs and not view.eager:
             yield Hit(

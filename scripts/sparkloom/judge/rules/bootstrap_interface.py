@@ -1,10 +1,6 @@
 """Bootstrap and queue addresses left to chance bind to Wi-Fi or the pod network."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class BootstrapInterface(Rule):
@@ -25,7 +21,7 @@ class BootstrapInterface(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": ""})
     passing = case(nodes=4, tp=4, env={"NCCL_SOCKET_IFNAME": "=net1"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "SGLANG_HOST_IP", "VLLM_HOST_IP"):
             if name in view.env and not view.env[name].strip():
                 yield Hit(f"{name} is empty", f"env.{name}")

@@ -1,10 +1,6 @@
 """FlashInfer's CUTLASS MoE takes ModelOpt weights and BF16, not compressed-tensors."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -25,6 +21,6 @@ class CompressedTensorsMoeRunner(Rule):
     failing = case(packing="compressed-tensors", flags={"moe_runner_backend": "flashinfer_cutlass"})
     passing = case(packing="compressed-tensors", flags={"moe_runner_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner == "flashinfer_cutlass":
             yield Hit("moe_runner_backend is flashinfer_cutlass with compressed-tensors weights", "moe_runner_backend")

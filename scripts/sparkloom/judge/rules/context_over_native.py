@@ -1,11 +1,7 @@
 """A context beyond the model's own is refused unless the config is overridden."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -26,7 +22,7 @@ class ContextOverNative(Rule):
         flags={"context_length": 524288, "json_model_override_args": {"max_position_embeddings": 524288}},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         native, asked = view.facts.context, view.number("context_length")
         allowed = view.flag("json_model_override_args") or view.env.get(
             "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", ""

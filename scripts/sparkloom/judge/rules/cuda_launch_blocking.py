@@ -1,10 +1,6 @@
 """CUDA_LAUNCH_BLOCKING serialises every kernel, whatever its value."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class CudaLaunchBlocking(Rule):
@@ -18,6 +14,6 @@ class CudaLaunchBlocking(Rule):
     failing = case(env={"CUDA_LAUNCH_BLOCKING": "0"})
     passing = case()
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if "CUDA_LAUNCH_BLOCKING" in view.env:
             yield Hit(f"CUDA_LAUNCH_BLOCKING is '{view.env['CUDA_LAUNCH_BLOCKING']}'", "env.CUDA_LAUNCH_BLOCKING")

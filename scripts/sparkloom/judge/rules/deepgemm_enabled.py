@@ -1,10 +1,6 @@
 """DeepGEMM is on by default and has no kernels for GB10."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, code
 
 
@@ -22,7 +18,7 @@ class DeepgemmEnabled(Rule):
     failing = case(packing="fp8")
     passing = case(packing="fp8", env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         value = view.env.get("SGLANG_ENABLE_JIT_DEEPGEMM", "1").lower()
         uses = view.packing == "fp8" or view.facts.mixed
         if uses and not view.partial and value not in ("0", "false", "no", "n"):

@@ -1,10 +1,6 @@
 """--disable-deep-gemm is quoted in a post and exists in no release."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, code
 
 
@@ -22,6 +18,6 @@ class DisableDeepGemmFlag(Rule):
     failing = case(flags={"disable_deep_gemm": True})
     passing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "0"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if "disable_deep_gemm" in view.flags:
             yield Hit("disable_deep_gemm is no flag of SGLang", "disable_deep_gemm")

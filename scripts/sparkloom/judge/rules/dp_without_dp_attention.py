@@ -1,10 +1,6 @@
 """Plain data parallelism does not span nodes."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,6 +15,6 @@ class DpWithoutDpAttention(Rule):
     failing = case(nodes=4, tp=4, flags={"dp_size": 2})
     passing = case(nodes=4, tp=4, flags={"dp_size": 2, "enable_dp_attention": True})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if (view.number("dp_size") or 1) > 1 and not view.on("enable_dp_attention"):
             yield Hit(f"dp_size is {view.flag('dp_size')} on {view.nodes} nodes without enable_dp_attention", "dp_size")

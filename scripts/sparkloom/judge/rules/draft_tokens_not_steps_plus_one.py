@@ -1,10 +1,6 @@
 """A chain of drafts (topk 1) has exactly one token more than it has steps."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -36,7 +32,7 @@ class DraftTokensNotStepsPlusOne(Rule):
         }
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         steps, drafts = view.number("speculative_num_steps"), view.number("speculative_num_draft_tokens")
         if view.speculates and view.number("speculative_eagle_topk") == 1 and steps and drafts and drafts != steps + 1:
             yield Hit(f"{drafts:.0f} draft tokens for {steps:.0f} steps at topk 1", "speculative_num_draft_tokens")

@@ -1,10 +1,6 @@
 """Sparse-attention models (DeepSeek V3.2 and V4, GLM-5) default to kernels that GB10 cannot run."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class DsaKernelsSm121(Rule):
@@ -23,7 +19,7 @@ class DsaKernelsSm121(Rule):
     failing = case(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "flashmla_sparse"})
     passing = case(architecture="GlmMoeDsaForCausalLM", flags={"nsa_decode_backend": "tilelang"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         chosen = view.flag("dsa_decode_backend") or view.flag("nsa_decode_backend")
         if not view.partial and chosen not in ("tilelang", "torch"):
             yield Hit(f"the sparse decode backend is {chosen or 'left to the engine'}", "nsa_decode_backend")

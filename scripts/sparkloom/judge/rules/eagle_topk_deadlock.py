@@ -1,10 +1,6 @@
 """A draft tree of four branches was seen to hang on an NVFP4 hybrid model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -31,6 +27,6 @@ class EagleTopkDeadlock(Rule):
         flags={"speculative_algorithm": "NEXTN", "speculative_eagle_topk": 2},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates and (view.number("speculative_eagle_topk") or 0) >= 4:
             yield Hit(f"speculative_eagle_topk is {view.flag('speculative_eagle_topk')}", "speculative_eagle_topk")

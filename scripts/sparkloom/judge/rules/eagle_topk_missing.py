@@ -1,10 +1,6 @@
 """NEXTN and EAGLE with steps and draft tokens, but no topk, end in a TypeError."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code
 
 
@@ -32,7 +28,7 @@ class EagleTopkMissing(Rule):
         }
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         algorithm = str(view.flag("speculative_algorithm", "")).upper()
         if (
             algorithm in ("NEXTN", "EAGLE", "EAGLE3")

@@ -1,11 +1,8 @@
 """SGLang reads true, 1, yes, y, false, 0, no and n; any other word keeps the default."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -20,7 +17,7 @@ class EnvBooleanWords(Rule):
     failing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "off"})
     passing = case(env={"SGLANG_ENABLE_JIT_DEEPGEMM": "false"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name, value in view.env.items():
             switch = re.match(r"SGLANG_(ENABLE|DISABLE|USE|ALLOW|SKIP)_", name)
             if switch and value.lower() not in ("true", "1", "yes", "y", "false", "0", "no", "n"):

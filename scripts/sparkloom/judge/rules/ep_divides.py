@@ -1,11 +1,7 @@
 """Expert parallelism must divide the tensor-parallel group and the experts; the triton runner does not check."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,7 +15,7 @@ class EpDivides(Rule):
     failing = case(tp=4, ep=3)
     passing = case(tp=4, ep=2, facts=Facts(experts=512))
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.tp % view.ep:
             yield Hit(f"ep {view.ep} does not divide tp {view.tp}", "parallel")
         elif view.facts.experts and view.facts.experts % view.ep:

@@ -1,10 +1,6 @@
 """Expandable segments help some launches by 6 GiB and break others."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class ExpandableSegments(Rule):
@@ -21,6 +17,6 @@ class ExpandableSegments(Rule):
     failing = case(env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
     passing = case()
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if "expandable_segments:true" in view.env.get("PYTORCH_CUDA_ALLOC_CONF", "").lower():
             yield Hit("PYTORCH_CUDA_ALLOC_CONF asks for expandable segments", "env.PYTORCH_CUDA_ALLOC_CONF")

@@ -1,10 +1,6 @@
 """extra_buffer buffers state for the prefix cache; without that cache the engine refuses it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,6 +15,6 @@ class ExtraBufferWithoutRadix(Rule):
     failing = case(flags={"mamba_scheduler_strategy": "extra_buffer", "disable_radix_cache": True})
     passing = case(flags={"mamba_scheduler_strategy": "extra_buffer"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.flag("mamba_scheduler_strategy") == "extra_buffer" and view.on("disable_radix_cache"):
             yield Hit("mamba_scheduler_strategy extra_buffer with disable_radix_cache", "mamba_scheduler_strategy")

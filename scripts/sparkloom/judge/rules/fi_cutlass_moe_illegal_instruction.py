@@ -1,10 +1,6 @@
 """FlashInfer's CUTLASS MoE kernels of the 0.5.10 era contain tiles that SM121 cannot execute."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -42,7 +38,7 @@ class FiCutlassMoeIllegalInstruction(Rule):
         flags={"moe_runner_backend": "flashinfer_cutlass"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.nvfp4 and view.moe_runner == "flashinfer_cutlass" and not _clean(view):
             yield Hit(f"moe_runner_backend is flashinfer_cutlass on release {view.release}", "moe_runner_backend")
 

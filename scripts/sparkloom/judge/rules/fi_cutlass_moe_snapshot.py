@@ -1,10 +1,6 @@
 """The 0.5.9 snapshots: FlashInfer's CUTLASS MoE ran for MiniMax-M2 without a pipeline, with FlashInfer attention."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -39,7 +35,7 @@ class FiCutlassMoeSnapshot(Rule):
         flags={"moe_runner_backend": "flashinfer_cutlass", "attention_backend": "flashinfer"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         minimax = (
             view.architecture.startswith("MiniMaxM2")
             and view.pp == 1

@@ -1,11 +1,7 @@
 """FlashInfer merges attention states with one thread block per token: heads x head slices, 1,024 threads at most."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -41,7 +37,7 @@ class FlashInferMergeThreads(Rule):
         flags={"attention_backend": "flashinfer"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         heads, size = view.facts.q_heads, view.facts.head_dim
         if view.attention != "flashinfer" or not heads or not size:
             return

@@ -1,10 +1,6 @@
 """Before 0.5.10 `auto` chose the cuDNN FP4 GEMM."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -18,6 +14,6 @@ class Fp4GemmAutoCudnn(Rule):
     failing = case(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "auto"})
     passing = case(release="0.5.9", packing="modelopt", flags={"fp4_gemm_backend": "flashinfer_cutlass"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.flag("fp4_gemm_backend") == "auto":
             yield Hit("fp4_gemm_backend is auto", "fp4_gemm_backend")

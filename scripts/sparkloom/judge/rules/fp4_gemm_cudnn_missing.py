@@ -1,10 +1,6 @@
 """The cuDNN FP4 GEMM needs a wheel that the plain images of 0.5.10 and later do not carry."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -46,7 +42,7 @@ class Fp4GemmCudnnMissing(Rule):
         flags={"fp4_gemm_backend": "flashinfer_cudnn"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if (
             view.flag("fp4_gemm_backend") == "flashinfer_cudnn"
             and view.facts.fp4_outside_experts is not False

@@ -1,10 +1,6 @@
 """The CUTLASS runner for FP8 experts does not split them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -19,6 +15,6 @@ class Fp8CutlassMoeEp(Rule):
     failing = case(packing="fp8", tp=4, ep=4, flags={"moe_runner_backend": "cutlass"})
     passing = case(packing="fp8", tp=4, ep=1, flags={"moe_runner_backend": "cutlass"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner == "cutlass":
             yield Hit(f"moe_runner_backend is cutlass with FP8 weights and ep {view.ep}", "moe_runner_backend")

@@ -1,10 +1,6 @@
 """FP8 experts have no FlashInfer CUTLASS runner in SGLang."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -26,6 +22,6 @@ class Fp8FlashInferCutlassMoe(Rule):
     failing = case(packing="fp8", flags={"moe_runner_backend": "flashinfer_cutlass"})
     passing = case(packing="fp8", flags={"moe_runner_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner == "flashinfer_cutlass":
             yield Hit("moe_runner_backend is flashinfer_cutlass with FP8 weights", "moe_runner_backend")

@@ -1,10 +1,6 @@
 """The KV-cache kernel of 0.5.10 is compiled for sm_121 instead of the sm_120 family."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -23,7 +19,7 @@ class Fp8KvJitGraphs(Rule):
     failing = case(release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "flashinfer_cutlass"})
     passing = case(release="0.5.10", flags={"kv_cache_dtype": "fp8_e4m3", "moe_runner_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if (
             str(view.flag("kv_cache_dtype", "")).startswith("fp8")
             and not view.eager

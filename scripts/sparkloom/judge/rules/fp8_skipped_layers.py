@@ -1,10 +1,6 @@
 """Block-FP8 Qwen3.5 and 3.6: a layer that should stay unquantized was recognised by part of its name."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case, within
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case, within
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -31,7 +27,7 @@ class Fp8SkippedLayers(Rule):
     failing = case(release="0.5.10", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
     passing = case(release="0.5.11", architecture="Qwen3_5ForConditionalGeneration", packing="fp8")
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         dense = view.architecture == "Qwen3_5ForConditionalGeneration" and within(view.release, "<0.5.11")
         if dense or "sglang#23467" in view.lacks:
             yield Hit(

@@ -1,10 +1,6 @@
 """Gemma 4's full-attention layers have heads of 512, beyond what FlashInfer's kernels are built for."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -25,6 +21,6 @@ class Gemma4FlashInferAttention(Rule):
     failing = case(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "flashinfer"})
     passing = case(architecture="Gemma4ForConditionalGeneration", flags={"attention_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.attention == "flashinfer":
             yield Hit(f"attention_backend is flashinfer on {view.architecture}", "attention_backend")

@@ -1,10 +1,6 @@
 """Hybrid models (linear or Mamba layers) cannot speculate with a prefix cache unless the state is double-buffered."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code, rows
 
 
@@ -34,7 +30,7 @@ class HybridSpeculationRadix(Rule):
         flags={"speculative_algorithm": "NEXTN", "mamba_scheduler_strategy": "extra_buffer"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         strategy = view.flag("mamba_scheduler_strategy", None if view.partial else "auto")
         if view.speculates and strategy in ("auto", "no_buffer") and not view.on("disable_radix_cache"):
             yield Hit(

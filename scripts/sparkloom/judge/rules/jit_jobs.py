@@ -1,10 +1,6 @@
 """Unlimited parallel compilers exhaust unified memory."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -25,7 +21,7 @@ class JitJobs(Rule):
     failing = case(env={"MAX_JOBS": "20"})
     passing = case(env={"MAX_JOBS": "4"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         jobs = view.env.get("MAX_JOBS", "")
         if jobs.isdigit() and int(jobs) > 4:
             yield Hit(f"MAX_JOBS is {jobs}", "env.MAX_JOBS")

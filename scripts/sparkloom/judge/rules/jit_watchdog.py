@@ -1,10 +1,6 @@
 """First requests compile kernels; a watchdog of five minutes kills that."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -19,7 +15,7 @@ class JitWatchdog(Rule):
     failing = case(packing="modelopt", flags={"watchdog_timeout": 300})
     passing = case(packing="modelopt", flags={"watchdog_timeout": 3600})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         limit = view.number("watchdog_timeout")
         if limit is not None and limit < 1800:
             yield Hit(f"watchdog_timeout is {limit:.0f} s", "watchdog_timeout")

@@ -1,11 +1,7 @@
 """Tensor parallelism must divide the KV heads, or be divided by them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -23,7 +19,7 @@ class KvHeadsSplit(Rule):
     failing = case(tp=3, nodes=3, facts=Facts(kv_heads=8))
     passing = case(tp=4, nodes=4, facts=Facts(kv_heads=2))
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         heads = view.facts.kv_heads
         if heads and (heads % view.tp if heads >= view.tp else view.tp % heads):
             yield Hit(f"{heads} KV heads cannot be split over tp {view.tp}", "parallel")

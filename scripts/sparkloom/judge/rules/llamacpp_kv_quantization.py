@@ -1,10 +1,6 @@
 """A quantized KV cache costs llama.cpp more than it saves on GB10."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import PSA_POST
 
 
@@ -21,7 +17,7 @@ class LlamacppKvQuantization(Rule):
     failing = case(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q4_0"})
     passing = case(engine="llamacpp", release="8399", packing="gguf", flags={"cache_type_k": "q8_0"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name in ("cache_type_k", "cache_type_v"):
             value = str(view.flag(name, "f16"))
             if value not in ("f16", "bf16", "f32", "q8_0"):

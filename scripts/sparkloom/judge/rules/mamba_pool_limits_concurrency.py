@@ -1,10 +1,6 @@
 """On hybrids the state pool, not KV, limits how many requests run."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -21,7 +17,7 @@ class MambaPoolLimitsConcurrency(Rule):
     failing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 48, "max_running_requests": 32})
     passing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 96, "max_running_requests": 32})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         slots, running = view.number("max_mamba_cache_size"), view.number("max_running_requests")
         per_request = 5 if view.speculates else 3
         if slots and running and slots // per_request < running:

@@ -1,11 +1,7 @@
 """mem_fraction_static is what weights, KV and state pools share: too low leaves a pool below zero."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import FREE_GIB, Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, rows
 
 
@@ -40,7 +36,7 @@ class MemFractionTooLow(Rule):
         flags={"mem_fraction_static": 0.88, "max_mamba_cache_size": 48},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         fraction, weights = (
             view.number("mem_fraction_static"),
             view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep),

@@ -1,10 +1,6 @@
 """MiniMax-M2 could not lend its embedding and head to a draft before 0.5.12."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -30,7 +26,7 @@ class MinimaxM2Nextn(Rule):
         release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM", flags={"speculative_algorithm": "NEXTN"}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates:
             yield Hit(
                 f"speculative_algorithm is {view.flag('speculative_algorithm')} on release {view.release}",

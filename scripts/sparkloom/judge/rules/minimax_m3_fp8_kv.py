@@ -1,10 +1,6 @@
 """MiniMax-M3's sparse attention kernel cannot multiply FP8 keys."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -28,6 +24,6 @@ class MinimaxM3Fp8Kv(Rule):
         architecture="MiniMaxM3ForCausalLM", image="scitrera/dgx-spark-sglang-mm:v0", flags={"kv_cache_dtype": "auto"}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if str(view.flag("kv_cache_dtype", "")).startswith("fp8"):
             yield Hit(f"kv_cache_dtype is {view.flag('kv_cache_dtype')}", "kv_cache_dtype")

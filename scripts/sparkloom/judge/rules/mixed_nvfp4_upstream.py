@@ -1,11 +1,7 @@
 """ModelOpt checkpoints that mix W4A16 and FP8 layers have no quantization method before 0.5.14."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class MixedNvfp4Upstream(Rule):
@@ -32,6 +28,6 @@ class MixedNvfp4Upstream(Rule):
         facts=Facts(mixed=False),
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.facts.mixed:
             yield Hit(f"a mixed-precision checkpoint of {view.architecture} on release {view.release}", "quantization")

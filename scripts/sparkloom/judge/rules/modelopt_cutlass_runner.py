@@ -1,10 +1,6 @@
 """SGLang dropped the `cutlass` runner for ModelOpt weights in 0.5.12."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -22,6 +18,6 @@ class ModeloptCutlassRunner(Rule):
     failing = case(packing="modelopt", release="0.5.12", flags={"moe_runner_backend": "cutlass"})
     passing = case(packing="modelopt", release="0.5.10", flags={"moe_runner_backend": "cutlass"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner == "cutlass":
             yield Hit(f"moe_runner_backend is cutlass on release {view.release}", "moe_runner_backend")

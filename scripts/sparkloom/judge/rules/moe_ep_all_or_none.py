@@ -1,10 +1,6 @@
 """FlashInfer's CUTLASS and CuTe DSL MoE split experts over all ranks or over none."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,6 +15,6 @@ class MoeEpAllOrNone(Rule):
     failing = case(tp=4, ep=2, flags={"moe_runner_backend": "flashinfer_cutlass"})
     passing = case(tp=4, ep=4, flags={"moe_runner_backend": "flashinfer_cutlass"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner in ("flashinfer_cutlass", "flashinfer_cutedsl") and view.ep != view.tp:
             yield Hit(f"ep {view.ep} at tp {view.tp} with moe_runner_backend {view.moe_runner}", "parallel")

@@ -1,10 +1,6 @@
 """The CuTe DSL MoE kernels know compute capability 10.x only, and NVFP4 by ModelOpt only."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case, within
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case, within
 from sparkloom.judge.rules.sources import rows
 
 
@@ -24,7 +20,7 @@ class MoeFlashInferCutedslSm121(Rule):
     failing = case(flags={"moe_runner_backend": "flashinfer_cutedsl"})
     passing = case(flags={"moe_runner_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         refused = view.packing != "modelopt" or within(view.release, "<0.5.17")
         if view.moe_runner == "flashinfer_cutedsl" and refused:
             yield Hit("moe_runner_backend is flashinfer_cutedsl on GB10", "moe_runner_backend")

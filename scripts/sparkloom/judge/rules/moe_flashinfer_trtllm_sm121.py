@@ -1,10 +1,6 @@
 """The TensorRT-LLM MoE kernels that FlashInfer brings are built for SM100 only."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -19,6 +15,6 @@ class MoeFlashInferTrtllmSm121(Rule):
     failing = case(flags={"moe_runner_backend": "flashinfer_trtllm"})
     passing = case(flags={"moe_runner_backend": "flashinfer_cutlass"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner.startswith("flashinfer_trtllm"):
             yield Hit(f"moe_runner_backend is {view.moe_runner} on GB10", "moe_runner_backend")

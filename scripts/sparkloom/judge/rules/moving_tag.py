@@ -1,11 +1,8 @@
 """A moving tag serves another engine tomorrow."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -22,7 +19,7 @@ class MovingTag(Rule):
     failing = case(image="vllm/vllm-openai:cu130-nightly")
     passing = case(image="vllm/vllm-openai:cu130-nightly@sha256:0")
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         tag = view.image.split("/")[-1].partition(":")[2]
         if view.image and "@" not in view.image and (not tag or re.search(r"latest|nightly|main$", tag)):
             yield Hit(f"image {view.image} has no fixed tag", "image")

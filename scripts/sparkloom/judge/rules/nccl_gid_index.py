@@ -1,10 +1,6 @@
 """The GID index differs by node and drifts; an empty one means link-local."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -23,6 +19,6 @@ class NcclGidIndex(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": ""})
     passing = case(nodes=4, tp=4)
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if "NCCL_IB_GID_INDEX" in view.env and view.env["NCCL_IB_GID_INDEX"] in ("", "-1", "0"):
             yield Hit(f"NCCL_IB_GID_INDEX is '{view.env['NCCL_IB_GID_INDEX']}'", "env.NCCL_IB_GID_INDEX")

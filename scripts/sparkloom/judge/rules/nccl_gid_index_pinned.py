@@ -1,10 +1,6 @@
 """A pinned GID index is a bet on two tables that change."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class NcclGidIndexPinned(Rule):
@@ -20,7 +16,7 @@ class NcclGidIndexPinned(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_IB_GID_INDEX": "3"})
     passing = case(nodes=4, tp=4)
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         value = view.env.get("NCCL_IB_GID_INDEX", "")
         if value not in ("", "-1", "0"):
             yield Hit(f"NCCL_IB_GID_INDEX is '{value}'", "env.NCCL_IB_GID_INDEX")

@@ -1,10 +1,6 @@
 """One rail is half of a Spark's fabric."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import ULTRA_POST
 
 
@@ -24,7 +20,7 @@ class NcclHalfFabric(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1"})
     passing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         value = view.env.get("NCCL_IB_HCA", "")
         if value and "," not in value:
             yield Hit(f"NCCL_IB_HCA names one device: {value}", "env.NCCL_IB_HCA")

@@ -1,10 +1,6 @@
 """NCCL_IB_HCA without '=' matches every device that begins so."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class NcclHcaPrefix(Rule):
@@ -20,7 +16,7 @@ class NcclHcaPrefix(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "rocep1s0f0v1"})
     passing = case(nodes=4, tp=4, env={"NCCL_IB_HCA": "=rocep1s0f0v1,roceP2p1s0f0v1"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         value = view.env.get("NCCL_IB_HCA", "=")
         if not value.startswith(("=", "^=")):
             yield Hit(f"NCCL_IB_HCA is '{value}'", "env.NCCL_IB_HCA")

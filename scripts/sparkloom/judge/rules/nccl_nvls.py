@@ -1,10 +1,6 @@
 """NCCL 2.30 tries NVLink multicast and hangs in silence."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class NcclNvls(Rule):
@@ -21,6 +17,6 @@ class NcclNvls(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "1"})
     passing = case(nodes=4, tp=4, env={"NCCL_NVLS_ENABLE": "0"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.env.get("NCCL_NVLS_ENABLE", "0") != "0":
             yield Hit(f"NCCL_NVLS_ENABLE is '{view.env['NCCL_NVLS_ENABLE']}'", "env.NCCL_NVLS_ENABLE")

@@ -1,10 +1,6 @@
 """Without NCCL_NET=IB a missing fabric is a silent fall back to sockets."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -24,6 +20,6 @@ class NcclSocketFallback(Rule):
     failing = case(nodes=4, tp=4, env={"NCCL_NET": "Socket"})
     passing = case(nodes=4, tp=4, env={"NCCL_NET": "IB"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.engine != "llamacpp" and not view.partial and view.env.get("NCCL_NET") != "IB":
             yield Hit(f"NCCL_NET is '{view.env.get('NCCL_NET', 'not set')}' on {view.nodes} nodes", "env.NCCL_NET")

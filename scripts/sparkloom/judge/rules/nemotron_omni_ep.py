@@ -1,10 +1,6 @@
 """Nemotron Nano Omni with expert parallelism: an illegal access while graphs are set up."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -24,5 +20,5 @@ class NemotronOmniEp(Rule):
     failing = case(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=4)
     passing = case(architecture="NemotronH_Nano_Omni_Reasoning_V3", tp=4, ep=1)
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         yield Hit(f"ep {view.ep} on {view.architecture}", "parallel")

@@ -1,10 +1,6 @@
 """extra_buffer is refused for NemotronH before 0.5.13."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -25,6 +21,6 @@ class NemotronhExtraBuffer(Rule):
         release="0.5.13", architecture="NemotronHForCausalLM", flags={"mamba_scheduler_strategy": "extra_buffer"}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.flag("mamba_scheduler_strategy") == "extra_buffer":
             yield Hit(f"mamba_scheduler_strategy is extra_buffer on {view.architecture}", "mamba_scheduler_strategy")

@@ -1,10 +1,6 @@
 """MTP of NemotronH on releases that load its draft without embedding and head."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import SUPER_POST
 
 
@@ -27,6 +23,6 @@ class NemotronhMtpAcceptsNothing(Rule):
     )
     passing = case(release="0.5.12", architecture="NemotronHForCausalLM")
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates:
             yield Hit(f"speculation on {view.architecture}, release {view.release}", "speculative_algorithm")

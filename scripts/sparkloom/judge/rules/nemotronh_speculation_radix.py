@@ -1,10 +1,6 @@
 """NemotronH's MTP and the prefix cache exclude each other before sglang#27998."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import SUPER_POST, code
 
 
@@ -37,7 +33,7 @@ class NemotronhSpeculationRadix(Rule):
         flags={"speculative_algorithm": "EAGLE"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates and view.off("disable_radix_cache"):
             yield Hit(
                 f"speculation on {view.architecture} with the prefix cache on, release {view.release}",

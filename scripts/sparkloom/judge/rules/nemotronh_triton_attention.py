@@ -1,10 +1,6 @@
 """NemotronH starts with a Mamba layer, and SGLang's triton attention looks for attention in the first."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class NemotronHTritonAttention(Rule):
@@ -25,6 +21,6 @@ class NemotronHTritonAttention(Rule):
     failing = case(architecture="NemotronHForCausalLM", flags={"attention_backend": "triton"})
     passing = case(architecture="NemotronHForCausalLM", flags={"attention_backend": "flashinfer"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.flag("attention_backend") == "triton":
             yield Hit(f"attention_backend is triton on {view.architecture}", "attention_backend")

@@ -1,10 +1,6 @@
 """Where eager mode gives garbage, a batch larger than the largest graph is garbage too."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST
 
 
@@ -34,7 +30,7 @@ class Nvfp4EpBatchBeyondGraphs(Rule):
         flags={"moe_runner_backend": "triton", "cuda_graph_max_bs": 8, "max_running_requests": 8},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         graphs, running = view.number("cuda_graph_max_bs"), view.number("max_running_requests")
         if not view.nvfp4 or view.moe_runner not in ("triton", "cutlass") or graphs is None:
             return

@@ -1,10 +1,6 @@
 """SGLang's own NVFP4 MoE kernel reads per-expert scales of all experts, whatever rank it runs on."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -31,7 +27,7 @@ class Nvfp4EpBlockwiseMoe(Rule):
     failing = case(release="0.5.10", packing="modelopt", tp=4, ep=4, flags={"moe_runner_backend": "triton"})
     passing = case(release="0.5.10", packing="modelopt", tp=4, ep=1, flags={"moe_runner_backend": "triton"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.nvfp4 and view.moe_runner in ("triton", "cutlass"):
             yield Hit(
                 f"moe_runner_backend is {view.moe_runner} with NVFP4 experts and ep {view.ep}", "moe_runner_backend"

@@ -1,10 +1,6 @@
 """With the EP patches the kernel no longer crashes, but outside CUDA graphs its output collapses."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -42,7 +38,7 @@ class Nvfp4EpEagerGarbage(Rule):
         flags={"moe_runner_backend": "triton", "disable_cuda_graph": False},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.nvfp4 and view.eager and view.moe_runner in ("triton", "cutlass"):
             yield Hit(
                 f"disable_cuda_graph is true with moe_runner_backend {view.moe_runner} and ep {view.ep}",

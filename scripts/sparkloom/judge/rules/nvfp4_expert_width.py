@@ -1,11 +1,7 @@
 """NVFP4 expert kernels want each rank's share of an expert in steps of 64."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -25,7 +21,7 @@ class Nvfp4ExpertWidth(Rule):
     failing = case(packing="modelopt", tp=4, ep=1, facts=Facts(expert_inter=704))
     passing = case(packing="modelopt", tp=4, ep=4, facts=Facts(expert_inter=704))
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         width, share = view.facts.expert_inter, max(1, view.tp // view.ep)
         if width and view.facts.gated is not False and (width % share or (width // share) % 64):
             yield Hit(f"expert width {width} over {share} ranks is {width / share:g}, not a multiple of 64", "parallel")

@@ -1,10 +1,6 @@
 """An FP4 KV cache and speculation together corrupt the output in silence."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class Nvfp4KvSpeculation(Rule):
@@ -20,7 +16,7 @@ class Nvfp4KvSpeculation(Rule):
     failing = case(flags={"kv_cache_dtype": "fp4_e2m1", "speculative_algorithm": "NEXTN"})
     passing = case(flags={"kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": "NEXTN"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         dtype = str(view.flag("kv_cache_dtype", ""))
         if view.speculates and ("fp4" in dtype or "nvfp4" in dtype):
             yield Hit(f"kv_cache_dtype is {dtype} with speculation", "kv_cache_dtype")

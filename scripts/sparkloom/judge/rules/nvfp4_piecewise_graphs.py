@@ -1,11 +1,7 @@
 """Piecewise CUDA graphs trace into fp4_quantize, which torch.compile cannot fake before FlashInfer 0.6.14."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import MULTIMODAL
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code, rows
 
 
@@ -45,7 +41,7 @@ class Nvfp4PiecewiseGraphs(Rule):
         flags={"disable_piecewise_cuda_graph": True},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         automatic = view.facts.multimodal is not False and MULTIMODAL.search(view.architecture) is not None
         if (
             not automatic

@@ -1,11 +1,8 @@
 """json_model_override_args is checked late: as text it must be JSON."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -22,7 +19,7 @@ class OverrideJson(Rule):
     failing = case(flags={"json_model_override_args": "{max_position_embeddings: 1}"})
     passing = case(flags={"json_model_override_args": {"max_position_embeddings": 1}})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         value = view.flag("json_model_override_args")
         if isinstance(value, str) and not view.partial:
             try:

@@ -1,10 +1,6 @@
 """A profile that asks for a source patch which is not here, or which was written for other releases."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.launch import patches
 
 
@@ -19,7 +15,7 @@ class PatchWithoutData(Rule):
     failing = case(release="0.5.10", carries=frozenset({"patch:no-such-patch"}))
     passing = case(release="0.5.10", carries=frozenset({"patch:nvfp4-ep"}))
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         asked = sorted(name.removeprefix("patch:") for name in view.carries if name.startswith("patch:"))
         for name in () if view.partial else asked:
             if name not in patches.names():

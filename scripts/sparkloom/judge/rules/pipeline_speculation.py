@@ -1,10 +1,6 @@
 """Speculative decoding knows no pipeline stages."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -21,7 +17,7 @@ class PipelineSpeculation(Rule):
     failing = case(pp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
     passing = case(tp=4, nodes=4, flags={"speculative_algorithm": "NEXTN"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates:
             yield Hit(
                 f"speculative_algorithm is {view.flag('speculative_algorithm')} with pp {view.pp}",

@@ -1,10 +1,6 @@
 """Ranks must spread evenly over the nodes; a Spark has one GPU."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -19,6 +15,6 @@ class RanksDivideNodes(Rule):
     failing = case(nodes=4, tp=3)
     passing = case(nodes=4, tp=4)
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.tp * view.pp != view.nodes:
             yield Hit(f"tp {view.tp} x pp {view.pp} = {view.tp * view.pp} ranks on {view.nodes} nodes", "parallel")

@@ -1,10 +1,6 @@
 """A Service named sglang injects SGLANG_PORT=tcp://..., which the engine reads as its own."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class ServiceLinkPort(Rule):
@@ -18,6 +14,6 @@ class ServiceLinkPort(Rule):
     failing = case(env={"SGLANG_PORT": "tcp://10.43.0.7:30000"})
     passing = case()
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if not view.env.get("SGLANG_PORT", "0").isdigit():
             yield Hit(f"SGLANG_PORT is '{view.env['SGLANG_PORT']}'", "env.SGLANG_PORT")

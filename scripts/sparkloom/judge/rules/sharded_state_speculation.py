@@ -1,10 +1,6 @@
 """A sharded-state checkpoint has no draft weights under its own names."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, Source, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
 class ShardedStateSpeculation(Rule):
@@ -23,7 +19,7 @@ class ShardedStateSpeculation(Rule):
         }
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if (
             view.flag("load_format") == "sharded_state"
             and view.speculates

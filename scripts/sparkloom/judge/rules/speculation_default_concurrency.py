@@ -1,10 +1,6 @@
 """With speculation and no limit, SGLang admits 48 requests, whatever was captured."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, code
 
 
@@ -21,7 +17,7 @@ class SpeculationDefaultConcurrency(Rule):
     failing = case(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8})
     passing = case(flags={"speculative_algorithm": "NEXTN", "cuda_graph_max_bs": 8, "max_running_requests": 8})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         graphs = view.number("cuda_graph_max_bs")
         if (
             not view.partial

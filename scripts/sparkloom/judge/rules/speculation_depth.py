@@ -1,10 +1,6 @@
 """Deeper drafts accept more and yield less on this memory."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, rows
 
 
@@ -25,7 +21,7 @@ class SpeculationDepth(Rule):
         flags={"speculative_algorithm": "EAGLE", "speculative_num_steps": 3, "speculative_num_draft_tokens": 4}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         steps = view.number("speculative_num_steps")
         if view.speculates and steps is not None and steps > 4:
             yield Hit(f"speculative_num_steps is {steps:.0f}", "speculative_num_steps")

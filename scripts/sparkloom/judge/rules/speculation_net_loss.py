@@ -1,10 +1,6 @@
 """Models whose drafts are accepted too seldom to pay."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import TUNING_POST, rows
 
 
@@ -20,7 +16,7 @@ class SpeculationNetLoss(Rule):
     )
     passing = case(release="0.5.12.post1", architecture="MiniMaxM2ForCausalLM")
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.speculates:
             yield Hit(
                 f"speculative_algorithm is {view.flag('speculative_algorithm')} on {view.architecture}",

@@ -1,11 +1,8 @@
 """Secrets in a profile end in manifests, logs and shell histories."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
 
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -23,7 +20,7 @@ class TokenInEnv(Rule):
     failing = case(env={"HF_TOKEN": "hf_x"})
     passing = case(env={"HF_HUB_OFFLINE": "1"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name, value in view.env.items():
             if value and re.search(r"(^|_)(TOKEN|API_KEY|PASSWORD|SECRET)$", name):
                 yield Hit(f"{name} holds a secret in plain text", f"env.{name}")

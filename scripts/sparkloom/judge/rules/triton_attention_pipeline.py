@@ -1,10 +1,6 @@
 """Triton attention asks the KV pool for layer 0 on every pipeline rank."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code, rows
 
 
@@ -39,6 +35,6 @@ class TritonAttentionPipeline(Rule):
         release="0.5.10", architecture="MiniMaxM2ForCausalLM", pp=4, nodes=4, flags={"attention_backend": "triton"}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.attention == "triton":
             yield Hit(f"attention_backend is triton with pp {view.pp} on {view.architecture}", "attention_backend")

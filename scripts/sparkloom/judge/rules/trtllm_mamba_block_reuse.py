@@ -1,10 +1,6 @@
 """A Mamba state cannot be reused by prefix in TensorRT-LLM."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -28,7 +24,7 @@ class TrtllmMambaBlockReuse(Rule):
         flags={"extra_llm_api_options": {"kv_cache_config": {"enable_block_reuse": False}}},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         options = view.flag("extra_llm_api_options")
         cache = options.get("kv_cache_config", {}) if isinstance(options, dict) else {}
         if not isinstance(cache, dict) or cache.get("enable_block_reuse") is not False:

@@ -1,10 +1,6 @@
 """NemotronH's experts have no gate projection, and SGLang's own FP4 MoE kernel expects gate and up side by side."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
 
 
@@ -29,6 +25,6 @@ class UngatedExpertsCutlassMoe(Rule):
         architecture="NemotronHForCausalLM", packing="modelopt", flags={"moe_runner_backend": "flashinfer_cutlass"}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.moe_runner in ("triton", "cutlass") and view.facts.gated is not True:
             yield Hit(f"moe_runner_backend is {view.moe_runner} on {view.architecture}", "moe_runner_backend")

@@ -1,10 +1,6 @@
 """A flag that the release does not have."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
 
 
@@ -22,7 +18,7 @@ class UnknownArgument(Rule):
     failing = case(flags={"tp": 4})
     passing = case(tp=4)
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name in ("tp", "pp", "dp_attention", "chat_template_kwargs"):
             if name in view.flags:
                 yield Hit(f"{name} is no full flag name", name)

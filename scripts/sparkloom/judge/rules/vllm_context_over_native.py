@@ -1,11 +1,7 @@
 """vLLM refuses a context beyond the model's own unless an environment variable allows it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE
 
 
@@ -26,7 +22,7 @@ class VllmContextOverNative(Rule):
         env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"},
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         native, asked = view.facts.context, view.number("max_model_len")
         if native and asked and asked > native and view.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
             yield Hit(f"max_model_len {asked:.0f} is more than the model's {native}", "max_model_len")

@@ -1,10 +1,6 @@
 """FlashInfer's FP4 MoE kernels in vLLM are for larger Blackwells."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, PSA_POST
 
 
@@ -18,6 +14,6 @@ class VllmFlashInferMoeFp4(Rule):
     failing = case(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "1"})
     passing = case(engine="vllm", release="0.19.0", packing="modelopt", env={"VLLM_USE_FLASHINFER_MOE_FP4": "0"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.env.get("VLLM_USE_FLASHINFER_MOE_FP4", "0") == "1":
             yield Hit("VLLM_USE_FLASHINFER_MOE_FP4 is 1", "env.VLLM_USE_FLASHINFER_MOE_FP4")

@@ -1,10 +1,6 @@
 """Two variables of the vendor's vLLM command are gone in newer releases."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -21,7 +17,7 @@ class VllmGoneVariables(Rule):
     failing = case(engine="vllm", release="0.33.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
     passing = case(engine="vllm", release="0.19.0", env={"VLLM_NVFP4_GEMM_BACKEND": "marlin"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         for name in ("VLLM_NVFP4_GEMM_BACKEND", "VLLM_USE_FLASHINFER_MOE_FP4"):
             if name in view.env:
                 yield Hit(f"{name} means nothing to release {view.release}", f"env.{name}")

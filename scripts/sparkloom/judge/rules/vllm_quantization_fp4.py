@@ -1,10 +1,6 @@
 """`fp4` is no quantization method of vLLM."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -22,6 +18,6 @@ class VllmQuantizationFp4(Rule):
     failing = case(engine="vllm", release="0.19.0", flags={"quantization": "fp4"})
     passing = case(engine="vllm", release="0.19.0", flags={"quantization": "modelopt_fp4"})
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         if view.flag("quantization") == "fp4":
             yield Hit("quantization is fp4", "quantization")

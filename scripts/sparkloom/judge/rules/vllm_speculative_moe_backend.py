@@ -1,10 +1,6 @@
 """speculative_config.moe_backend exists from vLLM 0.19.0."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import GUIDE, code
 
 
@@ -26,7 +22,7 @@ class VllmSpeculativeMoeBackend(Rule):
         engine="vllm", release="0.19.0", flags={"speculative_config": {"method": "mtp", "moe_backend": "triton"}}
     )
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         config = view.flag("speculative_config")
         if isinstance(config, dict) and "moe_backend" in config:
             yield Hit(f"speculative_config.moe_backend on release {view.release}", "speculative_config")

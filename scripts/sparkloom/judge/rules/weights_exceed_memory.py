@@ -1,11 +1,7 @@
 """Weights that are larger than a Spark's free memory fit at no mem_fraction_static."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-
 from sparkloom.inputs.families import FREE_GIB, Facts
-from sparkloom.judge.rules.base import Hit, LaunchView, Rule, Scope, case
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
 
@@ -25,7 +21,7 @@ class WeightsExceedMemory(Rule):
     failing = case(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 108.0),)))
     passing = case(tp=4, facts=Facts(weights_gib=(("tp4-ep1", 83.7),)))
 
-    def check(self, view: LaunchView) -> Iterable[Hit]:
+    def check(self, view: LaunchView) -> Hits:
         weights = view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep)
         if weights is not None and weights >= FREE_GIB:
             yield Hit(f"weights of {weights:.0f} GiB per rank do not fit in {FREE_GIB} GiB", "parallel")

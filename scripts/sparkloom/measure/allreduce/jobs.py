@@ -12,7 +12,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import pack
-from sparkloom.render.manifests import attachments, files, names, pod, security
+from sparkloom.render.manifests import attachments, files, names, pod
 
 PROGRAM, PLACE = "allreduce", "/sparkloom/allreduce"
 PORT = 29571
@@ -99,7 +99,7 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> di
     variables = [
         pod.environment(variable) for variable in rank.env if not variable.secret and variable.name not in told
     ]
-    devices = security.devices(launch, cluster)
+    devices = pod.devices(launch, cluster)
     mounts = [{"name": "program", "mountPath": PLACE, "subPath": PROGRAM}]
     mounts += [{"name": "program", "mountPath": path, "subPath": files.key(path)} for path in _nccl_conf(launch)]
     return {
@@ -109,7 +109,7 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> di
         "command": ["python3", PLACE],
         "env": [*variables, *({"name": key, "value": value} for key, value in told.items())],
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
-        "securityContext": security.context(launch, cluster),
+        "securityContext": pod.security(launch, cluster),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [*({**mount, "readOnly": True} for mount in mounts), {"name": "shm", "mountPath": "/dev/shm"}],
     }

@@ -145,7 +145,7 @@ def _rank(process: Process, rank: Rank | None, rails: int) -> RankReport:
     used = _used(process, channels)
     verdict, why = _verdict(process, channels, used, rails)
     gids: list[dict[str, Any]] = [
-        {"hca": _first(process, device), "index": index, "address": address}
+        {"hca": next(iter(process.devices.get(device, ())), None), "index": index, "address": address}
         for device, (index, address) in sorted(process.gids.items())
     ]
     indices = sorted({index for index, _ in process.gids.values()})
@@ -168,10 +168,6 @@ def _rank(process: Process, rank: Rank | None, rails: int) -> RankReport:
         plugin=process.plugin,
         asked=process.asked,
     )
-
-
-def _first(process: Process, device: int) -> str | None:
-    return next(iter(process.devices.get(device, ())), None)
 
 
 def _used(process: Process, channels: Counter[str]) -> list[str]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from sparkloom.base.finding import ORDER
 from sparkloom.onnode import loglines
-
-SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 
 def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
     """`rule: the line; fix`, or the most telling line, or nothing."""
     clean = list(loglines.clean("\n".join(lines)))
     text = "\n".join(clean)
-    for entry in sorted(patterns, key=lambda pattern: SEVERITIES.get(pattern["severity"], 3)):
+    for entry in sorted(patterns, key=lambda pattern: ORDER.get(pattern["severity"], 3)):
         if match := re.search(entry["pattern"], text):
             line = clean[text.count("\n", 0, match.start())].strip()
             return f"{entry['rule']}: {line[:200]}; fix: {entry['fix']}"

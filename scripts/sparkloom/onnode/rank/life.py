@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import patching, path, procs, rails, verified, waits
+from sparkloom.onnode.rank import patching, path, procs, rails, waits
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -16,6 +16,7 @@ from sparkloom.onnode.rank.head import Head
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.watch_engine import Watch
+from sparkloom.onnode.weights import check
 
 # What an engine says when another rank went first.
 FOLLOWED = re.compile(
@@ -97,7 +98,7 @@ class Life:
         return rails.faults(self.order, self.me.rank)
 
     def _weights(self) -> list[str]:
-        return verified.faults(self.order)
+        return check.unverified(self.order.store, self.order.weights) if self.order.store else []
 
     def _stand(self) -> str:
         mine = self.order.member(self.me.rank).rails

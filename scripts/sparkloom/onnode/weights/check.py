@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.weights.layout import COMMIT, Entry, Snapshot, Store
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
 
 PIECE = 4 << 20
+FIX = "run playbooks/models.yml"
 HASHERS = 4
 
 
 def check(store: Store, model: str, revision: str | None, *, deep: bool = False) -> dict[str, Any]:
     """What a node has of a model: `{id, commit, ok, problems, bytes}`."""
-    commit = revision if revision and COMMIT.fullmatch(revision) else store.current(model)
+    commit = store.commit(model, revision)
     answer: dict[str, Any] = {"id": model, "commit": commit, "ok": False, "problems": [], "bytes": 0, "files": 0}
     known = store.read(model, commit) if commit else None
     if known is None:
@@ -69,14 +70,43 @@ def links(store: Store, snapshot: Snapshot) -> list[str]:
     return faults
 
 
-def sha256(path: Path, seen: Callable[[int], None] = lambda size: None) -> str:
+def unverified(root: str, models: Iterable[dict[str, Any]]) -> list[str]:
+    """One sentence for the first fault of each model. Nothing is hashed here: the store did that on every node."""
+    store = Store(root)
+    faults = [_unverified(store, model["id"], model.get("revision")) for model in models]
+    return [fault for fault in faults if fault]
+
+
+def _unverified(store: Store, model: str, revision: str | None) -> str:
+    commit = store.commit(model, revision)
+    known = store.read(model, commit) if commit else None
+    if known is None:
+        return f"no verified weights of {model} at {commit or 'any revision'} in {store.root}; {FIX}"
+    snapshot, times = known
+    for entry in snapshot.files:
+        if fault := _changed(store.blob(model, entry), entry, times.get(entry.blob)):
+            return f"weights of {model} at {snapshot.commit[:12]}: {fault}; {FIX}"
+    wrong = links(store, snapshot)
+    return f"weights of {model}: {wrong[0]}; {FIX}" if wrong else ""
+
+
+def _changed(blob: Path, entry: Entry, verified: int | None) -> str:
+    try:
+        state = blob.stat()
+    except OSError:
+        return f"{entry.path} is missing"
+    if state.st_size != entry.size:
+        return f"{entry.path} has {state.st_size} bytes, verified were {entry.size}"
+    return "" if state.st_mtime_ns == verified else f"{entry.path} was changed after it was verified"
+
+
+def sha256(path: Path) -> str:
     """The file's hash; what was read for it does not stay in memory, which the engine needs."""
     digest, buffer = hashlib.sha256(), bytearray(PIECE)
     view = memoryview(buffer)
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(buffer):
             digest.update(view[:size])
-            seen(size)
         forget(file.fileno())
     return digest.hexdigest()
 

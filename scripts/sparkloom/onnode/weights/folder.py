@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import COMMIT, Entry, Snapshot, Store, StoreError
-
-PIECE = 4 << 20
+from sparkloom.onnode.weights.layout import COMMIT, Entry, Snapshot, Store, StoreError, matches, wanted
 
 
 class Folder:
@@ -22,13 +18,13 @@ class Folder:
         self.path = Path(source["path"])
         self._files: list[Path] = []
 
-    def manifest(self, store: Store, wanted: list[dict[str, Any]]) -> list[Snapshot]:
-        return [self._one(want) for want in wanted]
+    def manifest(self, store: Store, models: list[dict[str, Any]]) -> list[Snapshot]:
+        return [self._one(want) for want in models]
 
     def _one(self, want: dict[str, Any]) -> Snapshot:
         root, commit = self._find(want)
         names = sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and ".cache" not in p.parts)
-        kept = [n for n in names if _matches(n, want["include"]) and not _matches(n, want["exclude"])]
+        kept = [name for name in names if wanted(name, want)]
         _complete(root, kept)
         with ThreadPoolExecutor(check.HASHERS) as pool:
             hashes = list(pool.map(lambda name: check.sha256(root / name), kept))
@@ -43,26 +39,23 @@ class Folder:
     def _find(self, want: dict[str, Any]) -> tuple[Path, str | None]:
         """The files' folder and their commit, where the folder tells."""
         inside = Store(self.path)
-        revision = want["revision"]
-        commit = revision if revision and COMMIT.fullmatch(revision) else inside.current(want["id"])
+        commit = inside.commit(want["id"], want["revision"])
         if commit and inside.snapshot(want["id"], commit).is_dir():
             return inside.snapshot(want["id"], commit), commit
+        named = want["revision"] if COMMIT.fullmatch(want["revision"] or "") else None
         for root in (self.path / want["id"].replace("/", "--"), self.path / want["id"], self.path):
-            if any(_matches(p.name, ["*.safetensors", "*.gguf"]) for p in root.rglob("*")) and root.is_dir():
-                return root, revision if revision and COMMIT.fullmatch(revision) else None
+            if any(matches(p.name, ["*.safetensors", "*.gguf"]) for p in root.rglob("*")) and root.is_dir():
+                return root, named
         raise StoreError(
             f"{self.path} holds no weights of {want['id']}: expected its *.safetensors or *.gguf there, or a hub "
             "cache; correct model_store_import"
         )
 
     def fetch(self, number: int, intake: Intake) -> None:
-        buffer = bytearray(PIECE)
-        view = memoryview(buffer)
         with self._files[number].open("rb", buffering=0) as file:
             file.seek(intake.have)
-            while size := file.readinto(buffer):
-                intake.write(view[:size])
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            intake.drain(file)
+            check.forget(file.fileno())
 
 
 def _complete(root: Path, names: list[str]) -> None:
@@ -75,7 +68,3 @@ def _complete(root: Path, names: list[str]) -> None:
                 f"{root} lacks {len(missing)} of the {len(listed)} files that its {index} names, first {missing[0]}; "
                 "bring the whole checkpoint"
             )
-
-
-def _matches(path: str, patterns: list[str]) -> bool:
-    return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)

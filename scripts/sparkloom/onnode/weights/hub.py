@@ -6,16 +6,14 @@ what it writes is hashed and handed on as it comes.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import io
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Entry, Snapshot, Store, StoreError
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store, StoreError, wanted, write
 
 SMALL = 64 << 20
 
@@ -28,10 +26,10 @@ class Hub:
             sys.path.insert(0, source["client"])
         self._where: dict[int, tuple[str, str, str]] = {}
 
-    def manifest(self, store: Store, wanted: list[dict[str, Any]]) -> list[Snapshot]:
+    def manifest(self, store: Store, models: list[dict[str, Any]]) -> list[Snapshot]:
         """Resolve each model, and fetch the small files: the hub tells a sha256 of the large ones only."""
         snapshots, number = [], 0
-        for want in wanted:
+        for want in models:
             commit, rows = self._list(want)
             entries = []
             for row in rows:
@@ -76,7 +74,7 @@ class Hub:
                 f"the hub does not answer at {page} ({type(error).__name__}); give a route to it, HF_ENDPOINT for "
                 "another hub, or model_store_import for a folder"
             ) from None
-        kept = [row for row in rows if _wanted(row.path, want["include"], want["exclude"])]
+        kept = [row for row in rows if wanted(row.path, want)]
         if not kept:
             raise StoreError(f"{page} at {commit} has none of {', '.join(want['include'])}; correct model.file")
         return commit, kept
@@ -92,8 +90,7 @@ class Hub:
             data = target.getvalue()
         if _git(data) != row.blob_id:
             raise StoreError(f"{model}: {row.path} has git's hash {_git(data)}, the hub lists {row.blob_id}")
-        blob.parent.mkdir(parents=True, exist_ok=True)
-        _write(blob, data)
+        write(blob, data)
         return Entry(row.path, row.size, row.blob_id, hashlib.sha256(data).hexdigest())
 
     def fetch(self, number: int, intake: Intake) -> None:
@@ -138,18 +135,5 @@ class _Into:
         """`seek` has done it."""
 
 
-def _wanted(path: str, include: list[str], exclude: list[str]) -> bool:
-    def among(patterns: list[str]) -> bool:
-        return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
-
-    return among(include) and not among(exclude)
-
-
 def _git(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.write_bytes(data)
-    scratch.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import threading
 from pathlib import Path
@@ -71,6 +72,13 @@ class Intake:
             os.fdatasync(self._file)
             self._flushed = self.have
         return len(view)
+
+    def drain(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
+        """All that a source still gives."""
+        buffer = bytearray(check.PIECE)
+        view = memoryview(buffer)
+        while size := source.readinto(buffer):
+            self.write(view[:size])
 
     def restart(self) -> None:
         """Start over; whoever followed the old content is told by the generation."""

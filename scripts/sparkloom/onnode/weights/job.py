@@ -91,7 +91,7 @@ class Job:
 
     def report(self) -> None:
         with self._telling:  # the watch and the end of the work both tell
-            write(self.run / "status.json", json.dumps(self.status()))
+            write(self.run / "status.json", json.dumps(self.status()).encode())
 
 
 def _kept(intake: Intake) -> int:

@@ -1,10 +1,13 @@
-"""Where things lie in a store: a hub cache as huggingface_hub reads it, and our manifests beside it."""
+"""What lies where in a store: a hub cache as huggingface_hub reads it, and our manifests beside it."""
 
 from __future__ import annotations
 
+import contextlib
+import fnmatch
 import json
 import os
 import re
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -78,6 +81,10 @@ class Store:
         except FileNotFoundError:
             return None
 
+    def commit(self, model: str, revision: str | None) -> str | None:
+        """What a revision means here: itself where it is a commit, else the one that is current."""
+        return revision if revision and COMMIT.fullmatch(revision) else self.current(model)
+
     def read(self, model: str, commit: str) -> tuple[Snapshot, dict[str, int]] | None:
         """A verified snapshot and each blob's time of change when it was verified."""
         try:
@@ -102,8 +109,8 @@ class Store:
         _point(self.link(snapshot.id), folder)
         times = {e.blob: self.blob(snapshot.id, e).stat().st_mtime_ns for e in snapshot.files}
         content = json.dumps({"snapshot": snapshot.as_dict(), "verified": times}, indent=1)
-        write(self.manifest(snapshot.id, snapshot.commit), content)
-        write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit)
+        write(self.manifest(snapshot.id, snapshot.commit), content.encode())
+        write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit.encode())
 
 
 def _point(link: Path, target: Path) -> None:
@@ -118,8 +125,45 @@ def _point(link: Path, target: Path) -> None:
     scratch.replace(link)
 
 
-def write(path: Path, content: str) -> None:
+def write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.new")
-    scratch.write_text(content)
+    scratch.write_bytes(content)
     scratch.replace(path)
+
+
+def matches(path: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
+
+
+def wanted(path: str, want: dict[str, Any]) -> bool:
+    """Is this file one of those that an engine loads?"""
+    return matches(path, want["include"]) and not matches(path, want["exclude"])
+
+
+def listing(store: Store) -> list[dict[str, Any]]:
+    """Every verified snapshot with its bytes; `current` is the one that engines get by the model's name."""
+    snapshots = []
+    for path in sorted((store.root / "manifests").glob("*/*.json")):
+        snapshot = json.loads(path.read_text())["snapshot"]
+        current = store.current(snapshot["id"]) == snapshot["commit"]
+        size = sum(file["size"] for file in snapshot["files"])
+        snapshots.append({"id": snapshot["id"], "commit": snapshot["commit"], "bytes": size, "current": current})
+    return snapshots
+
+
+def remove(store: Store, models: list[str]) -> list[str]:
+    """The models that were there and are not any more. The manifest goes first: half a model is no verified one."""
+    gone = []
+    for model in models:
+        if model.count("/") != 1 or ".." in model:
+            raise StoreError(f"'{model}' is no model's name; write org/name in model_store_remove")
+        if store.repository(model).is_dir():
+            shutil.rmtree(store.manifest(model, "").parent, ignore_errors=True)
+            store.link(model).unlink(missing_ok=True)
+            shutil.rmtree(store.repository(model))
+            gone.append(model)
+    for folder in (store.root / "by-name", store.root / "manifests", store.root):
+        with contextlib.suppress(OSError):  # not empty: other models, or what someone else keeps there
+            folder.rmdir()
+    return gone

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.weights import agent, check, contents
+from sparkloom.onnode.weights import agent, check, layout
 from sparkloom.onnode.weights.job import RUN, Job
 from sparkloom.onnode.weights.layout import Store, StoreError
 
@@ -95,8 +95,8 @@ def answer(command: str, asked: dict[str, Any]) -> Any:
         deep = bool(asked.get("deep"))
         return [check.check(store, want["id"], want["revision"], deep=deep) for want in asked["models"]]
     if command == "list":
-        return contents.listing(store)
-    return contents.remove(store, asked["remove"])
+        return layout.listing(store)
+    return layout.remove(store, asked["remove"])
 
 
 def main(argv: list[str]) -> int:

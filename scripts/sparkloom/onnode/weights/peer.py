@@ -10,7 +10,6 @@ from typing import Any
 from sparkloom.onnode.weights.intake import Intake
 from sparkloom.onnode.weights.layout import Snapshot, StoreError
 
-PIECE = 4 << 20
 SILENCE = 60.0  # seconds without an answer after which the other node counts as gone
 PAUSE = 0.3
 STOPPED = "stopped because of"
@@ -67,10 +66,7 @@ class Peer:
             if answer.status != 206:
                 self._refused(answer)
                 raise http.client.HTTPException(f"answer {answer.status}")
-            buffer = bytearray(PIECE)
-            view = memoryview(buffer)
-            while size := answer.readinto(buffer):
-                intake.write(view[:size])
+            intake.drain(answer)
             return True
         finally:
             connection.close()
@@ -80,8 +76,7 @@ class Peer:
         try:
             connection.request("GET", path, headers=self.headers)
             answer = connection.getresponse()
-            if answer.status == 409:
-                self._refused(answer)
+            self._refused(answer)
             return answer.status, json.loads(answer.read())
         finally:
             connection.close()

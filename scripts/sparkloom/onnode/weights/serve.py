@@ -11,6 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.layout import StoreError
 
@@ -80,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
                     self.close_connection = True
                     return
                 position += os.sendfile(self.connection.fileno(), source, position, min(until - position, SLICE))
-            os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
+            check.forget(source)
         finally:
             os.close(source)
 

@@ -93,36 +93,23 @@ def secrets(host: Mapping[str, Any], tokens: Mapping[str, str]) -> dict[str, str
 def artifacts(options: Options, machine: str) -> list[dict[str, Any]]:
     """What a machine of this kind needs, with where each thing comes from and goes to."""
     arch = ARCHITECTURES[machine]
+    k3s = f"{options.url}/{options.version.replace('+', '%2B')}"
     program = "k3s" if arch == "amd64" else f"k3s-{arch}"
-    plugins = f"cni-plugins-linux-{arch}-{options.cni_version}.tgz"
-    release = options.version.replace("+", "%2B")
-    needed: list[dict[str, Any]] = [
-        {
-            "name": program,
-            "url": f"{options.url}/{release}/{program}",
-            "sha256": options.sha256.get(arch, ""),
-            "variable": f"k3s_sha256.{arch}",
-            "files": {paths.BINARY: None},
-        },
-        {
-            "name": plugins,
-            "url": f"{options.cni_url}/{options.cni_version}/{plugins}",
-            "sha256": options.cni_sha256.get(arch, ""),
-            "variable": f"k3s_cni_sha256.{arch}",
-            "files": {f"{paths.CNI}/{plugin}": plugin for plugin in PLUGINS},
-        },
+    plugins = f"{options.cni_version}/cni-plugins-linux-{arch}-{options.cni_version}.tgz"
+    images = f"k3s-airgap-images-{arch}.tar.zst"
+    links = {f"{paths.CNI}/{plugin}": plugin for plugin in PLUGINS}
+
+    def artifact(url: str, variable: str, sums: Mapping[str, str], files: Mapping[str, str | None]) -> dict[str, Any]:
+        name, sha256 = url.rpartition("/")[2], sums.get(arch, "")
+        return {"name": name, "url": url, "sha256": sha256, "variable": f"{variable}.{arch}", "files": files}
+
+    needed = [
+        artifact(f"{k3s}/{program}", "k3s_sha256", options.sha256, {paths.BINARY: None}),
+        artifact(f"{options.cni_url}/{plugins}", "k3s_cni_sha256", options.cni_sha256, links),
     ]
     if options.artifacts:
-        images = f"k3s-airgap-images-{arch}.tar.zst"
-        needed.append(
-            {
-                "name": images,
-                "url": f"{options.url}/{release}/{images}",
-                "sha256": options.images_sha256.get(arch, ""),
-                "variable": f"k3s_images_sha256.{arch}",
-                "files": {f"{paths.IMAGES}/{images}": None},
-            }
-        )
+        place = {f"{paths.IMAGES}/{images}": None}
+        needed.append(artifact(f"{k3s}/{images}", "k3s_images_sha256", options.images_sha256, place))
     return needed
 
 

@@ -18,11 +18,7 @@ def namespace(cluster: Cluster) -> dict[str, Any]:
     Pod Security levels forbid.
     """
     level = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": cluster.namespace, "labels": {**names.PART_OF, **level}},
-    }
+    return names.manifest("v1", "Namespace", {"name": cluster.namespace, "labels": {**names.PART_OF, **level}})
 
 
 def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
@@ -38,30 +34,22 @@ def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
             "podSelector": {"matchLabels": {"app.kubernetes.io/name": "traefik"}},
         },
     ]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": names.metadata(launch, namespace, names.group(launch.profile.name)),
-        "spec": {
-            "podSelector": {"matchLabels": names.selector(launch)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}],
-        },
+    spec = {
+        "podSelector": {"matchLabels": names.selector(launch)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}],
     }
+    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _metadata(launch, namespace), spec=spec)
 
 
 def disruption_budget(launch: Launch, namespace: str) -> dict[str, Any]:
     """A drain takes no rank away: one less is none at all. A rank that is broken anyway may go."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": names.metadata(launch, namespace, names.group(launch.profile.name)),
-        "spec": {
-            "maxUnavailable": 0,
-            "selector": {"matchLabels": names.selector(launch)},
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
+    spec = {
+        "maxUnavailable": 0,
+        "selector": {"matchLabels": names.selector(launch)},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
+    return names.manifest("policy/v1", "PodDisruptionBudget", _metadata(launch, namespace), spec=spec)
 
 
 def headless_name(launch: Launch) -> str:
@@ -70,18 +58,14 @@ def headless_name(launch: Launch) -> str:
 
 def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
     port = {"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"}
-    return [_headless(launch, namespace), _api(launch, namespace, port)]
+    every = names.metadata(launch, namespace, headless_name(launch))
+    ranks = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
+    api = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": [port]}
+    return [
+        names.manifest("v1", "Service", every, spec=ranks),
+        names.manifest("v1", "Service", _metadata(launch, namespace), spec=api),
+    ]
 
 
-def _headless(launch: Launch, namespace: str) -> dict[str, Any]:
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
-    return _service(launch, namespace, headless_name(launch), spec)
-
-
-def _api(launch: Launch, namespace: str, port: dict[str, Any]) -> dict[str, Any]:
-    spec = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": [port]}
-    return _service(launch, namespace, names.group(launch.profile.name), spec)
-
-
-def _service(launch: Launch, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Service", "metadata": names.metadata(launch, namespace, name), "spec": spec}
+def _metadata(launch: Launch, namespace: str) -> dict[str, Any]:
+    return names.metadata(launch, namespace, names.group(launch.profile.name))

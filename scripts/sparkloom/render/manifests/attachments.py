@@ -25,31 +25,24 @@ def definitions(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "k8s.cni.cncf.io/v1",
-        "kind": "NetworkAttachmentDefinition",
-        "metadata": {
-            "name": attachment.name,
-            "namespace": namespace,
-            "labels": dict(names.PART_OF),
-            "annotations": {
-                "sparkloom/rail": attachment.rail,
-                "sparkloom/mtu": str(attachment.mtu),
-                "sparkloom/subnet": attachment.subnet,
-            },
+    metadata = {
+        "name": attachment.name,
+        "namespace": namespace,
+        "labels": dict(names.PART_OF),
+        "annotations": {
+            "sparkloom/rail": attachment.rail,
+            "sparkloom/mtu": str(attachment.mtu),
+            "sparkloom/subnet": attachment.subnet,
         },
-        "spec": {"config": _config(attachment)},
     }
-
-
-def _config(attachment: Attachment) -> str:
     plugin = {
         "type": "host-device",
         "device": attachment.interface,
         "capabilities": {"ips": True},
         "ipam": {"type": "static"},
     }
-    return json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": [plugin]})
+    config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": [plugin]})
+    return names.manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": config})
 
 
 def annotation(endpoints: Iterable[Endpoint]) -> str:

@@ -35,7 +35,7 @@ def mapped(launch: Launch, namespace: str, name: str, texts: Mapping[str, str]) 
     """Files as one ConfigMap, whose keys have no slashes; none without files."""
     data = {key(path): text for path, text in texts.items()}
     metadata = names.metadata(launch, namespace, name)
-    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}] if data else []
+    return [names.manifest("v1", "ConfigMap", metadata, data=data)] if data else []
 
 
 def as_json(data: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ def gateway(launch: Launch, namespace: str, timeout: int) -> list[dict[str, Any]
 
 def _object(kind: str, name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "labels": dict(LABELS)}
-    return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}
+    return names.manifest(API, kind, metadata, spec=spec)
 
 
 def _transport(namespace: str, timeout: int) -> dict[str, Any]:

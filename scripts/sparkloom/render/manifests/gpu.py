@@ -20,18 +20,9 @@ LABELS = {**SELECTOR, "app.kubernetes.io/component": "gpu", **names.PART_OF}
 
 def device_plugin(cluster: Cluster, image: str, runtime_class: str) -> list[dict[str, Any]]:
     """Objects in the order to apply them."""
-    return [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": dict(LABELS)},
-            "spec": {
-                "selector": {"matchLabels": SELECTOR},
-                "updateStrategy": {"type": "RollingUpdate"},
-                "template": {"metadata": {"labels": dict(LABELS)}, "spec": _pod(cluster, image, runtime_class)},
-            },
-        }
-    ]
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": dict(LABELS)}
+    template = {"metadata": {"labels": dict(LABELS)}, "spec": _pod(cluster, image, runtime_class)}
+    return [names.daemon_set(metadata, SELECTOR, template)]
 
 
 def _pod(cluster: Cluster, image: str, runtime_class: str) -> dict[str, Any]:

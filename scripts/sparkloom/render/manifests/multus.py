@@ -39,7 +39,7 @@ def multus(image: str, cni_bin: str, cni_conf: str) -> list[dict[str, Any]]:
     config = _daemon_config(cni_bin)
     return [
         _definition(),
-        _account(),
+        names.manifest("v1", "ServiceAccount", _meta(NAME, namespace=NAMESPACE)),
         _role(),
         _binding(),
         _config_map(config),
@@ -55,59 +55,44 @@ def _definition() -> dict[str, Any]:
     text = {"type": "string"}
     spec = {"type": "object", "properties": {"config": text}}
     properties = {"apiVersion": text, "kind": text, "metadata": {"type": "object"}, "spec": spec}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": _meta("network-attachment-definitions.k8s.cni.cncf.io"),
-        "spec": {
-            "group": "k8s.cni.cncf.io",
-            "scope": "Namespaced",
-            "names": {
-                "kind": "NetworkAttachmentDefinition",
-                "plural": "network-attachment-definitions",
-                "singular": "network-attachment-definition",
-                "shortNames": ["nad", "net-attach-def"],
-            },
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-                }
-            ],
-        },
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
     }
-
-
-def _account() -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(NAME, namespace=NAMESPACE)}
+    described = {
+        "group": "k8s.cni.cncf.io",
+        "scope": "Namespaced",
+        "names": {
+            "kind": "NetworkAttachmentDefinition",
+            "plural": "network-attachment-definitions",
+            "singular": "network-attachment-definition",
+            "shortNames": ["nad", "net-attach-def"],
+        },
+        "versions": [version],
+    }
+    metadata = _meta("network-attachment-definitions.k8s.cni.cncf.io")
+    return names.manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", metadata, spec=described)
 
 
 def _role() -> dict[str, Any]:
     """What the daemon does: watch pods and attachments, write a pod's network status, report events."""
     reads = ["get", "list", "watch"]
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": _meta(NAME),
-        "rules": [
-            {"apiGroups": ["k8s.cni.cncf.io"], "resources": ["network-attachment-definitions"], "verbs": reads},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": reads},
-            {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["get", "update", "patch"]},
-            {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
-        ],
-    }
+    rules = [
+        {"apiGroups": ["k8s.cni.cncf.io"], "resources": ["network-attachment-definitions"], "verbs": reads},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": reads},
+        {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["get", "update", "patch"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+    ]
+    return names.manifest("rbac.authorization.k8s.io/v1", "ClusterRole", _meta(NAME), rules=rules)
 
 
 def _binding() -> dict[str, Any]:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": _meta(NAME),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
-    }
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+    subjects = [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]
+    api = "rbac.authorization.k8s.io/v1"
+    return names.manifest(api, "ClusterRoleBinding", _meta(NAME), roleRef=role, subjects=subjects)
 
 
 def _daemon_config(cni_bin: str) -> str:
@@ -127,24 +112,16 @@ def _daemon_config(cni_bin: str) -> str:
 
 def _config_map(config: str) -> dict[str, Any]:
     metadata = _meta("multus-daemon-config", namespace=NAMESPACE)
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"daemon-config.json": config}}
+    return names.manifest("v1", "ConfigMap", metadata, data={"daemon-config.json": config})
 
 
 def _daemon(image: str, cni_bin: str, cni_conf: str, config: str) -> dict[str, Any]:
     digest = hashlib.sha256(config.encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": _meta("kube-multus-ds", namespace=NAMESPACE),
-        "spec": {
-            "selector": {"matchLabels": SELECTOR},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: digest}},
-                "spec": _pod(image, cni_bin, cni_conf),
-            },
-        },
+    template = {
+        "metadata": {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: digest}},
+        "spec": _pod(image, cni_bin, cni_conf),
     }
+    return names.daemon_set(_meta("kube-multus-ds", namespace=NAMESPACE), SELECTOR, template)
 
 
 def _pod(image: str, cni_bin: str, cni_conf: str) -> dict[str, Any]:

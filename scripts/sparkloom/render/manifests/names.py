@@ -54,5 +54,20 @@ def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
     return {**described, **selector(launch, index)}
 
 
+def manifest(api: str, kind: str, metadata: dict[str, Any], **content: Any) -> dict[str, Any]:
+    """One object as the API server takes it; `content` is mostly its spec."""
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **content}
+
+
+def daemon_set(metadata: dict[str, Any], selector: dict[str, str], template: dict[str, Any]) -> dict[str, Any]:
+    """A pod of this template on each node, renewed one after the other."""
+    spec = {
+        "selector": {"matchLabels": selector},
+        "updateStrategy": {"type": "RollingUpdate"},
+        "template": template,
+    }
+    return manifest("apps/v1", "DaemonSet", metadata, spec=spec)
+
+
 def metadata(launch: Launch, namespace: str, name: str) -> dict[str, Any]:
     return {"name": name, "namespace": namespace, "labels": labels(launch)}

@@ -11,7 +11,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
-from sparkloom.render.manifests import access, attachments, keyring, names, probes, security, supervision, volumes
+from sparkloom.render.manifests import access, attachments, keyring, names, probes, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -22,26 +22,23 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank, template: dict[st
     They start together (Parallel): ranks wait for each other, so an order would be a deadlock. The hash in the
     annotation covers all ranks, so that a change anywhere renews every one of them.
     """
-    metadata = template["metadata"]
-    annotated = {**metadata, "annotations": {**metadata["annotations"], names.CONFIG_HASH: digest}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {
-            "name": names.rank(launch, rank.index),
-            "namespace": cluster.namespace,
-            "labels": names.labels(launch, rank.index),
-            "annotations": {names.CONFIG_HASH: digest},
-        },
-        "spec": {
-            "serviceName": access.headless_name(launch),
-            "replicas": 1,
-            "podManagementPolicy": "Parallel",
-            "revisionHistoryLimit": 3,
-            "selector": {"matchLabels": names.selector(launch, rank.index)},
-            "template": {"metadata": annotated, "spec": template["spec"]},
-        },
+    inner = template["metadata"]
+    annotated = {**inner, "annotations": {**inner["annotations"], names.CONFIG_HASH: digest}}
+    metadata = {
+        "name": names.rank(launch, rank.index),
+        "namespace": cluster.namespace,
+        "labels": names.labels(launch, rank.index),
+        "annotations": {names.CONFIG_HASH: digest},
     }
+    spec = {
+        "serviceName": access.headless_name(launch),
+        "replicas": 1,
+        "podManagementPolicy": "Parallel",
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": names.selector(launch, rank.index)},
+        "template": {"metadata": annotated, "spec": template["spec"]},
+    }
+    return names.manifest("apps/v1", "StatefulSet", metadata, spec=spec)
 
 
 def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
@@ -62,7 +59,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
 
 
 def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
-    devices = security.devices(launch, cluster)
+    offered = devices(launch, cluster)
     ports = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
     return {
         "name": "engine",
@@ -75,12 +72,37 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
             *supervision.environment(launch, rank),
         ],
         **({"ports": ports} if ports else {}),
-        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
-        "securityContext": security.context(launch, cluster),
+        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **offered}, "limits": offered},
+        "securityContext": security(launch, cluster),
         **probes.probes(launch, rank),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
         "volumeMounts": [*volumes.mounts(launch), *keyring.mount(launch, rank)],
     }
+
+
+def security(launch: Launch, cluster: Cluster) -> dict[str, Any]:
+    """What a rank may do on its node.
+
+    Privileged only where RDMA needs it: host-device moves the network interface into the pod but not its
+    /dev/infiniband devices, and without them NCCL has no fabric (forum post on RoCE in K3s, 2026-04). In
+    `device-plugin` mode a plugin hands those devices out and IPC_LOCK is enough to pin memory.
+    """
+    if launch.fabric and cluster.security_mode == "privileged":
+        return {"privileged": True}
+    return {
+        "privileged": False,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"add": ["IPC_LOCK"], "drop": ["NET_RAW"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def devices(launch: Launch, cluster: Cluster) -> dict[str, str]:
+    """Extended resources of one rank: its GPU, and the rails' RDMA devices where a plugin hands them out."""
+    limits = {"nvidia.com/gpu": "1"}
+    if launch.fabric and cluster.security_mode == "device-plugin":
+        limits[cluster.rdma_resource] = "1"
+    return limits
 
 
 def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:

@@ -52,9 +52,5 @@ def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
         ],
     }
     name = f"{names.group(launch.profile.name)}-record"
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": names.metadata(launch, cluster.namespace, name),
-        "data": {"record.json": files.as_json(data)},
-    }
+    metadata = names.metadata(launch, cluster.namespace, name)
+    return names.manifest("v1", "ConfigMap", metadata, data={"record.json": files.as_json(data)})

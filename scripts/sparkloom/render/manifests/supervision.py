@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.onnode.rank.order import Member, Rail
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names
 
@@ -72,24 +74,12 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
 
 
 def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
-    rails = [
-        {
-            "name": endpoint.rail,
-            "interface": fabric.pod_interface(number),
-            "address": endpoint.address,
-            "prefix": endpoint.prefix,
-            "mtu": endpoint.mtu,
-            "hca": endpoint.hca,
-        }
-        for number, endpoint in enumerate(rank.place.endpoints)
-    ]
     place = rank.place
-    return {
-        "rank": rank.index,
-        "node": place.node.name,
-        "address": launch.topology.address(place),
-        "rails": rails,
-    }
+    rails = tuple(
+        Rail(end.rail, fabric.pod_interface(number), end.address, end.prefix, end.mtu, end.hca)
+        for number, end in enumerate(place.endpoints)
+    )
+    return asdict(Member(rank.index, place.node.name, launch.topology.address(place), rails))
 
 
 def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
