@@ -59,11 +59,6 @@ def generate() -> str:
         return path.read_text()
 
 
-def described(path: Path, before: str, after: str) -> dict:
-    headers = {"before_header": str(path), "after_header": str(path)}
-    return {"before": f"driver {before or 'none'}\n", "after": f"driver {after}\n", **headers}
-
-
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -79,7 +74,7 @@ def main() -> None:
     drifted = [Path(path) for path, before in specs.items() if before != now]
     if not (version and now and drifted):
         module.exit_json(changed=False, **answer)
-    diff = [described(path, specs[str(path)], now) for path in drifted]
+    diff = [backup.diff(path, f"driver {specs[str(path)] or 'none'}\n", f"driver {now}\n") for path in drifted]
     if not module.check_mode:
         try:
             made = generate()

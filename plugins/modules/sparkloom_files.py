@@ -59,8 +59,7 @@ def current(path: Path) -> tuple[bytes | None, int]:
 
 
 def described(path: Path, before: bytes | None, after: bytes | None) -> dict:
-    texts = {"before": shown(before), "after": shown(after)}
-    return {**texts, "before_header": str(path), "after_header": str(path)}
+    return backup.diff(path, shown(before), shown(after))
 
 
 def shown(content: bytes | None) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import digest
 from ansible.module_utils.urls import open_url
 
 DOCUMENTATION = r"""
@@ -53,14 +53,6 @@ DATA = (".tar", ".tar.zst", ".tar.gz")  # not programs
 
 class ReleaseFileError(Exception):
     """Something a person can act on."""
-
-
-def digest(path: Path) -> str:
-    checksum = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest()
 
 
 def obtained(item: dict, staging: Path) -> Path:

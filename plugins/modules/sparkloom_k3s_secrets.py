@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import text
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_secrets
@@ -23,13 +24,6 @@ options:
   create: {type: bool, default: false, description: [Make what is missing.]}
 author: [Sparkloom]
 """
-
-
-def text(path: str | Path) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
 
 
 def make(path: Path) -> None:
@@ -61,11 +55,11 @@ def main() -> None:
         changed=create and bool(missing or opened),
         missing=[str(path) for path in (*missing, *opened)],
         tokens={
-            "server": text(args["joining"]["server"]) or text(args["token"]),
-            "agent": text(args["joining"]["agent"]) or text(args["agent_token"]),
-            "agent_passphrase": text(args["agent_token"]),
+            "server": text(Path(args["joining"]["server"])) or text(kept[0]),
+            "agent": text(Path(args["joining"]["agent"])) or text(kept[1]),
+            "agent_passphrase": text(kept[1]),
         },
-        kubeconfig=text(args["kubeconfig"]),
+        kubeconfig=text(Path(args["kubeconfig"])),
     )
 
 

@@ -223,12 +223,11 @@ def main() -> None:
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     rewrite = before != content or mode != 0o600
     wrong = differing(module, expect)
-    headers = {"before_header": str(path), "after_header": str(path)}
     result = {
         "changed": rewrite or bool(wrong),
         "links": wrong,
         "drift": [{"what": str(path), "found": f"permissions {mode:04o}", "expected": "0600"}] if mode != 0o600 else [],
-        "diff": [{"before": before, "after": content, **headers}] if before != content else [],
+        "diff": [backup.diff(path, before, content)] if before != content else [],
     }
     if rewrite:
         validate(module, path, content)

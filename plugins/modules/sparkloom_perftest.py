@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import shlex
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import gids, text
 
 DOCUMENTATION = r"""
 module: sparkloom_perftest
@@ -33,7 +33,7 @@ author: [Sparkloom]
 UNIT = "sparkloom-fabric-check"
 BANDWIDTH = "ib_write_bw"
 LATENCY = "ib_write_lat"
-MAPPED = b"0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
+MAPPED = "0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
 MEMORY = "2G"  # far above what the runs register, far below what a node could miss
 
 
@@ -41,29 +41,13 @@ def missing() -> list[str]:
     return [tool for tool in (BANDWIDTH, LATENCY) if not shutil.which(tool)]
 
 
-def text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
 def places(sysfs: Path) -> dict[str, tuple[str, int]]:
-    """Address -> device and index of the RoCE v2 GID made from it: tables are sparse and differ per node.
-
-    A table has up to 1024 entries, nearly all empty: each is read once, with little around it.
-    """
+    """Address -> device and index of the RoCE v2 GID made from it."""
     by_address = {}
-    for gids in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
-        for name in os.listdir(gids):  # noqa: PTH208
-            try:
-                with open(f"{gids}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
-                    gid = entry.read(64).strip()
-            except OSError:
-                continue
-            if gid.startswith(MAPPED) and "v2" in text(gids.parent / "gid_attrs/types" / name):
-                address = ipaddress.IPv6Address(gid.decode()).ipv4_mapped
-                by_address[str(address)] = (gids.parts[-4], int(name))
+    for folder in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
+        for index, gid in gids(folder):
+            if gid.startswith(MAPPED) and "v2" in text(folder.parent / f"gid_attrs/types/{index}"):
+                by_address[str(ipaddress.IPv6Address(gid).ipv4_mapped)] = (folder.parts[-4], index)
     return by_address
 
 

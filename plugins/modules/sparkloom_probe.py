@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_read as read
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import number, run, text
 
@@ -39,29 +39,15 @@ author: [Sparkloom]
 
 
 def gids(sysfs: Path) -> dict[str, list[dict]]:
-    """Network interface -> its GIDs. The table is sparse and differs per node: scan, never assume an index."""
+    """Network interface -> its GIDs."""
     by_interface: dict[str, list[dict]] = {}
     for port in sorted(sysfs.glob("class/infiniband/*/ports/*")):
-        for index, gid in table(str(port / "gids")):
+        for index, gid in read.gids(port / "gids"):
             interface = text(port / f"gid_attrs/ndevs/{index}")
             if interface:
                 kind = text(port / f"gid_attrs/types/{index}")
                 by_interface.setdefault(interface, []).append({"index": index, "gid": gid, "type": kind})
     return by_interface
-
-
-def table(folder: str) -> list[tuple[int, str]]:
-    """The entries in use, in order. A table has up to 1024, nearly all empty: read with little around it."""
-    used = []
-    for name in os.listdir(folder):  # noqa: PTH208
-        try:
-            with open(f"{folder}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
-                gid = entry.read(64).strip()
-        except OSError:
-            continue
-        if gid.strip(b"0:"):
-            used.append((int(name), gid.decode()))
-    return sorted(used)
 
 
 def rdma_ports(sysfs: Path) -> dict[str, str]:

@@ -78,13 +78,12 @@ def main() -> None:
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}
     changed = sorted(set(differing) - set(refused))
-    headers = {"before_header": str(path), "after_header": str(path)}
     module.exit_json(
         changed=before != content or bool(changed),
         keys=changed,
         refused=refused,
         drift=[{"what": key, "found": now[key], "expected": wanted[key]} for key in changed],
-        diff=[{"before": before, "after": content, **headers}] if before != content else [],
+        diff=[backup.diff(path, before, content)] if before != content else [],
     )
 
 

@@ -117,9 +117,9 @@ def main() -> None:
         for path in filter(there, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += empty([Path(name) for name in module.params["empty"]], dry=module.check_mode)
-    paths = [str(path) for path in [*files, *gone]]
-    diff = [{"before": f"{name}\n", "after": "", "before_header": name, "after_header": name} for name in paths]
-    module.exit_json(changed=bool(paths or keys), paths=paths, keys=keys, diff=diff)
+    paths = [*files, *gone]
+    diff = [backup.diff(path, f"{path}\n", "") for path in paths]
+    module.exit_json(changed=bool(paths or keys), paths=[str(path) for path in paths], keys=keys, diff=diff)
 
 
 if __name__ == "__main__":

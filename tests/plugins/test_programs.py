@@ -50,7 +50,7 @@ def test_a_unit_starts_what_its_role_put_there(role: str) -> None:
 
 def test_what_the_controller_packs_is_what_the_node_gets_and_gives_back(tmp_path: Path, monkeypatch: Any) -> None:
     action, tool = module("sparkloom_files", "action"), module("sparkloom_files")
-    monkeypatch.setattr(tool.origin, "FOLDER", tmp_path / "origin")
+    monkeypatch.setattr(tool.backup, "FOLDER", tmp_path / "origin")
     target = tmp_path / "lib/functions.pyz"
     entry = action.ActionModule._read(None, {"path": str(target), "program": "functions", "mode": "0644"})
     assert base64.b64decode(entry["content"]) == pack.program("functions").archive
