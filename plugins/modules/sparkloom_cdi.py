@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Keep the CDI specification of the GPU in step with the driver, in one module run."""
-
 from __future__ import annotations
 
 import re
@@ -21,7 +19,6 @@ description:
 options:
   etc: {type: path, default: /etc/cdi/nvidia.yaml, description: [Where a specification is kept over a boot.]}
   run: {type: path, default: /var/run/cdi/nvidia.yaml, description: [Where the toolkit's own service keeps it.]}
-author: [Sparkloom]
 """
 
 REFRESH = "nvidia-cdi-refresh.service"  # of toolkit 1.18 and newer: writes below /var/run at every boot

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Install K3s' programs from release files whose checksum is known: downloaded here, or brought by the controller."""
-
 from __future__ import annotations
 
 import json
@@ -31,14 +29,13 @@ options:
       name: {type: str, required: true, description: [The release file's name.]}
       url: {type: str, required: true, description: [Where to download it.]}
       sha256: {type: str, required: true, description: [Its checksum.]}
-      variable: {type: str, required: true, description: [Which variable names the checksum, for the refusal.]}
+      variable: {type: str, required: true, description: ["Which variable names the checksum, for the refusal."]}
       files:
         type: dict
         required: true
         description: [Path on this machine to member of the archive; nothing means the file itself.]
   record: {type: path, required: true, description: [Where to keep what was installed from which file.]}
   staging: {type: path, required: true, description: [Folder of files that the controller brought; emptied afterwards.]}
-author: [Sparkloom]
 """
 
 ITEM = {

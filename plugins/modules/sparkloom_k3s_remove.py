@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Take K3s off a machine: its processes, mounts, links, firewall rules and files; nothing that is not K3s' or ours."""
-
 from __future__ import annotations
 
 import os
@@ -26,7 +24,6 @@ options:
   links: {type: list, elements: str, required: true, description: [Network links that K3s made.]}
   remove: {type: list, elements: str, required: true, description: [Files and folders.]}
   empty: {type: list, elements: str, required: true, description: [Folders that go when nothing is left in them.]}
-author: [Sparkloom]
 """
 
 UNITS = Path("/etc/systemd/system")

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""The cluster's secrets, kept on its first server: made once, read for the machines that join. Run it with no_log."""
-
 from __future__ import annotations
 
 import os
@@ -20,9 +18,8 @@ options:
   paths:
     type: dict
     required: true
-    description: [Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig.]
+    description: ["Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig."]
   create: {type: bool, default: false, description: [Make what is missing.]}
-author: [Sparkloom]
 """
 
 

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Start or restart K3s on this machine and wait until its node is Ready, by the node's own word since the start."""
-
 from __future__ import annotations
 
 import calendar
@@ -25,7 +23,6 @@ options:
   kubeconfig: {type: path, required: true, description: [The kubelet's own access.]}
   reasons: {type: list, elements: str, required: true, description: [Why; shown with --diff.]}
   seconds: {type: int, default: 300, description: [How long it may take.]}
-author: [Sparkloom]
 """
 
 # What an agent says again and again, for ever, when it is not let in.

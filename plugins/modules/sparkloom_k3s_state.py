@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Read what of K3s a machine has and with what the running one was started. Changes nothing, prints no secret."""
-
 from __future__ import annotations
 
 import json
@@ -15,10 +13,9 @@ from ansible.module_utils.sparkloom_read import digest, run, text
 DOCUMENTATION = r"""
 module: sparkloom_k3s_state
 short_description: Read what of K3s a machine has
-description: [Reads units, programs and what the running K3s was started with. Judging is the controller's work.]
+description: ["Reads units, programs and what the running K3s was started with. Judging is the controller's work."]
 options:
   paths: {type: dict, required: true, description: [Where to look; the package names the places (render.k3s.paths).]}
-author: [Sparkloom]
 """
 
 MARK = "sparkloom"

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Keep one netplan file, judged by netplan before it is used and taken back when the way to the node is lost."""
-
 from __future__ import annotations
 
 import contextlib
@@ -30,14 +28,13 @@ options:
     type: list
     elements: dict
     default: []
-    description: [Interface, mtu and cidr of each link as it should be.]
+    description: ["Interface, mtu and cidr of each link as it should be."]
   rollback_after: {type: int, default: 90, description: [Seconds until the previous file comes back.]}
   state:
     type: str
     choices: [present, absent, proven]
     default: present
     description: [Whether the file is wanted; proven keeps what the last change left.]
-author: [Sparkloom]
 """
 
 ROLLBACK = "sparkloom-netplan-rollback"

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""One node's part in measuring RDMA between nodes: listen, measure, stop. What it means is judged elsewhere."""
-
 from __future__ import annotations
 
 import ipaddress
@@ -23,11 +21,10 @@ description:
   - A program that is missing is an answer (C(missing)), not a failure. Nothing is changed on the node.
 options:
   step: {type: str, choices: [serve, measure, stop], required: true, description: [What to do.]}
-  tests: {type: list, elements: dict, default: [], description: [The runs, as the controller planned them.]}
+  tests: {type: list, elements: dict, default: [], description: ["The runs, as the controller planned them."]}
   seconds: {type: int, default: 30, description: [Longest time of one run.]}
   serve_seconds: {type: int, default: 600, description: [Longest time that the unit listens.]}
   sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
-author: [Sparkloom]
 """
 
 UNIT = "sparkloom-fabric-check"

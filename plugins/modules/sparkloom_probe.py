@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Read how a node's rails are: one module run for everything that the controller judges. Changes nothing."""
-
 from __future__ import annotations
 
 import ipaddress
@@ -24,17 +22,16 @@ options:
     type: list
     elements: dict
     default: []
-    description: [Interface, MAC and address of each function; it may have moved into a pod.]
+    description: ["Interface, MAC and address of each function; it may have moved into a pod."]
   settle_seconds:
     type: int
     default: 0
-    description: [How long to wait for addresses and GIDs to appear, and then for the first answer of each peer.]
+    description: ["How long to wait for addresses and GIDs to appear, and then for the first answer of each peer."]
   pings:
     type: list
     elements: dict
     default: []
-    description: [Interface, address and payload of each ping that must not be fragmented.]
-author: [Sparkloom]
+    description: ["Interface, address and payload of each ping that must not be fragmented."]
 """
 
 

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Kernel settings as one dictionary: kept in one file, set in the running kernel, in one module run."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,13 +17,12 @@ description:
 options:
   path: {type: path, required: true, description: [The file that keeps them.]}
   values: {type: dict, default: {}, description: [Key to value; not used by state=absent.]}
-  remember: {type: bool, default: false, description: [Keep file and values as they were before, for state=absent.]}
+  remember: {type: bool, default: false, description: ["Keep file and values as they were before, for state=absent."]}
   state:
     type: str
     choices: [present, absent]
     default: present
     description: [Absent puts back what C(remember) kept; a key that has gone since then is left out.]
-author: [Sparkloom]
 """
 
 

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Put a node back to where it was: every record that is still kept on it, and folders that are ours alone."""
-
 from __future__ import annotations
 
 import shutil
@@ -32,8 +30,7 @@ options:
     type: list
     elements: path
     default: []
-    description: [Folders that go when nothing is in them, in this order.]
-author: [Sparkloom]
+    description: ["Folders that go when nothing is in them, in this order."]
 """
 
 UNITS = Path("/etc/systemd/system")

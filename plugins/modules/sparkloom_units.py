@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Bring systemd's units of one concern to where they should be, in one module run."""
-
 from __future__ import annotations
 
 import subprocess
@@ -19,12 +17,11 @@ options:
     description: [Which units.]
     suboptions:
       name: {type: str, required: true, description: [With its suffix.]}
-      run: {type: bool, required: true, description: [Whether it should run, now and after a boot.]}
+      run: {type: bool, required: true, description: ["Whether it should run, now and after a boot."]}
   written:
     type: bool
     default: false
     description: [Their files were just written; systemd reads them again and what runs is restarted.]
-author: [Sparkloom]
 """
 
 ENTRY = {"name": {"type": "str", "required": True}, "run": {"type": "bool", "required": True}}

@@ -20,7 +20,7 @@ PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
 def play(folder: Path, **variables: str) -> list[dict[str, str]]:
-    """One file of a role as the doctor asks it, on this machine, which has neither rails nor a cluster: what was heard."""
+    """What is heard of one file of a role, asked by the doctor on this machine: it has neither rails nor a cluster."""
     settings = {"ansible_connection": "local", "ansible_become": False, "profile": PROFILE, **variables}
     settings |= {"ansible_python_interpreter": sys.executable, "doctor_profile": PROFILE}
     tasks = [{"ansible.builtin.include_tasks": str(REPO / "roles/doctor/tasks/role.yml")}]
