@@ -38,6 +38,14 @@ def number(path: Path) -> int:
     return int(value) if value.lstrip("-").isdigit() else 0
 
 
+def completed(*argv: str, timeout: float, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """How a command ended, also one that could not begin or did not end."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False, input=stdin)
+    except (OSError, subprocess.SubprocessError) as error:
+        return subprocess.CompletedProcess(argv, 127, "", str(error))
+
+
 def digest(path: Path) -> str:
     checksum = hashlib.sha256()
     with path.open("rb") as stream:

@@ -1,9 +1,10 @@
 #!/usr/bin/python
 from __future__ import annotations
 
-import subprocess
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import completed
 
 DOCUMENTATION = r"""
 module: sparkloom_units
@@ -24,11 +25,8 @@ options:
     description: [Their files were just written; systemd reads them again and what runs is restarted.]
 """
 
+systemctl = partial(completed, "systemctl", timeout=120)
 ENTRY = {"name": {"type": "str", "required": True}, "run": {"type": "bool", "required": True}}
-
-
-def systemctl(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["systemctl", *words], capture_output=True, text=True, timeout=120, check=False)
 
 
 def is_(word: str, unit: str) -> bool:
