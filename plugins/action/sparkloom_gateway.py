@@ -9,8 +9,7 @@ from sparkloom.base.repository import place
 from sparkloom.launch import engines
 from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway
-from sparkloom.site import ansible, client
-from sparkloom.site.gateway import endpoint
+from sparkloom.site import ansible, client, endpoint
 
 DOCUMENTATION = r"""
 module: sparkloom_gateway
