@@ -24,11 +24,7 @@ description:
 options:
   path: {type: path, required: true, description: [The file.]}
   content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
-  expect:
-    type: list
-    elements: dict
-    default: []
-    description: ["Interface, mtu and cidr of each link as it should be."]
+  expect: {type: list, elements: dict, default: [], description: ["Interface, mtu and cidr of each link."]}
   rollback_after: {type: int, default: 90, description: [Seconds until the previous file comes back.]}
   state:
     type: str

@@ -17,20 +17,9 @@ description:
   - Refused while something remembered is still in use by another part, named in C(first).
 options:
   records: {type: bool, default: false, description: [Put back what the node remembers.]}
-  first:
-    type: dict
-    default: {}
-    description: [Kind of a record to the advice that is given while one of that kind is kept.]
-  remove:
-    type: list
-    elements: path
-    default: []
-    description: [Files and folders that nobody but Sparkloom writes.]
-  empty:
-    type: list
-    elements: path
-    default: []
-    description: ["Folders that go when nothing is in them, in this order."]
+  first: {type: dict, default: {}, description: [Kind of a record to the advice given while one is kept.]}
+  remove: {type: list, elements: path, default: [], description: [Files and folders that nobody but Sparkloom writes.]}
+  empty: {type: list, elements: path, default: [], description: ["Folders that go when nothing is in them, in order."]}
 """
 
 UNITS = Path("/etc/systemd/system")
