@@ -77,14 +77,14 @@ def _facts(loaded: LoadedProfile, sparks: cluster.Cluster) -> LaunchView:
     return replace(view, profiled=view.model.model_copy(update={"measured": Measured()}))
 
 
-def rms(found: list[Point]) -> float:
-    errors = [point.error for point in found if point.error is not None]
+def rms(points: list[Point]) -> float:
+    errors = [point.error for point in points if point.error is not None]
     return math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else 0.0
 
 
-def table(found: list[Point]) -> str:
+def table(points: list[Point]) -> str:
     head = "| profile | n | GB per step and rank | bound | predicted | measured | error |\n|--|--|--|--|--|--|--|\n"
-    return head + "\n".join(point.row() for point in found)
+    return head + "\n".join(point.row() for point in points)
 
 
 def weighed() -> str:

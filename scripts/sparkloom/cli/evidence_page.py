@@ -36,13 +36,13 @@ class Judged:
 @cache
 def judged(profiles: bool = True) -> tuple[Judged, ...]:
     """All rows that ran; without profiles, models are known by name only."""
-    found = []
+    items = []
     for row in measured_rows.shipped():
         failed = measured_rows.failed(row)
         if failed is not None:
             predicted, fired = measured_rows.predict(measured_rows.view_of(row, profiles=profiles))
-            found.append(Judged(row, predicted, tuple(fired), failed))
-    return tuple(found)
+            items.append(Judged(row, predicted, tuple(fired), failed))
+    return tuple(items)
 
 
 def tally(items: Iterable[Judged], allowed: Callable[[str], bool] = lambda rule: True) -> Tally:
@@ -131,8 +131,8 @@ def misses() -> str:
         if wrong:
             row = item.row
             name = str(row["id"]).removeprefix("TESTLOG_")
-            said = f"foretold by {', '.join(item.fired)}" if item.fired else row.get("symptom") or ""
-            lines.append(f"| {name} | {row['outcome']} | {said} | {row.get('note') or ''} |")
+            known = f"foretold by {', '.join(item.fired)}" if item.fired else row.get("symptom") or ""
+            lines.append(f"| {name} | {row['outcome']} | {known} | {row.get('note') or ''} |")
     return "\n".join(lines)
 
 

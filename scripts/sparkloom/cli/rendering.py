@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sparkloom import case
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Overrides, Profile, Release
@@ -44,13 +44,7 @@ def _write(text: str, folder: Path | None, name: str) -> None:
         show.say(text)
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=folder, prefix=f".{name}-", delete=False, encoding="utf-8"
-        ) as temporary:
-            temporary.write(text)
-        path = Path(temporary.name).rename(folder / f"{name}.yaml")
-        path.chmod(0o644)
+        path = files.write(folder / f"{name}.yaml", text)
     except OSError as error:
         raise InputError.single(str(folder), f"cannot write here: {error.strerror}", rule="unwritable") from None
     sys.stderr.write(f"wrote {path}\n")

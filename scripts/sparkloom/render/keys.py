@@ -6,12 +6,12 @@ An engine takes it from a file in its pod (`engine.yaml` or the bare key), never
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import stat
 from pathlib import Path
 
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 
 SECRET = "engine-key"
@@ -25,13 +25,9 @@ def private_folder(path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Written aside and renamed, so that a killed run never leaves half a key; 0600 from its first byte."""
+    """Whole or not at all, and for its owner alone."""
     private_folder(path.parent)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    aside.replace(path)
+    files.write(path, text, 0o600)
 
 
 def guarded(path: Path) -> None:

@@ -18,6 +18,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,10 +124,7 @@ def _archive(parts: Mapping[str, bytes], compression: int) -> bytes:
 
 
 def _keep(target: Path, made: Callable[[], bytes]) -> Path:
-    """Made when it is not there yet; written aside and renamed, so that it is whole."""
+    """Made when it is not there yet; and then whole."""
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_name(f".{target.name}.new")
-        scratch.write_bytes(made())
-        scratch.replace(target)
+        files.write(target, made())
     return target

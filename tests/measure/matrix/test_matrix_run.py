@@ -180,8 +180,8 @@ def test_a_cell_is_a_profile_that_people_can_serve(tmp_path: Path, monkeypatch: 
     spec_path = tmp_path / "small.yml"
     spec_path.write_text(SPEC.format(pacing=FAST))
     spec, text = specs.load(spec_path)
-    cell = specs.cells(spec, text)[1]
-    name = cell.write_profile(spec, cell, tmp_path / "profiles")
+    chosen = specs.cells(spec, text)[1]
+    name = cell.write_profile(spec, chosen, tmp_path / "profiles")
     monkeypatch.setenv("SPARKLOOM_PROFILES", str(tmp_path / "profiles"))
     made, base = profile.load(name).profile, profile.load(spec.profile).profile
     assert made.env["PACING"] == FAST and made.launch.flags["mem_fraction_static"] == 0.85
@@ -291,13 +291,15 @@ def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.Mon
     clock = [100.0]
     monkeypatch.setattr(run.time, "monotonic", lambda: clock[0])
     cells = [specs.Cell(n, f"c{n}", {"launch.x": n}, ("a-rule",) if n == 3 else ()) for n in (1, 2, 3)]
-    progress = run.Progress(said.append, live=False)
+    progress = run.GridProgress(said.append, live=False)
     progress.plan(cells, cells[:2], [])
     progress.cell(cells[0])
     for _ in range(4):
         progress.tick("switching: TASK [a]", clock[0] - 100)
         clock[0] += 20
-    progress.done(cells[0], specs.Result(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80))
+    progress.done(
+        cells[0], specs.CellResult(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80)
+    )
     progress.cell(cells[1])
     progress.tick("switching: TASK [b]", 0)
     assert said == [
@@ -307,7 +309,7 @@ def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.Mon
         "cell 1 of 3 (x 1)  hang in 1:20: silent\n",
         "cell 2 of 3 (x 2)  switching 0:00, about 1:20 left\n",
     ]
-    live = run.Progress(said.append, live=True)
+    live = run.GridProgress(said.append, live=True)
     live.plan(cells, cells[:2], [80.0])
     live.cell(cells[0])
     live.tick("measuring: n=8  3 of 8 done", 30)

@@ -40,6 +40,7 @@ class Adapter:
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     python = True  # whether its image has the Python that the supervisor of a rank needs
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
+    progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     key_variable = ""  # or the variable that takes it, where no file does
     dialect: Dialect = PLAIN  # how its parser reads a command line

@@ -27,13 +27,13 @@ def judge(
     result, errors = None, []
     for rank, text in logs.items():
         for line in text.splitlines():
-            said = _json(line)
-            result = said.get("allreduce") or result
-            if "error" in said:
-                errors.append(f"rank {rank}: {said['error']}")
+            told = _json(line)
+            result = told.get("allreduce") or result
+            if "error" in told:
+                errors.append(f"rank {rank}: {told['error']}")
     mode = "two rails" if rails > 1 else "one rail"
     wanted = {**LEAST, **(least or {})}[mode]
-    found: dict[str, Any] = {
+    judged: dict[str, Any] = {
         "mode": mode,
         "least_busbw_gb_s": wanted,
         "transport": {"verdict": report.verdict, "why": report.why},
@@ -44,19 +44,19 @@ def judge(
         return {
             "verdict": "failed",
             "why": "; ".join(errors) or f"no rank printed a result; {_last(logs)}; NCCL: {report.why}",
-            **found,
+            **judged,
         }
     best = max(row["busbw_gb_s"] for row in result["sizes"])
     small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
-    found |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
-    return {**_verdict(report.verdict, report.why, best, wanted, mode), **found}
+    judged |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
+    return {**_verdict(report.verdict, report.why, best, wanted, mode), **judged}
 
 
 def _last(logs: Mapping[str, str]) -> str:
     """Where nothing we know was said, the end of what was."""
     ends = {rank: text.strip().splitlines()[-1] for rank, text in logs.items() if text.strip()}
-    said = [f"rank {rank} said last: {line[:200]}" for rank, line in ends.items()]
-    return said[0] if said else "no rank left a log"
+    last_words = [f"rank {rank} said last: {line[:200]}" for rank, line in ends.items()]
+    return last_words[0] if last_words else "no rank left a log"
 
 
 def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) -> dict[str, str]:
@@ -81,7 +81,7 @@ def _json(line: str) -> dict[str, Any]:
     if at < 0:
         return {}
     try:
-        found = json.loads(line[at:])
+        data = json.loads(line[at:])
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}

@@ -51,12 +51,12 @@ def gaps(request: Request, total: int) -> list[float]:
     if len(times) < 2:
         return []
     if counted[0] > 0 and counted[-1] > counted[0]:
-        found, at, have = [], times[0], counted[0]
+        spans, at, have = [], times[0], counted[0]
         for when, count in zip(times, counted, strict=True):
             if count > have:
-                found.append((when - at) / (count - have))
+                spans.append((when - at) / (count - have))
                 at, have = when, count
-        return found
+        return spans
     per_chunk = max(1.0, (total - first_tokens(request, total)) / (len(times) - 1))
     return [(after - before) / per_chunk for before, after in pairwise(times)]
 
@@ -66,10 +66,10 @@ def spread(values: Iterable[float], scale: float = 1000.0, digits: int = 3) -> d
     ranked = sorted(values)
     if not ranked:
         return {"mean": None, "p50": None, "p95": None, "p99": None}
-    found: dict[str, float | None] = {"mean": round(scale * sum(ranked) / len(ranked), digits)}
+    figures: dict[str, float | None] = {"mean": round(scale * sum(ranked) / len(ranked), digits)}
     for place in (50, 95, 99):
-        found[f"p{place}"] = round(scale * percentile(ranked, place / 100), digits)
-    return found
+        figures[f"p{place}"] = round(scale * percentile(ranked, place / 100), digits)
+    return figures
 
 
 def percentile(ranked: Sequence[float], share: float) -> float:

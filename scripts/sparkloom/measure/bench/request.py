@@ -206,10 +206,10 @@ class Reader:
         where = self.response.headers.get("location")
         later = self.response.headers.get("retry-after")
         try:
-            said = chunk.read(self._body).error
+            told = chunk.read(self._body).error
         except chunk.NoChunk:
-            said = None
-        words = said or " ".join(self._body.decode(errors="replace").split())
+            told = None
+        words = told or " ".join(self._body.decode(errors="replace").split())
         return words[:240] + (f"; Location: {where}" if where else "") + (f"; Retry-After: {later}" if later else "")
 
     def judge(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench.run import Run, label
 from sparkloom.measure.bench.schedule import Crowd
@@ -43,10 +44,7 @@ def path(folder: Path, model: str) -> Path:
 def write(file: Path, data: Mapping[str, Any]) -> None:
     """Whole or not at all: a run that is killed leaves its last finished level."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.part")
-        part.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(file)
+        files.write(file, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         message = f"cannot be written: {error.strerror}; -o names another folder"
         raise InputError.single(str(file), message, rule="unwritable") from None

@@ -76,8 +76,8 @@ def served_model(target: Target, wanted: str | None) -> str:
         return wanted
     if len(names) == 1:
         return names[0]
-    found = f"serves {', '.join(names)}" if names else f"answers {status} to GET /v1/models"
-    raise InputError.single("--model", f"{target.url} {found}; --model names the one to measure", rule="which-model")
+    answer = f"serves {', '.join(names)}" if names else f"answers {status} to GET /v1/models"
+    raise InputError.single("--model", f"{target.url} {answer}; --model names the one to measure", rule="which-model")
 
 
 class Bench:

@@ -67,12 +67,12 @@ def prompts(file: Path, seed: int) -> Prompts:
     except ValueError as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         raise InputError.single(str(file), f"not valid JSON: {error}", line=line, column=column) from None
-    found = [_pairs(file, data, key) for key in ("prompts", "warmup")]
-    if not found[0]:
+    lists = [_pairs(file, data, key) for key in ("prompts", "warmup")]
+    if not lists[0]:
         message = 'holds no prompts; expected {"prompts": {"name": "text", ...}, "warmup": {...}}'
         raise InputError.single(str(file), message, rule="empty-input")
-    random.Random(seed).shuffle(found[0])
-    return Prompts(file.name, f"{crc32(text.encode()):08x}", *found)
+    random.Random(seed).shuffle(lists[0])
+    return Prompts(file.name, f"{crc32(text.encode()):08x}", *lists)
 
 
 def _pairs(file: Path, data: Any, key: str) -> list[tuple[str, str]]:
@@ -84,18 +84,18 @@ def _pairs(file: Path, data: Any, key: str) -> list[tuple[str, str]]:
 
 def numbers(option: str, text: str) -> tuple[int, ...]:
     """`1,4,8` as whole numbers between 1 and 1024."""
-    found = []
+    streams = []
     for word in text.split(","):
         if not word.strip().isascii() or not word.strip().isdigit() or not 1 <= int(word) <= MOST_STREAMS:
             message = f"'{word.strip()}' is no number of streams; expected 1 to {MOST_STREAMS}, as 1,4,8"
             raise InputError.single(option, message, rule="bad-number")
-        found.append(int(word))
-    return tuple(found)
+        streams.append(int(word))
+    return tuple(streams)
 
 
 def rates(option: str, text: str) -> tuple[float, ...]:
     """`0.5,2` as requests a second."""
-    found = []
+    values = []
     for word in text.split(","):
         try:
             value = float(word)
@@ -103,8 +103,8 @@ def rates(option: str, text: str) -> tuple[float, ...]:
             value = -1.0
         if not 0 < value <= 10_000:
             raise InputError.single(option, f"'{word.strip()}' is no rate; expected requests a second, as 0.5,2")
-        found.append(value)
-    return tuple(found)
+        values.append(value)
+    return tuple(values)
 
 
 def body(settings: Settings, model: str, prompt: str, max_tokens: int) -> bytes:

@@ -33,7 +33,7 @@ class Shape:
         self._openings: dict[int, bytes] = {}
 
     def texts(self, arrivals: Sequence[bytes], start: int) -> list[str]:
-        found, openings, after = [], self._openings, self._after
+        texts, openings, after = [], self._openings, self._after
         for data in islice(arrivals, start, None):
             opening = openings.get(len(data)) or self._opening(len(data))
             if not (data.startswith(opening) and data.endswith(after)):
@@ -41,8 +41,8 @@ class Shape:
             text = data[len(opening) : -len(after)]
             if not text:
                 break
-            found.append(text)
-        return _decoded(found) if found else []
+            texts.append(text)
+        return _decoded(texts) if texts else []
 
     def _opening(self, length: int) -> bytes:
         """How an arrival of so many bytes begins: the size of its chunk, and the event up to its text."""
@@ -65,13 +65,13 @@ def _decoded(texts: list[bytes]) -> list[str]:
             plain = []
         if len(plain) == len(texts):
             return plain
-    found = []
+    decoded = []
     for text in texts:
         try:
-            found.append(str(_string(f'"{text.decode()}"')))
+            decoded.append(str(_string(f'"{text.decode()}"')))
         except ValueError:
             break
-    return found
+    return decoded
 
 
 def learn(arrival: bytes, channel: Channel, *, chunked: bool) -> Shape | None:

@@ -39,7 +39,7 @@ class Events:
         held = text.endswith(b"\r")
         lines = (text[:-1] if held else text).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop() + (b"\r" if held else b"")
-        found = []
+        events = []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
@@ -47,15 +47,15 @@ class Events:
             elif line == b"data":
                 self._data.append(b"")
             elif not line and self._data:
-                found.append(b"\n".join(self._data))
+                events.append(b"\n".join(self._data))
                 self._data, self._size = [], 0
         if self._size + len(self._rest) > MOST_EVENT:
             raise ValueError(f"an event of more than {MOST_EVENT:,} bytes")
-        return found
+        return events
 
     def finish(self) -> list[bytes]:
         """The stream has ended: an event without its empty line counts too, as engines mean it."""
         rest, self._rest = self._rest, b""
-        found = self._lines(rest + b"\n\n") if rest or self._data else []
+        events = self._lines(rest + b"\n\n") if rest or self._data else []
         self._rest = b""
-        return found
+        return events

@@ -50,8 +50,8 @@ class Target(NamedTuple):
         return "\r\n".join([*lines, "", ""]).encode() + body
 
     def addresses(self) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
-        found = socket.getaddrinfo(self._host, self.port, type=socket.SOCK_STREAM)
-        return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]
+        known = socket.getaddrinfo(self._host, self.port, type=socket.SOCK_STREAM)
+        return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in known]
 
     def get(self, path: str, timeout: float = 10.0, *, most: int = 8_000_000) -> tuple[int, bytes]:
         """One blocking GET on a connection of its own, for before and after the load; OSError or Garbled."""

@@ -45,8 +45,8 @@ def judge_batch_file(path: Path) -> dict[str, Any]:
 def judge_batch(requests: Sequence[Mapping[str, Any]], *, bound_tok_s: float | None = None) -> dict[str, Any]:
     """`bound_tok_s`: what the machine could reach at best at this concurrency, where it is known."""
     done = [request for request in requests if not request.get("error")]
-    found = _texts(done) or _uniform(done) or _silent(done) or _impossible(done, bound_tok_s)
-    kind, why = found or (None, None)
+    symptom = _texts(done) or _uniform(done) or _silent(done) or _impossible(done, bound_tok_s)
+    kind, why = symptom or (None, None)
     shown = {"verdict": "garbage" if kind else "ok", "kind": kind, "at_chunk": None, "at_char": None}
     return shown | ({"why": why} if why else {})
 

@@ -30,7 +30,7 @@ _SMALL = frozenset(json.loads(Path(__file__).with_name("words.json").read_text(e
 _VOWELS = set("aeiouy")
 
 
-class SaladDetector:
+class IncoherenceDetector:
     def __init__(self) -> None:
         # What stands before each of the last words, and the words; two lists, for 64 streams hold many pairs.
         self._between: deque[str] = deque(maxlen=LONG)
@@ -117,12 +117,12 @@ class SaladDetector:
         recent = list(zip(self._between, self._words, strict=True))[-WORDS:]
         words = [word.lower() for _, word in recent]
         speech = is_speech(recent)
-        found = gibberish(words) if speech else None
-        if found or has_sentences(recent):
-            return found
-        found = broken_articles(self._articles) if speech else None
-        if found or len(words) < WORDS or is_list(recent):
-            return found
+        symptom = gibberish(words) if speech else None
+        if symptom or has_sentences(recent):
+            return symptom
+        symptom = broken_articles(self._articles) if speech else None
+        if symptom or len(words) < WORDS or is_list(recent):
+            return symptom
         kinds = Counter(words)
         if too_various(kinds, sum(before == " " for before, _ in recent)):
             return Symptom("salad", f"{len(kinds)} of {WORDS} words are different, and this is no list")

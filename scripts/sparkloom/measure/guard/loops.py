@@ -44,9 +44,9 @@ class LoopDetector:
         self._period = self._run = 0
         if len(tail) <= NEEDLE:
             return
-        found = tail.rfind(tail[-NEEDLE:], max(0, len(tail) - WINDOW), len(tail) - 1)
-        if found >= 0:
-            self._period = len(tail) - NEEDLE - found
+        at = tail.rfind(tail[-NEEDLE:], max(0, len(tail) - WINDOW), len(tail) - 1)
+        if at >= 0:
+            self._period = len(tail) - NEEDLE - at
             self._run = agreement(tail, self._period)
 
     @property

@@ -70,17 +70,17 @@ def sane_stream(seed: int) -> dict[str, Any]:
 
 def report(generated: int) -> dict[str, Any]:
     results = [(case, judged(case)) for case in cases()]
-    found = [case for case, verdict in results if verdict["verdict"] == "garbage"]
-    true = [case for case in found if case["label"] == "garbage"]
+    called = [case for case, verdict in results if verdict["verdict"] == "garbage"]
+    true = [case for case in called if case["label"] == "garbage"]
     garbage = [case for case, _ in results if case["label"] == "garbage"]
     alarms = [seed for seed in range(generated) if sane_stream(seed)["verdict"] != "ok"]
     return {
         "cases": len(results),
         "garbage": len(garbage),
         "recall": len(true) / len(garbage),
-        "precision": len(true) / max(1, len(found)),
-        "missed": [case["id"] for case in garbage if case not in found],
-        "false_alarms": [case["id"] for case in found if case["label"] == "sane"],
+        "precision": len(true) / max(1, len(called)),
+        "missed": [case["id"] for case in garbage if case not in called],
+        "false_alarms": [case["id"] for case in called if case["label"] == "sane"],
         "generated_sane_streams": generated,
         "generated_false_alarms": alarms,
     }

@@ -22,7 +22,7 @@ STAGNANT_CODE = 0.995  # generated code is written in few words
 FLOODED = 0.65
 
 
-class NoveltyDetector:
+class StagnationDetector:
     def __init__(self) -> None:
         self._counts = bytearray(SLOTS)
         self._history: deque[array[int]] = deque()  # the slots of each batch

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sparkloom.measure.guard.incoherence import SaladDetector
+from sparkloom.measure.guard.incoherence import IncoherenceDetector
 from sparkloom.measure.guard.loops import CounterLoopDetector, LoopDetector
 from sparkloom.measure.guard.noise import NoiseDetector
-from sparkloom.measure.guard.stagnation import NoveltyDetector
+from sparkloom.measure.guard.stagnation import StagnationDetector
 from sparkloom.measure.guard.verdict import OK, Channel, Symptom, Verdict
 
 BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
@@ -26,9 +26,9 @@ class _Text:
         self._waiting = 0
         self._loops = LoopDetector()
         self._counters = CounterLoopDetector()
-        self._novelty = NoveltyDetector()
-        self._salad = SaladDetector()
-        self._all = (self._loops, self._counters, self._novelty, self._salad, NoiseDetector())
+        self._stagnation = StagnationDetector()
+        self._incoherence = IncoherenceDetector()
+        self._all = (self._loops, self._counters, self._stagnation, self._incoherence, NoiseDetector())
 
     @property
     def characters(self) -> int:
@@ -41,9 +41,9 @@ class _Text:
             pending.append(text)
             waiting += len(text)
             if waiting >= BATCH:
-                found = self._flush()
-                if found:
-                    return place, found
+                symptom = self._flush()
+                if symptom:
+                    return place, symptom
                 pending, waiting = self._pending, 0
         self._waiting = waiting
         return None
@@ -53,15 +53,15 @@ class _Text:
         self._judged += len(joined)
         self._pending, self._waiting = [], 0
         for start in range(0, len(joined), 4 * BATCH):
-            found = self._judge(joined[start : start + 4 * BATCH])
-            if found:
-                return found
+            symptom = self._judge(joined[start : start + 4 * BATCH])
+            if symptom:
+                return symptom
         return None
 
     def _judge(self, batch: str) -> Symptom | None:
         for detector in self._all:
             detector.feed(batch)
-        return next((found for detector in self._all if (found := detector.symptom())), None)
+        return next((symptom for detector in self._all if (symptom := detector.symptom())), None)
 
     def finish(self) -> Symptom | None:
         return (self._flush() if self._waiting else None) or self._loops.symptom(ended=True)
@@ -90,22 +90,22 @@ class Guard:
         self._chunks += len(texts)
         own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
         stalled = self._arrived(times) if times else None
-        found = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
-        if found:
-            place, symptom = found
+        stopped = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
+        if stopped:
+            place, symptom = stopped
             self.verdict = Verdict("garbage", symptom.kind, first + place, own.characters, channel, symptom.why)
         return self.verdict
 
     def _arrived(self, times: Sequence[float]) -> tuple[int, Symptom] | None:
         """Before which of these moments the stream stood still."""
         before = times if self._last is None else (self._last, *times)
-        found = None
+        stopped = None
         if times[-1] - before[0] >= self._stall_s:  # else no single gap can be so long
-            found = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
+            stopped = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
         elif len(self._gaps) < RHYTHM:
             self._gaps.extend(b - a for a, b in pairwise(before))
         self._last = times[-1]
-        return found
+        return stopped
 
     def _step(self, now: float) -> Symptom | None:
         stalled = self.stalled(now)
@@ -128,10 +128,10 @@ class Guard:
         for channel, text in self._texts.items():
             if self.verdict is not None:
                 break
-            found = text.finish()
-            if found:
+            symptom = text.finish()
+            if symptom:
                 at = max(self._chunks - 1, 0)
-                self.verdict = Verdict("garbage", found.kind, at, text.characters, channel, found.why)
+                self.verdict = Verdict("garbage", symptom.kind, at, text.characters, channel, symptom.why)
         self.verdict = self.verdict or self._silent(usage) or OK
         return self.verdict
 

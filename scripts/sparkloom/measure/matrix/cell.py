@@ -24,7 +24,7 @@ from sparkloom.measure.bench import target
 from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.matrix import child, verdict
 from sparkloom.measure.matrix.spec import Cell, Spec
-from sparkloom.measure.matrix.verdict import Verdict
+from sparkloom.measure.matrix.verdict import CellVerdict
 from sparkloom.onnode import loglines
 
 TAIL_LINES, MOST_LOG = 40, 4_000_000
@@ -108,17 +108,17 @@ class Work:
 
         return child.run(argv, log=log, tick=tick, env=env, lock=self._lock, **more)
 
-    def _switch(self) -> Verdict | None:
+    def _switch(self) -> CellVerdict | None:
         log = self._folder / "switch.log"
         forced = ["-e", json.dumps(FORCED)] if self._forced else []
         argv = [*self._seams.switch, "-i", self._inventory, *forced, "-e", f"profile={self._name}"]
         done = self._child("switching", argv, log=log, limit_s=self._spec.limits.switch_seconds, cwd=REPO)
-        said = _text(log)
-        if done.code == UNREACHABLE or (done.code and verdict.at_fault(said) == "site"):
+        log_text = _text(log)
+        if done.code == UNREACHABLE or (done.code and verdict.at_fault(log_text) == "site"):
             raise SiteTrouble(f"the site is not ready to serve anything, {log} says why")
-        return verdict.start(done.code, done.seconds, said)
+        return verdict.start(done.code, done.seconds, log_text)
 
-    def _measure(self) -> tuple[Verdict, dict[str, Any] | None]:
+    def _measure(self) -> tuple[CellVerdict, dict[str, Any] | None]:
         out = self._folder / "bench.json"
         done = self._child(
             "measuring", self._bench(), log=self._folder / "bench.log", out=out,
@@ -128,9 +128,9 @@ class Work:
             document = dict(json.loads(out.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             document = None
-        said = _text(self._folder / "bench.log")
-        if document is None and done.code == 2 and "[no-answer]" not in said:
-            raise InputError.single("sparkloom bench", said.strip()[-600:], rule="bench")
+        bench_log = _text(self._folder / "bench.log")
+        if document is None and done.code == 2 and "[no-answer]" not in bench_log:
+            raise InputError.single("sparkloom bench", bench_log.strip()[-600:], rule="bench")
         judged = verdict.measured(document, done.code, alive=self._alive(), bounds=self._cell.bounds)
         return judged, document
 
@@ -159,18 +159,18 @@ class Work:
 
     def _explain(self) -> dict[str, Any]:
         """The engine's own words where it has any, else the playbook's; which rules know them; the lines at the end."""
-        said = []
+        logs = []
         for number, argv in enumerate(self._seams.logs):
             file = self._folder / f"engine{number}.log"
             self._child("reading logs", argv, log=self._folder / "logs.log", out=file, limit_s=60)
-            said.append(_text(file))
-        said.append(_text(self._folder / "switch.log"))
-        found = diagnose.diagnose("\n".join(said))
-        text = next((loglines.last_epoch(text) for text in said if text.strip()), "")
+            logs.append(_text(file))
+        logs.append(_text(self._folder / "switch.log"))
+        diagnosis = diagnose.diagnose("\n".join(logs))
+        text = next((loglines.last_epoch(text) for text in logs if text.strip()), "")
         tail = [line for line in loglines.clean(text) if line.strip()][-TAIL_LINES:]
         return {
-            "matched_rules": [match["rule"] for match in found["matches"] if match["severity"] == "error"],
-            "telling": found["lines"],
+            "matched_rules": [match["rule"] for match in diagnosis["matches"] if match["severity"] == "error"],
+            "telling": diagnosis["lines"],
             "trace_tail": "\n".join(line[:400] for line in tail),
         }
 

@@ -43,8 +43,8 @@ def run(
     """
     begun = time.monotonic()
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as said, out.open("wb") if out else _same(said) as output:
-        process = _start(argv, output, said, env, cwd, lock)
+    with log.open("ab") as log_file, out.open("wb") if out else _Shared(log_file) as output:
+        process = _start(argv, output, log_file, env, cwd, lock)
         while process.poll() is None:
             spent = time.monotonic() - begun
             if tick(spent):
@@ -60,7 +60,7 @@ def run(
     return Outcome(process.returncode, time.monotonic() - begun)
 
 
-class _same:
+class _Shared:
     """A file that somebody else closes."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -76,7 +76,7 @@ class _same:
 def _start(
     argv: Sequence[str],
     out: IO[bytes],
-    said: IO[bytes],
+    log_file: IO[bytes],
     env: Mapping[str, str] | None,
     cwd: Path | None,
     lock: int | None,
@@ -91,8 +91,9 @@ def _start(
 
     try:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=said, env=None if env is None else dict(env), cwd=cwd,
-            start_new_session=True, pass_fds=[] if lock is None else [lock], preexec_fn=prepare,
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log_file, cwd=cwd,
+            env=None if env is None else dict(env), start_new_session=True,
+            pass_fds=[] if lock is None else [lock], preexec_fn=prepare,
         )  # fmt: skip
     except OSError as error:
         from sparkloom.base.errors import InputError

@@ -17,13 +17,14 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from sparkloom import case
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Numbers
 from sparkloom.judge import measured_rows
 from sparkloom.launch.resolve import Launch
 from sparkloom.measure.matrix import spec as specs
-from sparkloom.measure.matrix.spec import Result, Spec
+from sparkloom.measure.matrix.spec import CellResult, Spec
 
 OUTCOMES = {"bench_crash": "runtime_crash"}  # the other statuses are outcomes by the same name
 ENDS = {"startup_crash": "does not start", "bench_crash": "ends while it serves", "hang": "hangs",
@@ -45,11 +46,11 @@ def add(
     file = rows or folder / "rows.jsonl"
     text = _with_entry(target, entry)
     _append(file, row)
-    target.write_text(text, encoding="utf-8")
+    files.write(target.resolve(), text)
     return {"profile": str(target), "rows": str(file), "row": row, "evidence": entry}
 
 
-def _result(folder: Path, cell: str) -> Result:
+def _result(folder: Path, cell: str) -> CellResult:
     known = specs.read_results(folder) if folder.is_dir() else {}
     meant = [name for name in known if name.startswith(cell)]
     if len(meant) == 1:
@@ -58,7 +59,7 @@ def _result(folder: Path, cell: str) -> Result:
     raise InputError.single("CELL", f"{message}; known: {', '.join(sorted(known)) or 'none'}", rule="no-such-cell")
 
 
-def as_row(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
+def as_row(spec: Spec, result: CellResult, launch: Launch) -> dict[str, Any]:
     """The run under the names of the measured rows; what is not known is left out."""
     view, known = launch.view(), result.provenance
     speculative = {
@@ -92,7 +93,7 @@ def as_row(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
     return _known(row)
 
 
-def as_entry(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
+def as_entry(spec: Spec, result: CellResult, launch: Launch) -> dict[str, Any]:
     """The run as a profile's evidence."""
     loaded = launch.profile.profile
     varied = {name.removeprefix("launch."): value for name, value in result.settings.items() if value is not None}
@@ -117,7 +118,7 @@ def as_entry(spec: Spec, result: Result, launch: Launch) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def _numbers(result: Result) -> dict[str, float]:
+def _numbers(result: CellResult) -> dict[str, float]:
     rates = {f"n{level.concurrency}": level.sum_tok_s for level in result.levels}
     last = next((level for level in result.levels if level.concurrency == 8), None)
     if last and last.ttft_ms.get("p50"):
@@ -127,7 +128,7 @@ def _numbers(result: Result) -> dict[str, float]:
     return {name: round(value, 2) for name, value in rates.items() if value and name in Numbers.model_fields}
 
 
-def _symptom(result: Result) -> str | None:
+def _symptom(result: CellResult) -> str | None:
     if result.status == "ok":
         return None
     last = result.trace_tail.splitlines()[-1:] if result.status in ("startup_crash", "bench_crash") else []

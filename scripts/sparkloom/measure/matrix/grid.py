@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkloom.judge.capacity.speed import impossible
 from sparkloom.measure.matrix import spec as specs
-from sparkloom.measure.matrix.spec import Cell, Level, Result, Spec
+from sparkloom.measure.matrix.spec import Cell, CellResult, Level, Spec
 
 NOISE = 0.03  # two runs of one configuration differ by this much
 
@@ -23,7 +23,7 @@ class ReportedCell:
     """One cell with what is known about it; `status` is the report's word, `None` where it has not run yet."""
 
     cell: Cell
-    result: Result | None
+    result: CellResult | None
     status: str | None
     notes: list[str] = field(default_factory=list)
 
@@ -111,7 +111,9 @@ class Grid:
         return sorted(self.changes, key=lambda c: (not c.worse, c.reported.cell.number, c.concurrency))
 
 
-def collect(spec: Spec, cells: list[Cell], results: Mapping[str, Result], baseline: Mapping[str, Result]) -> Grid:
+def collect(
+    spec: Spec, cells: list[Cell], results: Mapping[str, CellResult], baseline: Mapping[str, CellResult]
+) -> Grid:
     """Joins cells and results; pure, so that any front end can show it."""
     judged = [_reported(cell, results.get(cell.id)) for cell in cells]
     axes = specs.differing([cell.settings for cell in cells])
@@ -121,7 +123,7 @@ def collect(spec: Spec, cells: list[Cell], results: Mapping[str, Result], baseli
     return Grid(spec, judged, axes, _winner(judged, max(spec.bench.concurrency)), changes, strangers)
 
 
-def _reported(cell: Cell, result: Result | None) -> ReportedCell:
+def _reported(cell: Cell, result: CellResult | None) -> ReportedCell:
     if result is None:
         return ReportedCell(
             cell,
@@ -134,7 +136,7 @@ def _reported(cell: Cell, result: Result | None) -> ReportedCell:
     return ReportedCell(cell, result, _status(cell, result, notes), notes)
 
 
-def _status(cell: Cell, result: Result, notes: list[str]) -> str:
+def _status(cell: Cell, result: CellResult, notes: list[str]) -> str:
     """The recorded status, unless the figures or the guard say otherwise."""
     if result.status != "ok":
         return result.status
@@ -160,7 +162,7 @@ def _winner(judged: list[ReportedCell], concurrency: int) -> ReportedCell | None
     return max(fine, key=lambda reported: reported.tok_s(concurrency) or 0.0, default=None)
 
 
-def _changes(reported: ReportedCell, before: Result | None) -> list[Change]:
+def _changes(reported: ReportedCell, before: CellResult | None) -> list[Change]:
     if before is None or reported.result is None:
         return []
     old = ReportedCell(reported.cell, before, before.status)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from sparkloom.measure.matrix.spec import Result, Spec, Value, differing
+from sparkloom.measure.matrix.spec import CellResult, Spec, Value, differing
 
 FAILED = ("startup_crash", "bench_crash", "hang", "garbage")
 Pair = tuple[str, Value]
@@ -32,45 +32,45 @@ class Proposal(NamedTuple):
         return {**self._asdict(), "hangs_on": [dict(pairs) for pairs in self.hangs_on]}
 
 
-def proposals(spec: Spec, results: Sequence[Result]) -> list[Proposal]:
+def proposals(spec: Spec, results: Sequence[CellResult]) -> list[Proposal]:
     """One for each kind of unexplained failure."""
     axes = [name for name in differing([r.settings for r in results]) if name in spec.axes]
     fine = [result for result in results if result.status == "ok"]
-    groups: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
         if result.status in FAILED and not result.matched_rules:
             groups.setdefault((result.status, _shape(_symptom(result))), []).append(result)
-    return [_proposal(spec, axes, found, fine) for found in groups.values()]
+    return [_proposal(spec, axes, failed, fine) for failed in groups.values()]
 
 
-def _proposal(spec: Spec, axes: list[str], failed: list[Result], fine: list[Result]) -> Proposal:
+def _proposal(spec: Spec, axes: list[str], failed: list[CellResult], fine: list[CellResult]) -> Proposal:
     symptom = _symptom(failed[0])
-    said = bool(failed[0].telling)
+    telling = bool(failed[0].telling)
     hangs_on = _hangs_on(axes, failed, fine)
     words = "-".join(re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") for _, value in (hangs_on or [[]])[0])
     name = f"{spec.name}-{words or failed[0].status.replace('_', '-')}"[:60].strip("-")
     return Proposal(
-        name, failed[0].status, symptom, _pattern(symptom) if said else None, [r.id for r in failed], hangs_on
+        name, failed[0].status, symptom, _pattern(symptom) if telling else None, [r.id for r in failed], hangs_on
     )
 
 
-def _hangs_on(axes: list[str], failed: list[Result], fine: list[Result]) -> list[list[Pair]]:
+def _hangs_on(axes: list[str], failed: list[CellResult], fine: list[CellResult]) -> list[list[Pair]]:
     """The smallest sets of settings that every failure has and no fine cell has."""
     if not fine:
         return []
     shared = [name for name in axes if len({json.dumps(r.settings.get(name)) for r in failed}) == 1]
     for size in (1, 2, 3):
-        found = []
+        sets = []
         for names in combinations(shared, size):
             pairs = [(name, failed[0].settings.get(name)) for name in names]
             if not any(all(json.dumps(r.settings.get(n)) == json.dumps(v) for n, v in pairs) for r in fine):
-                found.append(pairs)
-        if found:
-            return found
+                sets.append(pairs)
+        if sets:
+            return sets
     return []
 
 
-def _symptom(result: Result) -> str:
+def _symptom(result: CellResult) -> str:
     return (result.telling[-1] if result.telling else result.note or result.status).strip()[:300]
 
 
@@ -89,23 +89,24 @@ def _pattern(symptom: str) -> str:
     )
 
 
-def skeleton(spec: Spec, one: Proposal) -> str:
+def skeleton(spec: Spec, proposal: Proposal) -> str:
     """The beginning of a rule's file, as docs/write-a-rule.md asks for it: the cause is the person's part."""
-    pairs = one.hangs_on[0] if one.hangs_on else []
+    cells = ", ".join(proposal.cells)
+    pairs = proposal.hangs_on[0] if proposal.hangs_on else []
     check = " and ".join(_condition(name, value) for name, value in pairs if not name.startswith("engine.")) or "False"
-    name = "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", one.id))
-    others = "".join(f"\n# as likely: {_said(more)}" for more in one.hangs_on[1:])
-    return f'''"""PROPOSED from the grid {spec.name}, cells {", ".join(one.cells)}: {one.status}. Say the cause here."""
+    name = "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", proposal.id))
+    others = "".join(f"\n# as likely: {_said(more)}" for more in proposal.hangs_on[1:])
+    return f'''"""PROPOSED from the grid {spec.name}, cells {cells}: {proposal.status}. Say the cause here."""
 {others}
 
 class {name}(Rule):
-    id = "{one.id}"
+    id = "{proposal.id}"
     severity = "warning"  # error, when the cause is known
     scope = Scope()  # which engine, releases, architecture: as narrow as what was seen
-    why = "TO WRITE; seen: {_quoted(one.symptom)}"
+    why = "TO WRITE; seen: {_quoted(proposal.symptom)}"
     fix = "TO WRITE"
     evidence = ()  # TO WRITE
-    log_pattern = {one.pattern!r}
+    log_pattern = {proposal.pattern!r}
 
     def check(self, view: LaunchView) -> Iterable[Hit]:
         if {check}:
@@ -131,15 +132,14 @@ def _said(pairs: Sequence[Pair]) -> str:
     return " and ".join(f"{_flag(name)} is {value}" for name, value in pairs)
 
 
-def text(spec: Spec, found: Sequence[Proposal]) -> str:
+def text(spec: Spec, proposed: Sequence[Proposal]) -> str:
     """What `matrix SPEC propose` prints."""
-    if not found:
+    if not proposed:
         return "every failure is explained by a rule, or none is recorded"
     parts = []
-    for one in found:
-        hangs = "; or ".join(_said(pairs) for pairs in one.hangs_on) or "no setting tells it apart from what was fine"
-        parts.append(
-            f"# {one.status} in {len(one.cells)} cells ({', '.join(one.cells)}): {one.symptom}\n# hangs on: {hangs}"
-        )
-        parts.append(skeleton(spec, one))
+    for proposal in proposed:
+        hangs = "; or ".join(map(_said, proposal.hangs_on)) or "no setting tells it apart from what was fine"
+        cells = f"{len(proposal.cells)} cells ({', '.join(proposal.cells)})"
+        parts.append(f"# {proposal.status} in {cells}: {proposal.symptom}\n# hangs on: {hangs}")
+        parts.append(skeleton(spec, proposal))
     return "\n".join(parts)

@@ -13,7 +13,7 @@ from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.grid import Grid, collect
 from sparkloom.measure.matrix.report_plots import plots
-from sparkloom.measure.matrix.spec import Result, Spec
+from sparkloom.measure.matrix.spec import CellResult, Spec
 
 HERE = Path(__file__).parent
 FILTERS = (
@@ -64,7 +64,7 @@ def propose(spec_path: Path, results: Path | None = None) -> dict[str, Any]:
     return {"proposals": [proposal.as_dict() for proposal in proposed], "text": proposals.text(spec, proposed)}
 
 
-def _baseline(spec: Spec, spec_path: Path) -> dict[str, Result]:
+def _baseline(spec: Spec, spec_path: Path) -> dict[str, CellResult]:
     if spec.baseline is None:
         return {}
     folder = spec_path.parent / spec.baseline

@@ -41,10 +41,10 @@ class Heat:
 
 def lines(series: Sequence[Series], ticks: Sequence[float], y_label: str) -> str:
     """Figures over concurrency; x is logarithmic because levels double."""
-    shown = sorted((one for one in series if one.points), key=lambda one: one.best)
+    shown = sorted((line for line in series if line.points), key=lambda line: line.best)
     if not shown:
         return ""
-    height, top = 340, nice(max(y for one in shown for _, y in one.points))
+    height, top = 340, nice(max(y for line in shown for _, y in line.points))
     low, high = math.log2(min(ticks)), math.log2(max(ticks))
     span = (high - low) or 1.0
 
@@ -57,37 +57,37 @@ def lines(series: Sequence[Series], ticks: Sequence[float], y_label: str) -> str
         parts.append(
             f'<text class="axis" x="{at(tick, 0)[0]:.1f}" y="{height - 14}" text-anchor="middle">n={tick:g}</text>'
         )
-    ends = [at(*one.points[-1]) for one in shown]
-    for one, (x, _), spot in zip(shown, ends, spread([y for _, y in ends], TOP, height - BOTTOM), strict=True):
-        kind = "best" if one.best else "other"
+    ends = [at(*line.points[-1]) for line in shown]
+    for line, (x, _), spot in zip(shown, ends, spread([y for _, y in ends], TOP, height - BOTTOM), strict=True):
+        kind = "best" if line.best else "other"
         parts.append(
-            f'<text class="label {kind}" x="{x + 10:.1f}" y="{spot + 4:.1f}">{escape(clip(one.label, 50))}</text>'
+            f'<text class="label {kind}" x="{x + 10:.1f}" y="{spot + 4:.1f}">{escape(clip(line.label, 50))}</text>'
         )
-    for one in shown:
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in one.points))
-        kind = "best" if one.best else "other"
-        parts.append(f'<g class="{kind}"><title>{escape(one.hint or one.label)}</title><polyline points="{path}"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in (at(*point) for point in one.points)]
+    for line in shown:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in line.points))
+        kind = "best" if line.best else "other"
+        parts.append(f'<g class="{kind}"><title>{escape(line.hint or line.label)}</title><polyline points="{path}"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in (at(*point) for point in line.points)]
         parts.append("</g>")
     return _svg(height, parts, f"{y_label} over concurrency")
 
 
 def bars(series: Sequence[Series], unit: str, name: str) -> str:
     """One horizontal bar for each series' last figure, shortest first."""
-    shown = sorted((one for one in series if one.points), key=lambda one: one.points[-1][1])
+    shown = sorted((bar for bar in series if bar.points), key=lambda bar: bar.points[-1][1])
     if not shown:
         return ""
-    top, step, left = nice(max(one.points[-1][1] for one in shown)), 24, 330
+    top, step, left = nice(max(bar.points[-1][1] for bar in shown)), 24, 330
     height = TOP + step * len(shown) + 8
     parts = []
-    for number, one in enumerate(shown):
-        figure, y = one.points[-1][1], TOP + number * step
+    for number, bar in enumerate(shown):
+        figure, y = bar.points[-1][1], TOP + number * step
         width = max(1.0, figure / top * (WIDTH - left - 80))
-        kind = "best" if one.best else "other"
+        kind = "best" if bar.best else "other"
         parts.append(
-            f'<g class="{kind}"><title>{escape(one.hint or one.label)}</title>'
+            f'<g class="{kind}"><title>{escape(bar.hint or bar.label)}</title>'
             f'<text class="label {kind}" x="{left - 8}" y="{y + 13}" text-anchor="end">'
-            f"{escape(clip(one.label, 50))}</text>"
+            f"{escape(clip(bar.label, 50))}</text>"
             f'<rect x="{left}" y="{y}" width="{width:.1f}" height="16" rx="2"/>'
             f'<text class="axis" x="{left + width + 6:.1f}" y="{y + 13}">{figure:.2f} {unit}</text></g>'
         )

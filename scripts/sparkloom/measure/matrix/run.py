@@ -21,13 +21,13 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from sparkloom import case
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.measure.matrix import child, report
-from sparkloom.measure.matrix import report_words as words
+from sparkloom.measure.matrix import child, report, report_words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work, program
-from sparkloom.measure.matrix.spec import STATUSES, Cell, Result, Spec
+from sparkloom.measure.matrix.spec import STATUSES, Cell, CellResult, Spec
 from sparkloom.site.endpoint import reach
 
 LOCK = ".running"
@@ -56,7 +56,7 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
     folder = options.results or spec_path.parent / spec.name
     folder.mkdir(parents=True, exist_ok=True)
     seams = _seams(spec, options)
-    progress = Progress(say, live=live)
+    progress = GridProgress(say, live=live)
     with _alone(folder, progress) as lock, _interruptible() as asked:
         done = specs.read_results(folder)
         todo = [c for c in cells if not c.skipped and (c.id not in done or done[c.id].status in again)]
@@ -70,12 +70,12 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
             work = Work(spec, cell, folder, seams, tick, lock, forced=options.try_known_bad)
             progress.cell(cell)
             try:
-                found = work.run()
+                measured = work.run()
             except child.Stopped:
                 break
             except SiteTrouble as error:
                 raise InputError.single(cell.id, f"{error}; nothing is recorded for this cell", rule="site") from None
-            progress.done(cell, keep(folder, found))
+            progress.done(cell, keep(folder, measured))
             report.write(spec_path, folder, options.output)
         told = report.write(spec_path, folder, options.output)
     return {**told, "stopped": signal.Signals(asked[0]).name if asked else None}
@@ -88,16 +88,10 @@ def exit_code(told: dict[str, Any]) -> int:
     return 0 if told["winner"] else 1
 
 
-def keep(folder: Path, found: dict[str, Any]) -> Result:
+def keep(folder: Path, measured: dict[str, Any]) -> CellResult:
     """Whole or not at all."""
-    result = Result.model_validate(found)
-    part = folder / f".{result.id}.part"
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(found, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / f"{result.id}.json")
+    result = CellResult.model_validate(measured)
+    files.write(folder / f"{result.id}.json", json.dumps(measured, indent=1, ensure_ascii=False) + "\n")
     return result
 
 
@@ -116,7 +110,7 @@ def _seams(spec: Spec, options: Options) -> Seams:
 
 
 @contextmanager
-def _alone(folder: Path, progress: Progress) -> Iterator[int]:
+def _alone(folder: Path, progress: GridProgress) -> Iterator[int]:
     """The lock of the folder; what a killed run started inherits it and is waited for."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -166,7 +160,7 @@ def _interruptible() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-class Progress:
+class GridProgress:
     """On a terminal one line that changes; else a line for every step and one a minute."""
 
     def __init__(self, say: Callable[[str], object], *, live: bool) -> None:
@@ -186,7 +180,7 @@ class Progress:
 
     def cell(self, cell: Cell) -> None:
         self._began, self._what = time.monotonic(), ""
-        shown = ", ".join(f"{words.short(n)} {words.value(cell.settings.get(n))}" for n in self._axes)
+        shown = ", ".join(f"{report_words.short(n)} {report_words.value(cell.settings.get(n))}" for n in self._axes)
         self._cell = f"cell {cell.number} of {self._all} ({shown})"
 
     def tick(self, what: str, seconds: float) -> None:
@@ -203,10 +197,12 @@ class Progress:
             self._what, self._said = step, now
             self._say(f"{line}\n")
 
-    def done(self, cell: Cell, result: Result) -> None:
+    def done(self, cell: Cell, result: CellResult) -> None:
         self._spent.append(result.seconds or 0.0)
         self._left -= 1
-        speeds = ", ".join(f"n={lv.concurrency} {words.figure(lv.sum_tok_s)}" for lv in result.levels if lv.sum_tok_s)
+        speeds = ", ".join(
+            f"n={lv.concurrency} {report_words.figure(lv.sum_tok_s)}" for lv in result.levels if lv.sum_tok_s
+        )
         words = "; ".join(part for part in (result.note, speeds and f"{speeds} tok/s") if part)
         begin = "\r\x1b[2K" if self._live else ""
         self._say(

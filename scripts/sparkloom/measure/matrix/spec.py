@@ -35,7 +35,7 @@ Value = bool | int | float | str | None
 MOST_CELLS = 2_000
 
 
-class Bench(BaseModel):
+class BenchOptions(BaseModel):
     """What every cell is measured with."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class Bench(BaseModel):
     warmup_tokens: int = Field(default=32, ge=0)
 
 
-class Limits(BaseModel):
+class CellLimits(BaseModel):
     """How long a cell may take; beyond it hangs."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -64,8 +64,8 @@ class Spec(BaseModel):
     inventory: str | None = Field(default=None, description="inventory folder; default: inventories/gb10")
     axes: dict[str, list[Value]] = Field(min_length=1)
     excludes: list[dict[str, Value]] = Field(default_factory=list)
-    bench: Bench = Bench()
-    limits: Limits = Limits()
+    bench: BenchOptions = BenchOptions()
+    limits: CellLimits = CellLimits()
     url: str | None = Field(
         default=None, description="where it is served; default: the endpoint that gateway.yml makes"
     )
@@ -129,7 +129,7 @@ class Level(BaseModel):
         return verdict == "garbage"
 
 
-class Result(BaseModel):
+class CellResult(BaseModel):
     """The JSON file of one cell: <id>.json."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -147,7 +147,7 @@ class Result(BaseModel):
     provenance: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _measured_if_ok(self) -> Result:
+    def _measured_if_ok(self) -> CellResult:
         if self.status == "ok" and not self.levels:
             raise ValueError("status is ok and there are no levels: a cell without a measurement is not ok")
         return self
@@ -179,14 +179,14 @@ def combinations(spec: Spec) -> Iterator[dict[str, Value]]:
 
 def cells(spec: Spec, text: Document, *, try_known_bad: bool = False) -> list[Cell]:
     """Every cell, judged by the rules: what is known to fail is skipped unless asked for."""
-    found = list(itertools.islice(combinations(spec), MOST_CELLS + 1))
-    if not 0 < len(found) <= MOST_CELLS:
-        what = "no cell is left" if not found else f"more than {MOST_CELLS} cells"
+    chosen = list(itertools.islice(combinations(spec), MOST_CELLS + 1))
+    if not 0 < len(chosen) <= MOST_CELLS:
+        what = "no cell is left" if not chosen else f"more than {MOST_CELLS} cells"
         raise InputError([text.problem(("axes",), f"{what}; change axes or excludes", "bad-grid")])
     inventory = Path(spec.inventory) if spec.inventory else None
     cluster = case.cluster(inventory)
     case.judge(spec.profile, cluster)  # a profile that cannot be used is the spec's mistake, not a cell's
-    judged = [_cell(spec, cluster, number, settings, try_known_bad) for number, settings in enumerate(found, 1)]
+    judged = [_cell(spec, cluster, number, settings, try_known_bad) for number, settings in enumerate(chosen, 1)]
     if all("invalid" in cell.rules for cell in judged):
         raise InputError([text.problem(("axes",), f"no cell can be launched: {judged[0].reasons[0]}", "bad-grid")])
     return judged
@@ -206,12 +206,12 @@ def _cell(spec: Spec, cluster: Any, number: int, settings: dict[str, Value], try
     return Cell(number, name, settings, rules, reasons, bounds)
 
 
-def read_results(folder: Path) -> dict[str, Result]:
+def read_results(folder: Path) -> dict[str, CellResult]:
     """The finished cells of a folder, by id. A file that is no cell is refused by name."""
     results, problems = {}, []
     for path in sorted(folder.glob("*.json")):
         try:
-            result = Result.model_validate_json(path.read_text(encoding="utf-8"))
+            result = CellResult.model_validate_json(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             problems.append(Problem(str(path), 1, 1, f"cannot be read: {error}", "unreadable"))
         except ValidationError as error:

@@ -22,44 +22,46 @@ SITE = {"preflight", "model_store"}
 JUDGED = "Judge the profile on this site"
 
 
-class Verdict(NamedTuple):
+class CellVerdict(NamedTuple):
     status: Status
     note: str
 
 
-def at_fault(said: str) -> str:
+def at_fault(log: str) -> str:
     """Whose fault a playbook's failure is: `site`, `refused` (the profile was judged and not tried) or `cell`."""
-    failed = next((found for found in _FAILED.finditer(said) if "UNREACHABLE!" not in found[0]), None)
-    tasks = [found for found in _TASK.finditer(said) if failed and found.start() < failed.start()]
+    failed = next((match for match in _FAILED.finditer(log) if "UNREACHABLE!" not in match[0]), None)
+    tasks = [match for match in _TASK.finditer(log) if failed and match.start() < failed.start()]
     if not tasks or tasks[-1][1] not in SITE:
         return "cell"
     return "refused" if tasks[-1][2].startswith(JUDGED) else "site"
 
 
-def start(code: int | None, seconds: float, said: str) -> Verdict | None:
+def start(code: int | None, seconds: float, log: str) -> CellVerdict | None:
     """Of the switch; None when the cell serves."""
     if code is None:
-        return Verdict("hang", f"not serving after {seconds:.0f} s")
+        return CellVerdict("hang", f"not serving after {seconds:.0f} s")
     if code == 0:
         return None
-    if at_fault(said) == "refused":
-        return Verdict("skipped", "preflight refused the profile before anything was stopped")
-    if waited := NOT_READY.search(said):
-        return Verdict("hang", f"the ranks were not ready after {waited[1]} s")
-    return Verdict("startup_crash", f"the switch ended with {code} after {seconds:.0f} s")
+    if at_fault(log) == "refused":
+        return CellVerdict("skipped", "preflight refused the profile before anything was stopped")
+    if waited := NOT_READY.search(log):
+        return CellVerdict("hang", f"the ranks were not ready after {waited[1]} s")
+    return CellVerdict("startup_crash", f"the switch ended with {code} after {seconds:.0f} s")
 
 
 def measured(
     document: Mapping[str, Any] | None, code: int | None, *, alive: bool, bounds: Mapping[int, float]
-) -> Verdict:
+) -> CellVerdict:
     """Of the measurement. `alive`: the server still answers afterwards."""
     levels: Sequence[Mapping[str, Any]] = (document or {}).get("levels") or []
     if not levels:
         if code is None:
-            return Verdict("hang", "no level was measured before the time was up")
-        return Verdict("bench_crash", "nothing was measured" if alive else "nothing was measured; nobody answers now")
+            return CellVerdict("hang", "no level was measured before the time was up")
+        return CellVerdict(
+            "bench_crash", "nothing was measured" if alive else "nothing was measured; nobody answers now"
+        )
     if bad := _garbage(levels, bounds):
-        return Verdict("garbage", bad)
+        return CellVerdict("garbage", bad)
     errors = Counter[str]()
     for level in levels:
         errors.update(level.get("errors") or {})
@@ -67,13 +69,13 @@ def measured(
     dead = next((level for level in levels if not level["ok"]), None)
     silent = dead is not None and set(dead.get("errors") or {}) <= SILENT
     if code is None or silent:
-        return Verdict("hang", _of(dead) or why or "the measurement did not end")
+        return CellVerdict("hang", _of(dead) or why or "the measurement did not end")
     if not alive or dead is not None:
-        return Verdict("bench_crash", f"{_of(dead) or why}{'' if alive else '; nobody answers now'}".lstrip("; "))
+        return CellVerdict("bench_crash", f"{_of(dead) or why}{'' if alive else '; nobody answers now'}".lstrip("; "))
     if errors or not document or not document.get("complete", True):
-        return Verdict("partial", why or "not every level was measured")
+        return CellVerdict("partial", why or "not every level was measured")
     problems = document.get("problems") or []
-    return Verdict("partial", str(problems[0])) if problems else Verdict("ok", "")
+    return CellVerdict("partial", str(problems[0])) if problems else CellVerdict("ok", "")
 
 
 def _of(level: Mapping[str, Any] | None) -> str:

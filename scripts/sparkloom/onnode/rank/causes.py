@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.onnode import loglines
 
@@ -22,20 +22,9 @@ def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
     return told[0][:300] if told else ""
 
 
-# Where a start is, in words of the engines: SGLang and vLLM. A line that matches is progress to show.
-STAGES = (
-    (re.compile(r"Completed \| (\d+)/(\d+)"), "loading weights, shard {0} of {1}"),
-    (re.compile(r"Load weight begin|Starting to load model"), "loading weights"),
-    (re.compile(r"Load weight end|Model loading took"), "weights loaded"),
-    (re.compile(r"KV Cache is allocated|KV cache size"), "KV cache allocated"),
-    (re.compile(r"Capture cuda graph begin|Capturing CUDA graph"), "capturing graphs"),
-    (re.compile(r"Capture cuda graph end|Graph capturing finished"), "graphs captured"),
-    (re.compile(r"Init torch distributed ends"), "ranks have met"),
-)
-
-
-def stage(line: str) -> str:
-    for pattern, words in STAGES:
-        if match := pattern.search(line):
+def stage(line: str, progress: Iterable[Sequence[str]]) -> str:
+    """Where a start is: the engine's own words for it, pattern by pattern; nothing where the line tells none."""
+    for pattern, words in progress:
+        if match := re.search(pattern, line):
             return words.format(*match.groups())
     return ""

@@ -58,7 +58,7 @@ class Life:
     async def _patch(self) -> None:
         """All that the profile needs, before anything else; one that does not fit is named and nothing starts."""
         try:
-            self.environment |= patching.apply(self.order, self.environment, self.log)
+            self.environment |= patching.apply(self.order, self.environment, self.log.say)
         except (patching.PatchError, OSError) as refusal:
             self.log.cause("refused", str(refusal))
             await self.leaving.wait()

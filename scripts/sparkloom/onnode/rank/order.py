@@ -65,6 +65,7 @@ class Order:
     policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn
     generates: str = ""  # a path that answers 200 only when the engine produced a token, also under load
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
+    progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     patches: tuple[dict[str, Any], ...] = ()
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"

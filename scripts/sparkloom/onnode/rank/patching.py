@@ -9,31 +9,30 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.status_log import StatusLog
 
 
 class PatchError(Exception):
     """One sentence: which patch does not apply, where, and what to change."""
 
 
-def apply(order: Order, environment: Mapping[str, str], log: StatusLog) -> dict[str, str]:
+def apply(order: Order, environment: Mapping[str, str], say: Callable[[str, str], object]) -> dict[str, str]:
     """What the engine's environment gets; nothing when there is nothing to patch."""
     if not order.patches:
         return {}
     changed = prepare(order.patches, find_package)
     if not changed:
-        log.say("patched", f"{_ids(order.patches)}: the image has them already")
+        say("patched", f"{_ids(order.patches)}: the image has them already")
         return {}
     overlay = Path(order.run) / "overlay"
     build(overlay, changed)
     own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(order.patches, folder, inner)]
     note = f"; not as released, but with the same places: {', '.join(own)}" if own else ""
-    log.say("patched", f"{_ids(order.patches)}: {len(changed)} files in {overlay}{note}")
+    say("patched", f"{_ids(order.patches)}: {len(changed)} files in {overlay}{note}")
     before = environment.get("PYTHONPATH", "")
     return {"PYTHONPATH": f"{overlay}:{before}" if before else str(overlay)}
 

@@ -33,7 +33,7 @@ class Watch:
     def hear(self, line: str) -> None:
         self.log.engine(line)
         self.transport.hear(line)
-        self.stage = causes.stage(line) or self.stage
+        self.stage = causes.stage(line, self.order.progress) or self.stage
 
     async def until_over(self, engine: Engine) -> str:
         """The cause when this rank fails; empty when the group stops for another reason."""

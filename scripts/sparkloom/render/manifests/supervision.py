@@ -64,6 +64,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "policy": policy,
         "generates": engine.generates,
         "schedulers": list(engine.schedulers),
+        "progress": [list(entry) for entry in engine.progress],
         "budgets": {"start": max(START_SECONDS, 3 * measured)},
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from sparkloom.base import files
 from sparkloom.base.errors import InputError
 
 
@@ -25,11 +25,7 @@ def keep(target: str, given: str, api: str, name: str, *, dry: bool = False) -> 
             rule="foreign-kubeconfig",
         )
     if not dry:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-            stream.write(text)
-        scratch.replace(path)
+        files.write(path, text, 0o600)
     return True
 
 

@@ -45,6 +45,15 @@ class SGLang(base.Adapter):
     ready_path = "/health_generate"
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
+    progress = (
+        (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}"),
+        (r"Init torch distributed ends", "ranks have met"),
+        (r"Load weight begin", "loading weights"),
+        (r"Load weight end", "weights loaded"),
+        (r"KV Cache is allocated", "KV cache allocated"),
+        (r"Capture cuda graph begin", "capturing graphs"),
+        (r"Capture cuda graph end", "graphs captured"),
+    )
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     reserved = frozenset(

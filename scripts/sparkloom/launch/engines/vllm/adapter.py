@@ -16,6 +16,14 @@ class VLLM(base.Adapter):
     name = "vllm"
     port = 8000
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
+    progress = (
+        (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}"),
+        (r"Starting to load model", "loading weights"),
+        (r"Model loading took", "weights loaded"),
+        (r"KV cache size", "KV cache allocated"),
+        (r"Capturing CUDA graph", "capturing graphs"),
+        (r"Graph capturing finished", "graphs captured"),
+    )
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     reserved = frozenset(

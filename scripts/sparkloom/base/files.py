@@ -1,0 +1,18 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, content: str | bytes, mode: int = 0o644) -> Path:
+    """Written aside, with its mode from the first byte, and renamed: nobody ever sees or keeps a half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        os.fchmod(stream.fileno(), mode)
+        stream.write(content.encode() if isinstance(content, str) else content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return aside.replace(path)
