@@ -1,10 +1,7 @@
-"""Between Ansible and the bandwidth checks: the runs to make, and afterwards the verdict and its file."""
-
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -31,17 +28,13 @@ options:
   served: {type: str, description: [Variable that each listening node registered; with judge.]}
   runs: {type: str, description: [Variable that holds each node's runs; with judge.]}
   thresholds: {type: dict, description: [Where the site differs from its mode; with judge.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {
-        "required_if": [("what", "plan", ("nodes", "shape")), ("what", "judge", ("served", "runs", "thresholds"))]
-    }
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "plan", ("nodes", "shape")), ("what", "judge", ("served", "runs", "thresholds")))
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
         if args["what"] == "plan":
             return bandwidth.tests(cluster, fabric.plan(cluster), args["nodes"], **args["shape"])

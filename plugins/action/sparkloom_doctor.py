@@ -1,8 +1,4 @@
-"""The verdict over everything that this run's dry roles said; fails when something is not as planned."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -13,13 +9,10 @@ DOCUMENTATION = r"""
 module: sparkloom_doctor
 short_description: Say what is not as planned
 description: [Judges what the callback of this name heard of this run; it takes no options.]
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         judged = doctor.report(events.SEEN, list(task_vars["ansible_play_hosts_all"]))
         return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}

@@ -1,8 +1,4 @@
-"""The endpoint: its certificate and objects (`prepare`), and the proof that it answers (`prove`)."""
-
 from __future__ import annotations
-
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -13,8 +9,7 @@ from sparkloom.base.repository import place
 from sparkloom.launch import engines
 from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway
-from sparkloom.site import ansible, client
-from sparkloom.site.gateway import endpoint
+from sparkloom.site import ansible, client, endpoint
 
 DOCUMENTATION = r"""
 module: sparkloom_gateway
@@ -22,7 +17,7 @@ short_description: Make the endpoint's certificate and plan its route, or prove 
 description: [A relative file of this machine starts at the repository.]
 options:
   what: {type: str, required: true, choices: [prepare, prove], description: [What to do.]}
-  profile: {type: str, description: [What is served; with prepare, as all up to timeout.]}
+  profile: {type: str, description: ["What is served; with prepare, as all up to timeout."]}
   names: {type: list, elements: str, description: [Names of the endpoint besides the machines' addresses.]}
   folder: {type: path, description: [Where the site's own authority is kept.]}
   certificate: {type: path, description: [A certificate chain of one's own; empty for the site's.]}
@@ -30,34 +25,32 @@ options:
   service: {type: str, description: [The Service of the cluster's Traefik.]}
   service_namespace: {type: str, description: [Its namespace.]}
   timeout: {type: int, description: [Seconds that an answer may take.]}
-  address: {type: str, description: [Where the endpoint is; with prove, as all below.]}
+  address: {type: str, description: ["Where the endpoint is; with prove, as all below."]}
   name: {type: str, description: [Whom its certificate must name.]}
   port: {type: int, description: [Its port for TLS.]}
   trust: {type: path, description: [The authority to trust; empty for this machine's own.]}
   key_file: {type: path, description: [File with the API key.]}
   max_tokens: {type: int, description: [Limit of the answer.]}
   silence: {type: float, description: [Seconds that it may say nothing.]}
-author: [Sparkloom]
 """
 PREPARE = ("profile", "names", "folder", "certificate", "certificate_key", "service", "service_namespace", "timeout")
 PROVE = ("address", "name", "port", "trust", "key_file", "max_tokens", "silence")
 
 
-def certificate(args: dict[str, Any], site: str, names: list[str], dry: bool) -> certificates.Pair:
+def certificate(args: ansible.Data, site: str, names: list[str], dry: bool) -> certificates.Pair:
     if args["certificate"]:
         pair = (place(args["certificate"]), place(args["certificate_key"]))
         return certificates.given(*pair, args["names"])
     return certificates.own(place(args["folder"]), site, names, dry=dry)
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {"required_if": [("what", "prepare", PREPARE), ("what", "prove", PROVE)]}
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "prepare", PREPARE), ("what", "prove", PROVE))
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         return self._prepare(args, task_vars) if args["what"] == "prepare" else self._prove(args)
 
-    def _prepare(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def _prepare(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         dry = bool(self._task.check_mode)
         cluster = ansible.cluster(task_vars)
         launch = case.judge(args["profile"], cluster).launch
@@ -89,7 +82,7 @@ class ActionModule(ansible.Action, ActionBase):
             "until": f"{pair.until:%Y-%m-%d}",
         }
 
-    def _prove(self, args: dict[str, Any]) -> dict[str, Any]:
+    def _prove(self, args: ansible.Data) -> ansible.Data:
         show = Display()
         key_file = place(args["key_file"])
         served = endpoint.Endpoint(args["address"], args["port"], args["name"], args["trust"], args["silence"])

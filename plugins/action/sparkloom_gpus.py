@@ -1,9 +1,6 @@
-"""Who offers the nodes' GPUs, whether our device plugin is needed for it, and, when asked to wait, whether all do."""
-
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -18,15 +15,12 @@ description: [Reads only; what is to be applied is in C(objects).]
 options:
   image: {type: str, required: true, description: [The device plugin's image.]}
   runtime_class: {type: str, required: true, description: [The RuntimeClass of pods with a GPU.]}
-  wait_seconds: {type: float, description: [Seconds to wait until every node offers its GPU, or fail.]}
-author: [Sparkloom]
+  wait_seconds: {type: float, description: ["Seconds to wait until every node offers its GPU, or fail."]}
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster, seconds = ansible.cluster(task_vars), args["wait_seconds"]
         reached = client.of(cluster)
         until = time.monotonic() + (seconds or 0)

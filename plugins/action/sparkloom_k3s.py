@@ -1,8 +1,4 @@
-"""K3s, seen from the controller: what each machine should have, what to do there, and the administrator's access."""
-
 from __future__ import annotations
-
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -24,25 +20,21 @@ options:
       - C(plan) says what every machine should have, C(decide) what to do there, C(leftovers) what to take away.
       - C(secrets) gives the token files of machines that join; C(kubeconfig) keeps the administrator's access here.
   options: {type: dict, description: [The role's variables; with plan and decide.]}
-  plan: {type: dict, description: [What plan gave; with decide, secrets and kubeconfig.]}
+  plan: {type: dict, description: ["What plan gave; with decide, secrets and kubeconfig."]}
   state: {type: str, description: [Variable that every machine registered; with decide.]}
-  secrets: {type: str, description: [Variable that holds the cluster's secrets; with decide, secrets and kubeconfig.]}
-author: [Sparkloom]
+  secrets: {type: str, description: ["Variable that holds the cluster's secrets; with decide, secrets and kubeconfig."]}
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {
-        "required_if": [
-            ("do", "plan", ("options",)),
-            ("do", "decide", ("options", "plan", "state", "secrets")),
-            ("do", "secrets", ("plan", "secrets")),
-            ("do", "kubeconfig", ("plan", "secrets")),
-        ]
-    }
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (
+        ("do", "plan", ("options",)),
+        ("do", "decide", ("options", "plan", "state", "secrets")),
+        ("do", "secrets", ("plan", "secrets")),
+        ("do", "kubeconfig", ("plan", "secrets")),
+    )
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         # Named, not handed over: a task's arguments may be shown, a registered variable is not.
         secrets = ansible.plain(task_vars[args["secrets"]]) if args["secrets"] else {}
         if args["do"] == "decide":

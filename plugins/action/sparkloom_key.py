@@ -1,8 +1,4 @@
-"""The site's API key: made once as a file of this machine, and given to the engine as a Secret. Never in a result."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -15,15 +11,12 @@ module: sparkloom_key
 short_description: Make the site's API key once, and keep it as a Secret
 description: [The key itself is in no result and in no log.]
 options:
-  file: {type: path, required: true, description: [Where it is kept, 0600; a relative path starts at the repository.]}
-author: [Sparkloom]
+  file: {type: path, required: true, description: ["Where it is kept, 0600; a relative path starts at the repository."]}
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         dry = bool(self._task.check_mode)
         path = place(args["file"])
         key, made = keys.ensure(path, dry=dry)

@@ -1,8 +1,4 @@
-"""Are all networks of the plan in the cluster, as planned? And when Multus does not come up: why not?"""
-
 from __future__ import annotations
-
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -18,15 +14,13 @@ options:
   waited_for: {type: str, description: [Multus' image that did not come up; the networks are judged without it.]}
   seconds: {type: int, description: [How long that was waited for.]}
   why: {type: str, description: [What the wait itself said.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {"required_together": [("waited_for", "seconds", "why")]}
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_together = (("waited_for", "seconds", "why"),)
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
         if args["waited_for"]:

@@ -1,8 +1,4 @@
-"""Does the profile fit this site, and what speaks against it? Fails on error findings."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -12,18 +8,15 @@ from sparkloom.site import ansible
 DOCUMENTATION = r"""
 module: sparkloom_plan
 short_description: Judge a profile against this site
-description: [Fails on error findings, with all of them in C(findings).]
+description: [Fails on error findings; all of them are in C(findings).]
 options:
-  profile: {type: str, required: true, description: [A name from model_profiles/, or a path to a file.]}
+  profile: {type: str, required: true, description: ["A name from model_profiles/, or a path to a file."]}
   force: {type: bool, default: false, description: [Go on in spite of error findings.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         inventory = ansible.inventory(task_vars)
         judged = case.judge(args["profile"], inventory)
         if judged.errors and not args["force"]:

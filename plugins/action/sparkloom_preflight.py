@@ -1,8 +1,4 @@
-"""Judge what was read of every node: one report for all of them, and the facts kept beside it."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -28,14 +24,11 @@ options:
       clock_seconds: {type: float, required: true, description: [How far a clock may be from the others.]}
       kernels_allowed: {type: list, elements: str, required: true, description: [Kernels that the site knows to work.]}
       memory_gib: {type: float, required: true, description: [Less than this available is a warning.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster, settings = ansible.cluster(task_vars), args["settings"]
         if not args["probe"]:
             return {"reads": preflight.reads(cluster, settings)}

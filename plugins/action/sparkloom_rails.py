@@ -1,8 +1,4 @@
-"""Judge what every node read back from its rails: one table for all nodes."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -16,14 +12,11 @@ short_description: Judge what every node read back from its rails
 description: [One table for all nodes; fails when a rail is not as planned.]
 options:
   probe: {type: str, required: true, description: [Variable that every node registered from sparkloom_probe.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
         plan = fabric.plan(cluster)
         only = ansible.asked(task_vars)

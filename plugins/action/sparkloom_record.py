@@ -1,9 +1,6 @@
-"""What is served: read before a start, written after its proof or its failure. Also judges memory that must be back."""
-
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -35,30 +32,25 @@ options:
   memory: {type: dict, description: [GiB that each node had before this load; with good.]}
   cause: {type: str, description: [What failed; with failed.]}
   folder: {type: path, description: [Where the ranks' logs are kept; with failed.]}
-author: [Sparkloom]
 """
-Args = dict[str, Any]
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {
-        "required_if": [
-            ("what", "memory", ("registered", "before", "slack")),
-            ("what", "good", ("profile", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
-            ("what", "failed", ("profile", "labels", "cause", "folder")),
-        ]
-    }
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (
+        ("what", "memory", ("registered", "before", "slack")),
+        ("what", "good", ("profile", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
+        ("what", "failed", ("profile", "labels", "cause", "folder")),
+    )
 
-    def work(self, args: Args, task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}[args["what"]]
         return work(args, task_vars)
 
-    def _read(self, args: Args, task_vars: Any) -> dict[str, Any]:
+    def _read(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         record = served.read(client.of(ansible.cluster(task_vars)))
         return {"record": record, "memory_gib": record.get("memory_gib", {})}
 
-    def _memory(self, args: Args, task_vars: Any) -> dict[str, Any]:
+    def _memory(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         """Every node's memory beside what it had before the model that was stopped."""
         registered = ansible.registered(task_vars, args["registered"])
         # after a failure one host asks all the others; its answers are newer than what they registered before
@@ -70,7 +62,7 @@ class ActionModule(ansible.Action, ActionBase):
             "now": {host: round(m["available_gib"], 1) for host, m in read.items()}
         }
 
-    def _good(self, args: Args, task_vars: Any) -> dict[str, Any]:
+    def _good(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
         launch = case.judge(args["profile"], cluster).launch
         plan = {
@@ -95,7 +87,7 @@ class ActionModule(ansible.Action, ActionBase):
         served.write(reached, record)
         return {"record": record}
 
-    def _failed(self, args: Args, task_vars: Any) -> dict[str, Any]:
+    def _failed(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         """Keeps every rank's log and says what they say; the record keeps the last good profile."""
         reached, folder = client.of(ansible.cluster(task_vars)), Path(args["folder"])
         logs, diagnosis = served.keep_logs(reached, args["labels"], folder)

@@ -1,8 +1,4 @@
-"""The Kubernetes objects of the network or of a served profile, as a list that is applied in one call."""
-
 from __future__ import annotations
-
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -15,7 +11,7 @@ from sparkloom.site import ansible, client
 DOCUMENTATION = r"""
 module: sparkloom_render
 short_description: Render the Kubernetes objects of the pods' networks or of a profile
-description: [What C(sparkloom render) writes, in C(objects); C(kubeconfig) says where to apply it.]
+description: [What C(sparkloom render) writes is in C(objects); C(kubeconfig) says where to apply it.]
 options:
   what: {type: str, required: true, choices: [network, serving], description: [What to render.]}
   image: {type: str, description: [Multus' image; with network.]}
@@ -24,20 +20,16 @@ options:
   profile: {type: str, description: [What is served; with serving.]}
   force: {type: bool, description: [Render in spite of error findings; with serving.]}
   transport: {type: str, choices: [refuse, warn], description: [What a rank does without all rails; with serving.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {
-        "required_if": [
-            ("what", "network", ("image", "cni_bin", "cni_conf")),
-            ("what", "serving", ("profile", "force", "transport")),
-        ]
-    }
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (
+        ("what", "network", ("image", "cni_bin", "cni_conf")),
+        ("what", "serving", ("profile", "force", "transport")),
+    )
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
         reached = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
         if args["what"] == "network":

@@ -1,8 +1,4 @@
-"""The cluster and the ranks as they are, beside what the role's dry run has just rendered. Reads only."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
@@ -21,11 +17,10 @@ description: [Reads only.]
 options:
   what: {type: str, required: true, choices: [cluster, ranks], description: [What to judge.]}
   plan: {type: dict, required: true, description: [What sparkloom_render gave for the profile.]}
-author: [Sparkloom]
 """
 
 
-def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> list[Finding]:
+def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data) -> list[Finding]:
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
@@ -36,10 +31,8 @@ def ranks(cluster: Cluster, reached: client.Client, plan: dict[str, Any]) -> lis
     return serving.ranks(plan["labels"][names.PROFILE], nodes, plan["config_hash"], running)
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster, plan = ansible.cluster(task_vars), args["plan"]
         reached = client.of(cluster)
         try:

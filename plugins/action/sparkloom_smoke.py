@@ -1,8 +1,4 @@
-"""One streamed answer from rank 0: the proof that a served model serves."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -15,21 +11,18 @@ from sparkloom.site import ansible, client
 DOCUMENTATION = r"""
 module: sparkloom_smoke
 short_description: Ask a pod for one streamed answer
-description: [Through the API server, so that no route is needed.]
+description: [Through the API server; no route is needed.]
 options:
   pod: {type: str, required: true, description: [Name of rank 0's pod.]}
   port: {type: int, required: true, description: [The engine's port.]}
   max_tokens: {type: int, required: true, description: [Limit of the answer.]}
   timeout: {type: float, required: true, description: [Seconds that one token may take.]}
   key_file: {type: path, required: true, description: [File with the API key; relative to the repository.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         reached, show = client.of(ansible.cluster(task_vars)), Display()
         answer = smoke.ask(
             lambda: reached.connect(args["pod"], args["port"], args["timeout"]),

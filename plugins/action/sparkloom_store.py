@@ -1,10 +1,7 @@
-"""Ask one node's store program: what is there, or fetch and follow until it is."""
-
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -19,27 +16,25 @@ module: sparkloom_store
 short_description: Ask one node's store of weights, or fill it
 description: [Runs the store's program on the node and follows it.]
 options:
-  program: {type: path, required: true, description: [The program, as sparkloom_store_plan made it.]}
+  program: {type: path, required: true, description: ["The program, as sparkloom_store_plan made it."]}
   command: {type: str, required: true, choices: [check, list, remove, fetch], description: [What to ask for.]}
   asked: {type: dict, required: true, description: [What the program reads on its standard input.]}
-  client: {type: path, description: [The hub's client, where the hub is asked; with fetch.]}
+  client: {type: path, description: ["The hub's client, where the hub is asked; with fetch."]}
   bring: {type: bool, default: true, description: [Whether a missing program is brought to the node.]}
-author: [Sparkloom]
 """
 
 
-class ActionModule(ansible.Action, ActionBase):
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     _requires_connection = True
-    documentation = DOCUMENTATION
-    together: ClassVar = {"required_if": [("command", "fetch", ("client",))]}
+    required_if = (("command", "fetch", ("client",)),)
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         node = str(task_vars["inventory_hostname"])
         remote = Remote(
             node, lambda line, data: self._low_level_execute_command(line, in_data=data), Path(args["program"])
         )
 
-        def fetch() -> dict[str, Any]:
+        def fetch() -> ansible.Data:
             started, say = time.monotonic(), Display().display
             spec = args["asked"]
             if spec["source"]["kind"] == "hub":

@@ -1,9 +1,6 @@
-"""Which checkpoints a profile needs, and, once the nodes were looked at, who hands them to whom."""
-
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 
@@ -39,23 +36,19 @@ options:
       update: {type: bool, required: true, description: [Ask the hub again where no revision is pinned.]}
       port: {type: int, required: true, description: [Where the nodes hand the weights on.]}
       connections: {type: int, required: true, description: [Files that travel at once.]}
-author: [Sparkloom]
 """
 BUILD = REPO / ".build" / "store"
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {
-        "required_if": [
-            ("what", "models", ("profile",)),
-            ("what", "contents", ("profile", "answers")),
-            ("what", "judge", ("profile", "checks")),
-            ("what", "chain", ("profile", "checks", "settings")),
-        ]
-    }
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (
+        ("what", "models", ("profile",)),
+        ("what", "contents", ("profile", "answers")),
+        ("what", "judge", ("profile", "checks")),
+        ("what", "chain", ("profile", "checks", "settings")),
+    )
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "program":
             return {"program": str(pack.program("weights").keep(BUILD))}
         cluster = ansible.cluster(task_vars)

@@ -1,9 +1,6 @@
-"""Consent for a teardown, and the cluster's part of it."""
-
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -18,7 +15,7 @@ from sparkloom.site.checks import kubernetes, report
 DOCUMENTATION = r"""
 module: sparkloom_teardown
 short_description: Take what is ours out of the cluster, with consent
-description: [Deletes only objects that carry our label, and nothing by force.]
+description: [Deletes only objects that carry our label; nothing by force.]
 options:
   what:
     type: str
@@ -30,20 +27,18 @@ options:
     description: [Which parts may go; with plan.]
     suboptions:
       serving: {type: bool, required: true, description: [The served model.]}
-      cluster: {type: bool, required: true, description: [Multus, the networks, our namespace and our K3s.]}
+      cluster: {type: bool, required: true, description: ["Multus, the networks, our namespace and our K3s."]}
       fabric: {type: bool, required: true, description: [What the rails were given.]}
       nodes: {type: bool, required: true, description: [Every other file and kernel setting.]}
       weights: {type: bool, required: true, description: [The downloaded weights.]}
-author: [Sparkloom]
 """
 WORK = {"serving": teardown.serving, "networks": teardown.networks}
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-    together: ClassVar = {"required_if": [("what", "plan", ("consent",))]}
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "plan", ("consent",)),)
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "plan":
             return self._plan(args, task_vars)
         cluster = ansible.cluster(task_vars)
@@ -52,7 +47,7 @@ class ActionModule(ansible.Action, ActionBase):
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
 
-    def _plan(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def _plan(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if refusal := teardown.refusal(args["consent"], [str(tag) for tag in task_vars["ansible_run_tags"]]):
             return {"failed": True, "msg": refusal}
         cluster = ansible.cluster(task_vars)
@@ -63,7 +58,7 @@ class ActionModule(ansible.Action, ActionBase):
             "store": cluster.model_store,
         }
 
-    def _take(self, cluster: Cluster, what: str) -> dict[str, Any]:
+    def _take(self, cluster: Cluster, what: str) -> ansible.Data:
         from kubernetes.dynamic import DynamicClient
 
         if cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists():

@@ -1,8 +1,4 @@
-"""Which transport NCCL really took, read from every rank's own log: the proof that the rails are used."""
-
 from __future__ import annotations
-
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -18,15 +14,12 @@ options:
   pods: {type: dict, required: true, description: [Name of the pod of each rank.]}
   rails: {type: int, required: true, description: [How many rails were planned.]}
   policy: {type: str, required: true, choices: [refuse, warn], description: [What to do when not all were taken.]}
-author: [Sparkloom]
 """
 LOG_BYTES = 4_000_000  # NCCL speaks while the ranks meet, long before this
 
 
-class ActionModule(ansible.Action, ActionBase):
-    documentation = DOCUMENTATION
-
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         reached = client.of(ansible.cluster(task_vars))
         pods = [args["pods"][rank] for rank in sorted(args["pods"], key=int)]
         text = "\n".join(loglines.last_epoch(reached.head(pod, LOG_BYTES)) for pod in pods)

@@ -16,7 +16,7 @@ DOCUMENTATION = """
 name: sparkloom_doctor
 type: aggregate
 short_description: what a dry run of the roles said
-description: [Listens to plays with the tag doctor, and to nothing else.]
+description: ["Listens to plays with the tag doctor, and to nothing else."]
 """
 
 

@@ -46,6 +46,11 @@ def write(path: Path, content: str | bytes, mode: int) -> None:
     _replace(path, content.encode() if isinstance(content, str) else content, mode)
 
 
+def diff(path: Path, before: str, after: str) -> dict:
+    """A file's change as Ansible shows it."""
+    return {"before": before, "after": after, "before_header": str(path), "after_header": str(path)}
+
+
 def _replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
     """Always the same scratch name: what a killed run left of it, the next one writes over and renames."""
     scratch = path.with_name(f".{path.name}.sparkloom")

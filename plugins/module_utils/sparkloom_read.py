@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 from pathlib import Path
 
@@ -34,3 +36,36 @@ def text(path: Path, default: str = "") -> str:
 def number(path: Path) -> int:
     value = text(path)
     return int(value) if value.lstrip("-").isdigit() else 0
+
+
+def completed(*argv: str, timeout: float, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """How a command ended, also one that could not begin or did not end."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False, input=stdin)
+    except (OSError, subprocess.SubprocessError) as error:
+        return subprocess.CompletedProcess(argv, 127, "", str(error))
+
+
+def digest(path: Path) -> str:
+    checksum = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            checksum.update(block)
+    return checksum.hexdigest()
+
+
+def gids(folder: Path) -> list[tuple[int, str]]:
+    """The entries in use of an RDMA port, in order. A table has up to 1024, nearly all empty: read with little around.
+
+    It is sparse and differs per node: scan, never assume an index.
+    """
+    used = []
+    for name in os.listdir(folder):  # noqa: PTH208
+        try:
+            with open(f"{folder}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
+                gid = entry.read(64).strip()
+        except OSError:
+            continue
+        if gid.strip(b"0:"):
+            used.append((int(name), gid.decode()))
+    return sorted(used)

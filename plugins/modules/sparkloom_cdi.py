@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Keep the CDI specification of the GPU in step with the driver, in one module run."""
-
 from __future__ import annotations
 
 import re
@@ -21,7 +19,6 @@ description:
 options:
   etc: {type: path, default: /etc/cdi/nvidia.yaml, description: [Where a specification is kept over a boot.]}
   run: {type: path, default: /var/run/cdi/nvidia.yaml, description: [Where the toolkit's own service keeps it.]}
-author: [Sparkloom]
 """
 
 REFRESH = "nvidia-cdi-refresh.service"  # of toolkit 1.18 and newer: writes below /var/run at every boot
@@ -59,11 +56,6 @@ def generate() -> str:
         return path.read_text()
 
 
-def described(path: Path, before: str, after: str) -> dict:
-    headers = {"before_header": str(path), "after_header": str(path)}
-    return {"before": f"driver {before or 'none'}\n", "after": f"driver {after}\n", **headers}
-
-
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -79,7 +71,7 @@ def main() -> None:
     drifted = [Path(path) for path, before in specs.items() if before != now]
     if not (version and now and drifted):
         module.exit_json(changed=False, **answer)
-    diff = [described(path, specs[str(path)], now) for path in drifted]
+    diff = [backup.diff(path, f"driver {specs[str(path)] or 'none'}\n", f"driver {now}\n") for path in drifted]
     if not module.check_mode:
         try:
             made = generate()

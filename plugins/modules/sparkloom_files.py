@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Write all files of one concern in one module run, and say for each whether it changed."""
-
 from __future__ import annotations
 
 import base64
@@ -26,18 +24,17 @@ options:
     suboptions:
       path: {type: path, required: true, description: [Where.]}
       content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
-      src: {type: str, description: [In place of content; a file of the role's C(files), read on the controller.]}
-      program: {type: str, description: [In place of content; a program of ours, packed on the controller.]}
+      src: {type: str, description: ["In place of content; a file of the role's C(files), read on the controller."]}
+      program: {type: str, description: ["In place of content; a program of ours, packed on the controller."]}
       encoding: {type: str, choices: [text, base64], default: text, description: [How the content is given.]}
       mode: {type: str, default: "0644", description: [Octal permissions.]}
-  secrets: {type: dict, default: {}, description: [Path to content of more files; 0600, and never shown.]}
-  remember: {type: bool, default: false, description: [Keep what was there before, for state=absent.]}
+  secrets: {type: dict, default: {}, description: ["Path to content of more files; 0600, and never shown."]}
+  remember: {type: bool, default: false, description: ["Keep what was there before, for state=absent."]}
   state:
     type: str
     choices: [present, absent]
     default: present
     description: [Absent puts back what C(remember) kept; a file without such a record is left alone.]
-author: [Sparkloom]
 """
 
 ENTRY = {
@@ -59,8 +56,7 @@ def current(path: Path) -> tuple[bytes | None, int]:
 
 
 def described(path: Path, before: bytes | None, after: bytes | None) -> dict:
-    texts = {"before": shown(before), "after": shown(after)}
-    return {**texts, "before_header": str(path), "after_header": str(path)}
+    return backup.diff(path, shown(before), shown(after))
 
 
 def shown(content: bytes | None) -> str:

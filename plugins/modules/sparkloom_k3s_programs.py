@@ -1,9 +1,6 @@
 #!/usr/bin/python
-"""Install K3s' programs from release files whose checksum is known: downloaded here, or brought by the controller."""
-
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -12,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import digest
 from ansible.module_utils.urls import open_url
 
 DOCUMENTATION = r"""
@@ -31,14 +29,13 @@ options:
       name: {type: str, required: true, description: [The release file's name.]}
       url: {type: str, required: true, description: [Where to download it.]}
       sha256: {type: str, required: true, description: [Its checksum.]}
-      variable: {type: str, required: true, description: [Which variable names the checksum, for the refusal.]}
+      variable: {type: str, required: true, description: ["Which variable names the checksum, for the refusal."]}
       files:
         type: dict
         required: true
         description: [Path on this machine to member of the archive; nothing means the file itself.]
   record: {type: path, required: true, description: [Where to keep what was installed from which file.]}
   staging: {type: path, required: true, description: [Folder of files that the controller brought; emptied afterwards.]}
-author: [Sparkloom]
 """
 
 ITEM = {
@@ -53,14 +50,6 @@ DATA = (".tar", ".tar.zst", ".tar.gz")  # not programs
 
 class ReleaseFileError(Exception):
     """Something a person can act on."""
-
-
-def digest(path: Path) -> str:
-    checksum = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest()
 
 
 def obtained(item: dict, staging: Path) -> Path:

@@ -1,17 +1,16 @@
 #!/usr/bin/python
-"""Take K3s off a machine: its processes, mounts, links, firewall rules and files; nothing that is not K3s' or ours."""
-
 from __future__ import annotations
 
 import os
 import re
 import shutil
 import signal
-import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import completed
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_remove
@@ -26,19 +25,12 @@ options:
   links: {type: list, elements: str, required: true, description: [Network links that K3s made.]}
   remove: {type: list, elements: str, required: true, description: [Files and folders.]}
   empty: {type: list, elements: str, required: true, description: [Folders that go when nothing is left in them.]}
-author: [Sparkloom]
 """
 
+run = partial(completed, timeout=120)
 UNITS = Path("/etc/systemd/system")
 # Chains of kube-proxy, network policies, CNI plugins and flannel; a rule names its chain or its maker.
 RULES = re.compile(r"KUBE-|CNI-|FLANNEL|flanneld|kube-router")
-
-
-def run(*argv: str, stdin: str | None = None) -> subprocess.CompletedProcess:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, input=stdin)
-    except (OSError, subprocess.SubprocessError) as error:
-        return subprocess.CompletedProcess(argv, 127, "", str(error))
 
 
 def shims(data: str) -> list:

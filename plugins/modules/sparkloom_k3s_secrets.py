@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""The cluster's secrets, kept on its first server: made once, read for the machines that join. Run it with no_log."""
-
 from __future__ import annotations
 
 import os
@@ -8,6 +6,7 @@ import secrets
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import text
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_secrets
@@ -19,17 +18,9 @@ options:
   paths:
     type: dict
     required: true
-    description: [Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig.]
+    description: ["Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig."]
   create: {type: bool, default: false, description: [Make what is missing.]}
-author: [Sparkloom]
 """
-
-
-def text(path: str | Path) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
 
 
 def make(path: Path) -> None:
@@ -61,11 +52,11 @@ def main() -> None:
         changed=create and bool(missing or opened),
         missing=[str(path) for path in (*missing, *opened)],
         tokens={
-            "server": text(args["joining"]["server"]) or text(args["token"]),
-            "agent": text(args["joining"]["agent"]) or text(args["agent_token"]),
-            "agent_passphrase": text(args["agent_token"]),
+            "server": text(Path(args["joining"]["server"])) or text(kept[0]),
+            "agent": text(Path(args["joining"]["agent"])) or text(kept[1]),
+            "agent_passphrase": text(kept[1]),
         },
-        kubeconfig=text(args["kubeconfig"]),
+        kubeconfig=text(Path(args["kubeconfig"])),
     )
 
 

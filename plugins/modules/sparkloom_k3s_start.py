@@ -1,15 +1,14 @@
 #!/usr/bin/python
-"""Start or restart K3s on this machine and wait until its node is Ready, by the node's own word since the start."""
-
 from __future__ import annotations
 
 import calendar
 import json
 import re
-import subprocess
 import time
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import completed
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_start
@@ -25,20 +24,13 @@ options:
   kubeconfig: {type: path, required: true, description: [The kubelet's own access.]}
   reasons: {type: list, elements: str, required: true, description: [Why; shown with --diff.]}
   seconds: {type: int, default: 300, description: [How long it may take.]}
-author: [Sparkloom]
 """
 
+run = partial(completed, timeout=30)
 # What an agent says again and again, for ever, when it is not let in.
 HOPELESS = re.compile(r"CA hash does not match|401 Unauthorized|not authorized|invalid token")
 ENDS = 3  # times that the unit may end by itself before it is given up
 TOKENS = re.compile(r"K10[0-9a-f]{8,}::\S+|\b[0-9a-f]{64}\b")
-
-
-def run(*argv: str, timeout: float = 30) -> subprocess.CompletedProcess:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
-    except (OSError, subprocess.SubprocessError) as error:
-        return subprocess.CompletedProcess(argv, 1, "", str(error))
 
 
 class Start:

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Read what a machine is, before anything is done to it. Judging is the controller's work."""
-
 from __future__ import annotations
 
 import os
@@ -20,10 +18,9 @@ description:
   - System, kernel, driver, clock, memory, disks and network ports in one run. Changes nothing.
 options:
   release_file: {type: path, default: /etc/dgx-release, description: [Names the machine.]}
-  paths: {type: list, elements: path, default: [], description: [Folders, there or to be, whose free space counts.]}
+  paths: {type: list, elements: path, default: [], description: ["Folders, there or to be, whose free space counts."]}
   folders: {type: list, elements: path, default: [], description: [Folders whose content is measured.]}
   sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
-author: [Sparkloom]
 """
 
 PROC = Path("/proc")

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""How much memory a node can give, after waiting for it where asked: one module run. Changes nothing."""
-
 from __future__ import annotations
 
 import os
@@ -18,7 +16,6 @@ description:
 options:
   at_least_gib: {type: float, default: 0, description: [What to wait for; 0 only reads.]}
   seconds: {type: float, default: 0, description: [How long to wait.]}
-author: [Sparkloom]
 """
 
 PROC = Path("/proc")

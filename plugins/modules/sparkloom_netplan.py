@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Keep one netplan file, judged by netplan before it is used and taken back when the way to the node is lost."""
-
 from __future__ import annotations
 
 import contextlib
@@ -26,18 +24,13 @@ description:
 options:
   path: {type: path, required: true, description: [The file.]}
   content: {type: str, default: "", description: [The whole file; not used by state=absent.]}
-  expect:
-    type: list
-    elements: dict
-    default: []
-    description: [Interface, mtu and cidr of each link as it should be.]
+  expect: {type: list, elements: dict, default: [], description: ["Interface, mtu and cidr of each link."]}
   rollback_after: {type: int, default: 90, description: [Seconds until the previous file comes back.]}
   state:
     type: str
     choices: [present, absent, proven]
     default: present
     description: [Whether the file is wanted; proven keeps what the last change left.]
-author: [Sparkloom]
 """
 
 ROLLBACK = "sparkloom-netplan-rollback"
@@ -223,12 +216,11 @@ def main() -> None:
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     rewrite = before != content or mode != 0o600
     wrong = differing(module, expect)
-    headers = {"before_header": str(path), "after_header": str(path)}
     result = {
         "changed": rewrite or bool(wrong),
         "links": wrong,
         "drift": [{"what": str(path), "found": f"permissions {mode:04o}", "expected": "0600"}] if mode != 0o600 else [],
-        "diff": [{"before": before, "after": content, **headers}] if before != content else [],
+        "diff": [backup.diff(path, before, content)] if before != content else [],
     }
     if rewrite:
         validate(module, path, content)

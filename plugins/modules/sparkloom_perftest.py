@@ -1,10 +1,7 @@
 #!/usr/bin/python
-"""One node's part in measuring RDMA between nodes: listen, measure, stop. What it means is judged elsewhere."""
-
 from __future__ import annotations
 
 import ipaddress
-import os
 import shlex
 import shutil
 import subprocess
@@ -13,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import gids, text
 
 DOCUMENTATION = r"""
 module: sparkloom_perftest
@@ -23,17 +21,16 @@ description:
   - A program that is missing is an answer (C(missing)), not a failure. Nothing is changed on the node.
 options:
   step: {type: str, choices: [serve, measure, stop], required: true, description: [What to do.]}
-  tests: {type: list, elements: dict, default: [], description: [The runs, as the controller planned them.]}
+  tests: {type: list, elements: dict, default: [], description: ["The runs, as the controller planned them."]}
   seconds: {type: int, default: 30, description: [Longest time of one run.]}
   serve_seconds: {type: int, default: 600, description: [Longest time that the unit listens.]}
   sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
-author: [Sparkloom]
 """
 
 UNIT = "sparkloom-fabric-check"
 BANDWIDTH = "ib_write_bw"
 LATENCY = "ib_write_lat"
-MAPPED = b"0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
+MAPPED = "0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
 MEMORY = "2G"  # far above what the runs register, far below what a node could miss
 
 
@@ -41,29 +38,13 @@ def missing() -> list[str]:
     return [tool for tool in (BANDWIDTH, LATENCY) if not shutil.which(tool)]
 
 
-def text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
 def places(sysfs: Path) -> dict[str, tuple[str, int]]:
-    """Address -> device and index of the RoCE v2 GID made from it: tables are sparse and differ per node.
-
-    A table has up to 1024 entries, nearly all empty: each is read once, with little around it.
-    """
+    """Address -> device and index of the RoCE v2 GID made from it."""
     by_address = {}
-    for gids in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
-        for name in os.listdir(gids):  # noqa: PTH208
-            try:
-                with open(f"{gids}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
-                    gid = entry.read(64).strip()
-            except OSError:
-                continue
-            if gid.startswith(MAPPED) and "v2" in text(gids.parent / "gid_attrs/types" / name):
-                address = ipaddress.IPv6Address(gid.decode()).ipv4_mapped
-                by_address[str(address)] = (gids.parts[-4], int(name))
+    for folder in sorted(sysfs.glob("class/infiniband/*/ports/1/gids")):
+        for index, gid in gids(folder):
+            if gid.startswith(MAPPED) and "v2" in text(folder.parent / f"gid_attrs/types/{index}"):
+                by_address[str(ipaddress.IPv6Address(gid).ipv4_mapped)] = (folder.parts[-4], index)
     return by_address
 
 

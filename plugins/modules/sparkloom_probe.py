@@ -1,15 +1,13 @@
 #!/usr/bin/python
-"""Read how a node's rails are: one module run for everything that the controller judges. Changes nothing."""
-
 from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_read as read
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import number, run, text
 
@@ -24,44 +22,29 @@ options:
     type: list
     elements: dict
     default: []
-    description: [Interface, MAC and address of each function; it may have moved into a pod.]
+    description: ["Interface, MAC and address of each function; it may have moved into a pod."]
   settle_seconds:
     type: int
     default: 0
-    description: [How long to wait for addresses and GIDs to appear, and then for the first answer of each peer.]
+    description: ["How long to wait for addresses and GIDs to appear, and then for the first answer of each peer."]
   pings:
     type: list
     elements: dict
     default: []
-    description: [Interface, address and payload of each ping that must not be fragmented.]
-author: [Sparkloom]
+    description: ["Interface, address and payload of each ping that must not be fragmented."]
 """
 
 
 def gids(sysfs: Path) -> dict[str, list[dict]]:
-    """Network interface -> its GIDs. The table is sparse and differs per node: scan, never assume an index."""
+    """Network interface -> its GIDs."""
     by_interface: dict[str, list[dict]] = {}
     for port in sorted(sysfs.glob("class/infiniband/*/ports/*")):
-        for index, gid in table(str(port / "gids")):
+        for index, gid in read.gids(port / "gids"):
             interface = text(port / f"gid_attrs/ndevs/{index}")
             if interface:
                 kind = text(port / f"gid_attrs/types/{index}")
                 by_interface.setdefault(interface, []).append({"index": index, "gid": gid, "type": kind})
     return by_interface
-
-
-def table(folder: str) -> list[tuple[int, str]]:
-    """The entries in use, in order. A table has up to 1024, nearly all empty: read with little around it."""
-    used = []
-    for name in os.listdir(folder):  # noqa: PTH208
-        try:
-            with open(f"{folder}/{name}", "rb", buffering=0) as entry:  # noqa: PTH123
-                gid = entry.read(64).strip()
-        except OSError:
-            continue
-        if gid.strip(b"0:"):
-            used.append((int(name), gid.decode()))
-    return sorted(used)
 
 
 def rdma_ports(sysfs: Path) -> dict[str, str]:

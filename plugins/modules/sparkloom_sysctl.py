@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Kernel settings as one dictionary: kept in one file, set in the running kernel, in one module run."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,13 +17,12 @@ description:
 options:
   path: {type: path, required: true, description: [The file that keeps them.]}
   values: {type: dict, default: {}, description: [Key to value; not used by state=absent.]}
-  remember: {type: bool, default: false, description: [Keep file and values as they were before, for state=absent.]}
+  remember: {type: bool, default: false, description: ["Keep file and values as they were before, for state=absent."]}
   state:
     type: str
     choices: [present, absent]
     default: present
     description: [Absent puts back what C(remember) kept; a key that has gone since then is left out.]
-author: [Sparkloom]
 """
 
 
@@ -78,13 +75,12 @@ def main() -> None:
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}
     changed = sorted(set(differing) - set(refused))
-    headers = {"before_header": str(path), "after_header": str(path)}
     module.exit_json(
         changed=before != content or bool(changed),
         keys=changed,
         refused=refused,
         drift=[{"what": key, "found": now[key], "expected": wanted[key]} for key in changed],
-        diff=[{"before": before, "after": content, **headers}] if before != content else [],
+        diff=[backup.diff(path, before, content)] if before != content else [],
     )
 
 

@@ -1,6 +1,4 @@
 #!/usr/bin/python
-"""Put a node back to where it was: every record that is still kept on it, and folders that are ours alone."""
-
 from __future__ import annotations
 
 import shutil
@@ -19,21 +17,9 @@ description:
   - Refused while something remembered is still in use by another part, named in C(first).
 options:
   records: {type: bool, default: false, description: [Put back what the node remembers.]}
-  first:
-    type: dict
-    default: {}
-    description: [Kind of a record to the advice that is given while one of that kind is kept.]
-  remove:
-    type: list
-    elements: path
-    default: []
-    description: [Files and folders that nobody but Sparkloom writes.]
-  empty:
-    type: list
-    elements: path
-    default: []
-    description: [Folders that go when nothing is in them, in this order.]
-author: [Sparkloom]
+  first: {type: dict, default: {}, description: [Kind of a record to the advice given while one is kept.]}
+  remove: {type: list, elements: path, default: [], description: [Files and folders that nobody but Sparkloom writes.]}
+  empty: {type: list, elements: path, default: [], description: ["Folders that go when nothing is in them, in order."]}
 """
 
 UNITS = Path("/etc/systemd/system")
@@ -117,9 +103,9 @@ def main() -> None:
         for path in filter(there, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += empty([Path(name) for name in module.params["empty"]], dry=module.check_mode)
-    paths = [str(path) for path in [*files, *gone]]
-    diff = [{"before": f"{name}\n", "after": "", "before_header": name, "after_header": name} for name in paths]
-    module.exit_json(changed=bool(paths or keys), paths=paths, keys=keys, diff=diff)
+    paths = [*files, *gone]
+    diff = [backup.diff(path, f"{path}\n", "") for path in paths]
+    module.exit_json(changed=bool(paths or keys), paths=[str(path) for path in paths], keys=keys, diff=diff)
 
 
 if __name__ == "__main__":

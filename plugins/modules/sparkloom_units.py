@@ -1,11 +1,10 @@
 #!/usr/bin/python
-"""Bring systemd's units of one concern to where they should be, in one module run."""
-
 from __future__ import annotations
 
-import subprocess
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import completed
 
 DOCUMENTATION = r"""
 module: sparkloom_units
@@ -19,19 +18,15 @@ options:
     description: [Which units.]
     suboptions:
       name: {type: str, required: true, description: [With its suffix.]}
-      run: {type: bool, required: true, description: [Whether it should run, now and after a boot.]}
+      run: {type: bool, required: true, description: ["Whether it should run, now and after a boot."]}
   written:
     type: bool
     default: false
     description: [Their files were just written; systemd reads them again and what runs is restarted.]
-author: [Sparkloom]
 """
 
+systemctl = partial(completed, "systemctl", timeout=120)
 ENTRY = {"name": {"type": "str", "required": True}, "run": {"type": "bool", "required": True}}
-
-
-def systemctl(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["systemctl", *words], capture_output=True, text=True, timeout=120, check=False)
 
 
 def is_(word: str, unit: str) -> bool:

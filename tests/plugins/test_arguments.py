@@ -18,7 +18,7 @@ import yaml
 from ansible.errors import AnsibleActionFail
 
 from tests.places import REPO
-from tests.plugins.loading import action
+from tests.plugins.loading import action, module
 
 FILES = {path.stem for path in (REPO / "plugins/action").glob("sparkloom_*.py")}
 # Beside a module of the same name only the controller's part of it: the module itself refuses what it does not know.
@@ -41,7 +41,7 @@ def options(name: str) -> dict[str, Any]:
 def together(name: str) -> dict[str, dict[str, set[str]]]:
     """By option and choice, what that choice asks for."""
     asked: dict[str, dict[str, set[str]]] = {}
-    for option, choice, names in action(name).ActionModule.together.get("required_if", []):
+    for option, choice, names in action(name).ActionModule.required_if:
         asked.setdefault(option, {})[choice] = set(names)
     return asked
 
@@ -99,6 +99,20 @@ def test_the_documentation_is_whole(name: str) -> None:
         assert entry["description"] and entry["type"], option
     for dispatch in {"what", "do", "command"} & set(options(name)):
         assert options(name)[dispatch]["choices"]
+
+
+def sentences(entry: dict[str, Any]) -> Iterator[str]:
+    yield from entry.get("description", [])
+    for inner in (entry.get("options") or entry.get("suboptions") or {}).values():
+        yield from sentences(inner)
+
+
+@pytest.mark.parametrize("name", sorted(FILES | MODULES))
+def test_a_comma_does_not_cut_a_description_in_two(name: str) -> None:
+    """In a list on one line each comma begins another entry, unless the sentence is quoted."""
+    loaded = module(name) if name in MODULES else action(name)
+    told = list(sentences(yaml.safe_load(loaded.DOCUMENTATION)))
+    assert told and all(sentence.endswith(".") for sentence in told)
 
 
 def test_ansible_shows_the_documentation() -> None:

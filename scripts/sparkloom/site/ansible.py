@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -18,6 +18,7 @@ from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
 from sparkloom.site.checks import report
 
+Data = dict[str, Any]  # a task's arguments, its variables, its result
 OURS = ("kubernetes_node", "management_address", "fabric_index", "management_interface")
 
 
@@ -63,7 +64,7 @@ def asked(task_vars: Mapping[str, Any]) -> set[str]:
     return set(task_vars.get("ansible_play_hosts_all") or task_vars["groups"][GROUP])
 
 
-def guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def guarded(work: Callable[[], Data]) -> Data:
     """The result of `work`, or a failure that says what to change; never a traceback for a person's mistake."""
     try:
         return {"changed": False, **work()}
@@ -81,15 +82,20 @@ class Action:
     _requires_connection = False
     _task: Any
     documentation = ""
-    # Which options go together: required_if and its like, as a module's argument specification has them.
-    together: ClassVar[dict[str, Any]] = {}
+    # Which options go together, as a module's argument specification says it.
+    required_if: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    required_together: tuple[tuple[str, ...], ...] = ()
 
-    def work(self, args: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def __init_subclass__(cls, documentation: str) -> None:
+        cls.documentation = documentation
+
+    def work(self, args: Data, task_vars: Data) -> Data:
         raise NotImplementedError
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[misc]
-        _, args = self.validate_argument_spec(specification(self.documentation), **self.together)  # type: ignore[attr-defined]
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Data:
+        result: Data = super().run(tmp, task_vars)  # type: ignore[misc]
+        together = {"required_if": self.required_if, "required_together": self.required_together}
+        _, args = self.validate_argument_spec(specification(self.documentation), **together)  # type: ignore[attr-defined]
         return result | guarded(lambda: self.work(plain(args), task_vars))
 
 

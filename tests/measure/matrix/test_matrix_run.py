@@ -274,7 +274,12 @@ def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
     spec_path.write_text(SPEC.format(pacing=FAST))
     spec, text = specs.load(spec_path)
     name = cell.write_profile(spec, specs.cells(spec, text)[0], tmp_path / "profiles")
-    task = {"name": "Plan", "sparkloom_plan": {"profile": "{{ profile }}"}, "run_once": True, "register": "found"}
+    task = {
+        "name": "Plan",
+        "sparkloom_plan": {"profile": "{{ profile }}", "force": False},
+        "run_once": True,
+        "register": "found",
+    }
     shown = {"name": "Show", "ansible.builtin.debug": {"var": "found.plan.profile"}, "run_once": True}
     play.write_text(json.dumps([{"hosts": "sparks", "gather_facts": False, "tasks": [task, shown]}]))
     words = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "inventories/gb10", str(play)]

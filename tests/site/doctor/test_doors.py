@@ -15,15 +15,15 @@ from sparkloom.site.doctor import verdict
 from tests.places import REPO
 
 TASKS = yaml.safe_load((REPO / "roles/doctor/tasks/main.yml").read_text())
-PARTS = next(task["loop"] for task in TASKS if "model.yml" in str(task.get("ansible.builtin.include_tasks")))
+PARTS = next(task["loop"] for task in TASKS if task["name"] == "Read back what a dry run cannot see")
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
-def play(folder: Path, file: str, **variables: str) -> list[dict[str, str]]:
-    """One file of the doctor's tasks on this machine, which has neither rails nor a cluster: what was heard of it."""
+def play(folder: Path, **variables: str) -> list[dict[str, str]]:
+    """What is heard of one file of a role, asked by the doctor on this machine: it has neither rails nor a cluster."""
     settings = {"ansible_connection": "local", "ansible_become": False, "profile": PROFILE, **variables}
     settings |= {"ansible_python_interpreter": sys.executable, "doctor_profile": PROFILE}
-    tasks = [{"ansible.builtin.include_tasks": str(REPO / "roles/doctor/tasks" / file)}]
+    tasks = [{"ansible.builtin.include_tasks": str(REPO / "roles/doctor/tasks/role.yml")}]
     book = [{"hosts": "sparks", "check_mode": True, "tags": ["doctor"], "vars": settings, "tasks": tasks}]
     (folder / "play.yml").write_text(yaml.safe_dump(book))
     heard = folder / "heard.json"
@@ -36,13 +36,14 @@ def play(folder: Path, file: str, **variables: str) -> list[dict[str, str]]:
 
 
 def test_the_parts_are_files_of_the_role_and_areas_of_the_doctor() -> None:
-    assert PARTS == ["cluster", "weights", "serving"] and set(PARTS) <= set(verdict.AREAS)
-    assert all((REPO / f"roles/model_serving/tasks/{part}.yml").exists() for part in PARTS)
+    files = [part["file"] for part in PARTS if part["role"] == "model_serving"]
+    assert files == ["cluster", "weights", "serving"] and set(files) <= set(verdict.AREAS)
+    assert all((REPO / f"roles/{part['role']}/tasks/{part['file']}.yml").exists() for part in PARTS)
 
 
 @pytest.mark.parametrize("part", ["cluster", "serving"])
 def test_the_cluster_and_the_ranks_are_looked_at_without_a_dry_run_before(tmp_path: Path, part: str) -> None:
-    (event,) = play(tmp_path, "model.yml", __doctor_part=part)
+    (event,) = play(tmp_path, __doctor_role="model_serving", __doctor_file=part)
     assert (event["host"], event["role"], event["area"], event["outcome"]) == (
         "cluster", "model_serving", part, "failed",
     )  # fmt: skip
@@ -50,6 +51,8 @@ def test_the_cluster_and_the_ranks_are_looked_at_without_a_dry_run_before(tmp_pa
 
 
 def test_the_rails_are_read_back_without_a_dry_run_before(tmp_path: Path) -> None:
-    (event,) = play(tmp_path, "fabric.yml", roce_fabric_sysfs_root=str(tmp_path))
+    (event,) = play(
+        tmp_path, __doctor_role="roce_fabric", __doctor_file="readback", roce_fabric_sysfs_root=str(tmp_path)
+    )
     assert (event["role"], event["outcome"]) == ("roce_fabric", "failed")
     assert "enp1s0f0v0, on the host or in a pod" in str(event["result"])

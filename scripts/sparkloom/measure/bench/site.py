@@ -23,7 +23,7 @@ from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
 from sparkloom.site import client
-from sparkloom.site.gateway import reach
+from sparkloom.site.endpoint import reach
 
 LOG_BYTES = 4_000_000
 DRIVER = "nvidia.com/cuda.driver-version.full"
@@ -55,7 +55,7 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
 def _endpoint(cluster: Cluster) -> dict[str, str | None] | str:
     """Where the site serves, for a run that was given no address."""
     try:
-        known = reach.of(cluster)
+        known = reach(cluster)
     except InputError as error:
         return unknown(error.problems[0].message)
     return {name: None if value is None else str(value) for name, value in known._asdict().items()}

@@ -28,7 +28,7 @@ from sparkloom.measure.matrix import child, report, report_words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work, program
 from sparkloom.measure.matrix.spec import STATUSES, Cell, CellResult, Spec
-from sparkloom.site.gateway import reach
+from sparkloom.site.endpoint import reach
 
 LOCK = ".running"
 
@@ -105,7 +105,7 @@ def _seams(spec: Spec, options: Options) -> Seams:
     url = options.url or spec.url
     if url:
         return Seams(switch, [own, "bench"], logs, url, options.ca, options.key_file)
-    known = reach.of(case.cluster(inventory))
+    known = reach(case.cluster(inventory))
     return Seams(switch, [own, "bench"], logs, known.url, options.ca or known.ca, options.key_file or known.key_file)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from sparkloom.onnode import smoke
 from sparkloom.render import certificates
-from sparkloom.site.gateway import endpoint
+from sparkloom.site import endpoint
 
 KEY = "sk-the-right-key-0123456789"
 

@@ -1,4 +1,4 @@
-"""Is the endpoint what it should be? Its certificate, its locks, and a streamed answer through all of it."""
+"""The endpoint: how clients reach it, and whether it is what it should be: certificate, locks, a streamed answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,35 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.cluster import Cluster
 from sparkloom.onnode import smoke
 
 CHAT = "/v1/chat/completions"
 TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
 CLOSED = ("/health", "/metrics", "/flush_cache", "/abort_request")
+
+
+class Reach(NamedTuple):
+    """Its address, the authority that vouches for it, the key's file: as playbooks/gateway.yml makes it by default."""
+
+    url: str
+    ca: Path | None
+    key_file: Path | None
+
+
+def reach(cluster: Cluster) -> Reach:
+    """Every Spark answers; the first one is as good as any."""
+    first = cluster.nodes[0]
+    if not first.management_address:
+        message = f"{first.name} has no management_address, so the endpoint is not known; --url names it"
+        raise InputError.single("hosts.yml", message, rule="no-endpoint")
+    kept = Path("~/.config/sparkloom").expanduser() / cluster.name
+    ca, key = kept / "ca.pem", kept / "api-key"
+    return Reach(f"https://{first.management_address}", ca if ca.exists() else None, key if key.exists() else None)
 
 
 @dataclass(frozen=True, slots=True)

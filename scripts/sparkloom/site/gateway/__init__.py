@@ -1,1 +1,0 @@
-"""How the endpoint is reached, and the proof that it answers as it should."""
