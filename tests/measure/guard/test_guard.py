@@ -120,7 +120,11 @@ def test_memory_is_bounded() -> None:
     guard = feed("".join(samples.make("prose", seed, 20_000) for seed in range(12)), widest=30)
     text = guard._texts["content"]
     assert text.characters > 200_000
-    assert len(text._loops._tail) <= 30_000 and len(text._stagnation._history) <= 16_384 and len(text._incoherence._words) <= 768
+    assert (
+        len(text._loops._tail) <= 30_000
+        and len(text._stagnation._history) <= 16_384
+        and len(text._incoherence._words) <= 768
+    )
 
 
 def test_shapes_of_lines() -> None:
