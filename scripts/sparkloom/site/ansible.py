@@ -87,6 +87,7 @@ class Action:
     required_together: tuple[tuple[str, ...], ...] = ()
 
     def __init_subclass__(cls, documentation: str) -> None:
+        super().__init_subclass__()
         cls.documentation = documentation
 
     def work(self, args: Data, task_vars: Data) -> Data:
