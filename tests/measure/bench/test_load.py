@@ -6,9 +6,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 
+from sparkloom.measure.bench import target
+from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.request import Reader, Request
 from tests.measure.bench.conftest import serving
 from tests.measure.bench.test_reading import HEAD, event, framed
@@ -65,6 +68,22 @@ def test_reading_a_stream_costs_less_than_parsing_it() -> None:
         assert len(request.times) == 4000
 
     assert best_of(read) < 0.8 * best_of(lambda: [json.loads(one[6:]) for one in events])
+
+
+def test_who_is_behind_with_a_stream_reads_it_whole_in_one_turn() -> None:
+    """A turn for every arrival would leave the line ever longer, and with it the memory that arrivals take."""
+    loop, ours = Loop(target.parse("http://127.0.0.1:9")), Mock(lined_up=False)
+    ours.receive.return_value = b"data: {}\n\n"
+    ours.exchange.feed.return_value, ours.exchange.over = True, False
+    try:
+        for stamp in range(100):
+            loop._receive(ours, float(stamp))
+        assert ours.exchange.feed.call_count == 100 and len(loop._backlog) == 1
+        loop._read(*loop._backlog.popleft())
+        loop._receive(ours, 100.0)
+        assert len(loop._backlog) == 1
+    finally:
+        loop.close()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Address = tuple[socket.AddressFamily, tuple[str, int]]
 RECEIVE = 65_536
+_VIEW = memoryview(bytearray(RECEIVE))
 IN_PROGRESS = (0, errno.EINPROGRESS)
 
 
@@ -48,7 +49,7 @@ class Connection:
         self.shaking = False
         self.begun = self.last = now
         self.connect_s = 0.0
-        self.ready = self.reused = self.again = self.answered = self.waiting = False
+        self.ready = self.reused = self.again = self.answered = self.waiting = self.lined_up = False
         self.served = 0
         self.out = b""
         self.exchange: Exchange | None = None
@@ -111,7 +112,7 @@ class Connection:
     def receive(self) -> bytes | None:
         """What is there; empty at the end, None when it was nothing for us (a TLS record of its own)."""
         try:
-            data: bytes = self._socket.recv(RECEIVE)
+            data = bytes(_VIEW[: self._socket.recv_into(_VIEW)])
             if self._pending:
                 while data and self._pending():
                     data += self._socket.recv(RECEIVE)

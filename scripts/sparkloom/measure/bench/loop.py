@@ -174,7 +174,7 @@ class Loop:
         else:
             connection.answered, connection.last = True, stamp
             if exchange.feed(data, stamp):
-                self._backlog.append((connection, exchange, stamp, None))
+                self._line_up(connection, exchange, stamp)
 
     def _gone(self, connection: Connection, stamp: float, why: str) -> None:
         """The connection has ended: after what is in line, its exchange hears of it."""
@@ -192,7 +192,14 @@ class Loop:
         elif exchange:
             self._backlog.append((connection, exchange, stamp, why))
 
+    def _line_up(self, connection: Connection, exchange: Exchange, stamp: float) -> None:
+        """Once: a turn reads all that has come, so that a reader who is behind never holds more than a round of turns."""
+        if not connection.lined_up:
+            connection.lined_up = True
+            self._backlog.append((connection, exchange, stamp, None))
+
     def _read(self, connection: Connection, exchange: Exchange, at: float, why: str | None) -> None:
+        connection.lined_up = False
         if exchange.over:
             return
         if why is None:
@@ -240,12 +247,9 @@ class Loop:
                     self._forget(connection.fileno)
                     self._failed(connection, TimeoutError(f"no connection within {self._connect_s:g} s"))
             elif exchange and exchange.waits(now):
-                self._backlog.append((connection, exchange, now, None))
-            elif exchange and now - connection.last > SWEEP_S and not self._waits(connection):
+                self._line_up(connection, exchange, now)
+            elif exchange and now - connection.last > SWEEP_S and not connection.lined_up:
                 exchange.expired(now)
                 if exchange.over:
                     self._drop(connection)
                     exchange.ended()
-
-    def _waits(self, connection: Connection) -> bool:
-        return any(entry[0] is connection for entry in self._backlog)
