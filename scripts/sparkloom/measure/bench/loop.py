@@ -193,7 +193,7 @@ class Loop:
             self._backlog.append((connection, exchange, stamp, why))
 
     def _line_up(self, connection: Connection, exchange: Exchange, stamp: float) -> None:
-        """Once: a turn reads all that has come, so that a reader who is behind never holds more than a round of turns."""
+        """Once: a turn reads all that has come, so that who is behind never holds more than a round of turns."""
         if not connection.lined_up:
             connection.lined_up = True
             self._backlog.append((connection, exchange, stamp, None))
