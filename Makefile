@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-vm lint setup clean help
+.PHONY: demo test test-vm test-kills lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/face/demo.sh
@@ -7,6 +7,8 @@ test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
 test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
 	@testbed/face/test-vm.sh
+test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does eight)
+	@testbed/face/test-kills.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
@@ -14,4 +16,4 @@ setup:  ## .venv with everything that the controller needs (no-op when nothing c
 clean:  ## remove .venv, .build, build/ and the rack; keeps ~/.cache/sparkloom
 	@testbed/face/clean.sh
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
