@@ -21,6 +21,7 @@ MODELS = "/models"  # where the node's model store is mounted in every pod (a hu
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 RENDEZVOUS_PORT = 20000
+SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 
 
 def model_folder(model_id: str) -> str:

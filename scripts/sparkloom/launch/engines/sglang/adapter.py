@@ -46,7 +46,7 @@ class SGLang(base.Adapter):
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     progress = (
-        (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}"),
+        base.SHARDS,
         (r"Init torch distributed ends", "ranks have met"),
         (r"Load weight begin", "loading weights"),
         (r"Load weight end", "weights loaded"),

@@ -17,7 +17,7 @@ class VLLM(base.Adapter):
     port = 8000
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     progress = (
-        (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}"),
+        base.SHARDS,
         (r"Starting to load model", "loading weights"),
         (r"Model loading took", "weights loaded"),
         (r"KV cache size", "KV cache allocated"),
