@@ -7,7 +7,7 @@ test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
 test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
 	@testbed/face/test-vm.sh
-test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does eight)
+test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does four)
 	@testbed/face/test-kills.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
