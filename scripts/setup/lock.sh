@@ -13,6 +13,8 @@ resolve() {
   local index
   index=$("$PY" -m pip config get global.index-url 2>/dev/null || echo "${PIP_INDEX_URL:-}")
   [[ -z $index ]] || export UV_DEFAULT_INDEX=$index
+  # What is locked stays as it is; `scripts/setup/lock.sh --upgrade` takes the newest of everything that is not pinned.
+  cp requirements.lock "$scratch/lock"
   "$scratch/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev \
     --no-emit-index-url --no-header --no-annotate "$@" pyproject.toml --output-file "$scratch/lock"
   { echo "# Written by scripts/setup/lock.sh from pyproject.toml; do not edit."; cat "$scratch/lock"; } >requirements.lock

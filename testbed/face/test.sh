@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make test: every test of the project. Arguments go to pytest, and `-m "not rack"` leaves the rack alone.
+# make test: every test of the project, in three lanes (tests/conftest.py): the rack, the virtual machines, and what needs
+# neither and waits more than it computes. Arguments go to pytest; `-m "not rack"` leaves the rack alone, `-n 0` the lanes.
 set -euo pipefail
 source "$(dirname "$0")/../../scripts/setup/step.sh"
 cd "$REPO"
@@ -12,5 +13,6 @@ if [[ -n ${SPARKLOOM_VM-1} && " $* " != *"not rack"* ]] && "$PY" -m testbed vm a
   step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build
   export SPARKLOOM_VM=1
 fi
-step pytest "running the tests" "$PY" -m pytest "$@"
+lanes=(-n 3 --dist loadgroup --no-loadscope-reorder --durations 15)
+step pytest "running the tests" "$PY" -m pytest "${lanes[@]}" "$@"
 say test "finished in $(seconds_since "$SPARKLOOM_STARTED") s"
