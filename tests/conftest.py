@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
-LANES = ("rack", "vm")
+LONG = ("tests/rack", "tests/vm")  # each of these rooms shares its machines: one lane, in its own order
 WORTH_A_LINE = 20  # seconds; dots alone do not say that a long test goes on
 
 
-def lane(item: pytest.Item) -> str:
-    return next((name for name in LANES if item.get_closest_marker(name)), str(item.path))
+def lane(nodeid: str) -> str:
+    return next((room for room in LONG if nodeid.startswith(f"{room}/")), nodeid.split("::")[0])
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long lanes begin first; the tests of one share their machines and keep their order."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    items.sort(key=lambda item: LANES.index(lane(item)) if lane(item) in LANES else len(LANES))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(lane(item)))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long lanes begin first."""
+    items.sort(key=lambda item: (*LONG, lane(item.nodeid)).index(lane(item.nodeid)))
 
 
 class Progress:
@@ -30,13 +27,30 @@ class Progress:
         self.config, self.start = config, time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        terminal: Any = self.config.pluginmanager.getplugin("terminalreporter")
         if terminal and report.when == "call" and report.duration > WORTH_A_LINE:
-            name, minutes = report.nodeid.split("@")[0], (time.monotonic() - self.start) / 60
+            minutes = (time.monotonic() - self.start) / 60
             terminal.ensure_newline()
-            terminal.write_line(f"[{minutes:5.1f} min] {report.outcome} in {report.duration:.0f} s: {name}")
+            terminal.write_line(f"[{minutes:5.1f} min] {report.outcome} in {report.duration:.0f} s: {report.nodeid}")
+
+
+class Lanes:
+    """What pytest-xdist asks; there only where it is installed and at work."""
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+        class ByLane(LoadScopeScheduling):  # type: ignore[misc]
+            def _split_scope(self, nodeid: str) -> str:
+                return lane(nodeid)
+
+        return ByLane(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # not in a lane's own process
-        config.pluginmanager.register(Progress(config), "progress")
+    if hasattr(config, "workerinput"):  # a lane's own process
+        return
+    config.pluginmanager.register(Progress(config), "progress")
+    if config.pluginmanager.hasplugin("xdist"):
+        config.option.loadscopereorder = False
+        config.pluginmanager.register(Lanes(), "lanes")

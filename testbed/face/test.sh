@@ -13,6 +13,6 @@ if [[ -n ${SPARKLOOM_VM-1} && " $* " != *"not rack"* ]] && "$PY" -m testbed vm a
   step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build
   export SPARKLOOM_VM=1
 fi
-lanes=(-n 3 --dist loadgroup --no-loadscope-reorder --durations 15)
+lanes=(-n 3 --durations 15)
 step pytest "running the tests" "$PY" -m pytest "${lanes[@]}" "$@"
 say test "finished in $(seconds_since "$SPARKLOOM_STARTED") s"
