@@ -13,6 +13,9 @@ seconds_since() {
   printf '%d.%d' $((us / 1000000)) $((us % 1000000 / 100000))
 }
 
+# pip_index: the index that pip is told to use here, if it is; uv does not read pip's settings.
+pip_index() { if [[ -n ${PIP_INDEX_URL-} ]]; then echo "$PIP_INDEX_URL"; else "$PY" -m pip config get global.index-url 2>/dev/null || true; fi; }
+
 # say NAME TEXT: one line under a step's name.
 say() { printf '[%s] %s\n' "$1" "$2"; }
 
