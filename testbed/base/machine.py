@@ -14,7 +14,13 @@ from testbed.base.steps import Say, Step
 CAP_SYS_RESOURCE = 24
 APT_WAIT_SECONDS = 300
 # what a bare Debian or Ubuntu lacks of the programs that the rack calls, and the packages that bring them
-TOOLS = {"ip": "iproute2", "iptables-save": "iptables", "nsenter": "util-linux", "mount": "mount"}
+TOOLS = {
+    "ip": "iproute2",
+    "iptables-save": "iptables",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "ssh": "openssh-client",
+}
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")  # Go's downloads are checked against them
 
 

@@ -76,9 +76,8 @@ def test_a_node_that_is_lost_gets_its_previous_netplan_file_back(rack: Rack, tmp
         "vars": {"ansible_ssh_retries": 0},
     }  # fmt: skip
     proof = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "proof"}}
-    play.write_text(
-        json.dumps([{"hosts": one.name, "vars": {"roce_fabric_rollback_seconds": seconds}, "tasks": [change, proof]}])
-    )
+    given = {"roce_fabric_rollback_seconds": seconds}
+    play.write_text(json.dumps([{"hosts": one.name, "become": True, "vars": given, "tasks": [change, proof]}]))
     start = time.monotonic()
     done = rack.run(play)
     print(f"lost and back after {time.monotonic() - start:.0f} s")
@@ -93,7 +92,7 @@ def test_a_node_that_is_lost_gets_its_previous_netplan_file_back(rack: Rack, tmp
 def test_undo_leaves_the_machines_byte_for_byte_as_they_were(rack: Rack, tmp_path: Path) -> None:
     play = tmp_path / "undo.yml"
     undo = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
-    play.write_text(json.dumps([{"hosts": "sparks", "tasks": [undo]}]))
+    play.write_text(json.dumps([{"hosts": "sparks", "become": True, "tasks": [undo]}]))
     rack.playbook(play)
     for machine in rack.machines:
         after, before = rack.picture(machine), json.loads(BEFORE.read_text())[machine.name]

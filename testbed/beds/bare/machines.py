@@ -12,6 +12,7 @@ from typing import Any
 from testbed.base import docker, names, store
 from testbed.base.shell import RackError, ok, out, run
 from testbed.base.steps import Say
+from testbed.beds import person
 from testbed.make import k3s, nodeimage
 
 NAME = "sparkloom-bare"  # inventories/bare names these containers and addresses
@@ -57,6 +58,7 @@ def up(sparks: int, say: Say) -> None:
     with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
         list(pool.map(_create, missing))
         list(pool.map(_wait, wanted))
+    person.introduce(STATE / "ssh", {machine.container: machine.container for machine in wanted})
     say("the folder of release files")
     store.write_json(PINS, k3s.make(ARTIFACTS, wanted[0].container))
 

@@ -11,6 +11,7 @@ from typing import Any
 from testbed.base import docker, names, store
 from testbed.base.shell import RackError, ok, out, run
 from testbed.base.steps import Say, Step
+from testbed.beds import person
 from testbed.make import binaries, nodeimage
 
 MARK = names.STATE / "cluster.json"
@@ -203,7 +204,21 @@ def steps() -> list[Step]:
     return [
         Step("cluster", "creates four Kubernetes nodes with kind", exists, _create),
         Step("power", "starts the nodes that are off", running, _start_stopped),
+        Step("login", f"an ordinary user on each node ({person.USER}), as on a Spark", _known, _introduce),
     ]
+
+
+SSH = names.STATE / "ssh"
+BY_CONTAINER = {container: container for container in names.NODES.values()}  # what the inventory calls them by
+
+
+def _known() -> bool:
+    return person.known(SSH, BY_CONTAINER)
+
+
+def _introduce(say: Say) -> None:
+    person.introduce(SSH, BY_CONTAINER)
+    say(f"ssh -F {SSH}/config {names.NODES['spark1']}")
 
 
 def joining() -> list[Step]:
