@@ -62,7 +62,7 @@ def judge(
     flags.require_known(loaded)
     target = cluster(inventory)
     launch = resolve(loaded, target, release=release)
-    findings = [*flags.check(launch), *rules.check(launch), *profile_status.check(loaded)]
+    findings = [*flags.check(launch), *rules.check(launch), *profile_status.check(launch.profile)]
     return Case(target, launch, ranked(findings))
 
 
