@@ -7,6 +7,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
+from sparkloom.inputs import profile as profiles
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
@@ -92,3 +93,84 @@ def test_a_release_without_a_catalog_is_said_aloud(release: str, said: str | Non
     found = [f for f in case.judge(ULTRA, release=release).findings if f.rule == "release-without-catalog"]
     assert [f.severity for f in found] == (["warning"] if said else [])
     assert not said or said in found[0].message
+
+
+TRTLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node"
+GGUF = "unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"
+CACHE = "launch.extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction"
+
+
+@pytest.mark.parametrize(
+    ("profile", "override"),
+    [
+        (ULTRA, "launch.mem_fraction_static=9.0"),
+        (ULTRA, "launch.mem_fraction_static='9.0'"),
+        (ULTRA, "launch.mem_fraction_static=0"),
+        (ULTRA, "launch.mem_fraction_static=1"),
+        (ULTRA, "launch.mem_fraction_static=-1"),
+        (ULTRA, "launch.context_length=-5"),
+        (ULTRA, "launch.context_length=0"),
+        (ULTRA, "launch.max_running_requests=0"),
+        (ULTRA, "launch.max_mamba_cache_size=-48"),
+        (ULTRA, "launch.cuda_graph_max_bs=0"),
+        (ULTRA, "launch.chunked_prefill_size=-2"),
+        (VLLM, "launch.gpu_memory_utilization=9.0"),
+        (VLLM, "launch.gpu_memory_utilization=0"),
+        (VLLM, "launch.max_model_len=-100"),
+        (VLLM, "launch.max_num_seqs=0"),
+        (VLLM, "launch.speculative_config.num_speculative_tokens=0"),
+        (TRTLLM, "launch.max_batch_size=0"),
+        (TRTLLM, f"{CACHE}=9.0"),
+        (GGUF, "launch.ctx_size=-1"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_lint_and_render(profile: str, override: str) -> None:
+    ranged = [finding for finding in findings(profile, override) if finding.rule == "flag-range"]
+    assert len(ranged) == 1 and ranged[0].severity == "error", ranged
+    assert override.split("=")[0].split(".", 1)[1] in ranged[0].message and "expected a number" in ranged[0].message
+    assert ranged[0].where.startswith("--set ")
+    with pytest.raises(case.Refused):
+        case.render(profile, overrides=[override])
+
+
+@pytest.mark.parametrize(
+    ("profile", "override"),
+    [
+        (ULTRA, "launch.mem_fraction_static=0.999"),
+        (ULTRA, "launch.chunked_prefill_size=-1"),
+        (VLLM, "launch.gpu_memory_utilization=1"),
+        (VLLM, "launch.max_model_len=-1"),
+        (VLLM, "launch.max_model_len=auto"),
+        (GGUF, "launch.ctx_size=0"),
+    ],
+)
+def test_numbers_that_the_engine_gives_a_meaning_are_in_range(profile: str, override: str) -> None:
+    assert findings(profile, override) == []
+
+
+def test_a_number_in_quotes_inside_a_mapping_is_named() -> None:
+    (finding,) = findings(TRTLLM, f"{CACHE}='0.5'")
+    assert (finding.rule, finding.severity) == ("flag-type", "error") and "without quotes" in finding.message
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_no_shipped_profile_is_out_of_range(name: str) -> None:
+    assert [finding for finding in findings(name) if finding.rule == "flag-range"] == []
+
+
+QWEN = "nvidia--qwen3.5-397b-a17b-nvfp4--mtp"
+
+
+@pytest.mark.parametrize("release", ["0.5.14", "0.5.19", "0.5.23"])
+def test_a_variable_that_is_gone_is_a_line_to_remove_and_no_reason_to_refuse(release: str) -> None:
+    (finding,) = [f for f in findings(QWEN, release=release) if "SGLANG_ENABLE_SPEC_V2" in f.message]
+    assert finding.severity == "warning"
+    assert "remove" in finding.fix and finding.where.startswith(f"model_profiles/{QWEN}.yml:")
+
+
+@pytest.mark.parametrize(("release", "needed"), [("0.5.10", True), ("0.5.11", False), ("0.5.13", False)])
+def test_the_variable_is_asked_for_where_it_is_off_by_default(release: str, needed: bool) -> None:
+    judged = case.judge(QWEN, overrides=["env.SGLANG_ENABLE_SPEC_V2="], release=release)
+    found = [f for f in judged.errors if f.rule == "hybrid-speculation-radix"]
+    assert bool(found) is needed
+    assert not needed or "SGLANG_ENABLE_SPEC_V2" in found[0].fix

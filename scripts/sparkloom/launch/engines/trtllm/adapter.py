@@ -11,6 +11,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.trtllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Place, Setting, Topology
 
 OPTIONS = "extra_llm_api_options"
@@ -21,6 +22,7 @@ class TensorRTLLM(base.Adapter):
     name = "trtllm"
     port = 8123
     nccl = False  # one Spark only
+    ranges = RANGES
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -9,6 +9,7 @@ from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.vllm.dialect import DIALECT
+from sparkloom.launch.engines.vllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 
@@ -26,6 +27,7 @@ class VLLM(base.Adapter):
     )
     key_words = base.KEY_CONFIG
     dialect = DIALECT
+    ranges = RANGES
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
