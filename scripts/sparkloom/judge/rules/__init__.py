@@ -8,6 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from sparkloom.base.finding import Finding, ranked
+from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.judge.rules.base import LaunchView, Rule
 from sparkloom.launch.resolve import Launch
 
@@ -31,9 +32,9 @@ def every() -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: rule.id))
 
 
-def check(launch: Launch) -> list[Finding]:
+def check(launch: Launch, platform: Platform = GB10) -> list[Finding]:
     """What the rules say about a launch."""
-    view = launch.view()
+    view = launch.view(platform)
     places = {setting.name: setting.origin.where for setting in launch.settings}
     return ranked(
         _finding(rule, hit.message, _where(launch, places, hit.flag)) for rule in every() for hit in rule.judge(view)

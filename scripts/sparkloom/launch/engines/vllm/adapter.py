@@ -47,6 +47,9 @@ class VLLM(base.Adapter):
         if topology.distributed:
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting(
+                    "distributed_executor_backend", "mp", "the one that --nnodes works with; Ray has its own"
+                ),
                 topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
                 topology_setting("master_port", base.RENDEZVOUS_PORT, "the group's rendezvous"),
             ]

@@ -11,6 +11,7 @@ from sparkloom.launch.memory.requirements import Requirements, drafts, element, 
 from sparkloom.launch.view import LaunchView
 
 SEQUENCES = 256  # at once, where a profile says nothing
+BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
 def requirements(view: LaunchView) -> Requirements:
@@ -30,13 +31,15 @@ def requirements(view: LaunchView) -> Requirements:
         graph_batch=None if eager else min(view.whole("max_num_seqs") or 512, 512),
         eager=eager,
         speculation=drafts(tokens),
+        ahead=view.whole("max_num_batched_tokens") or BATCHED,
+        whole_window=view.on("disable_hybrid_kv_cache_manager"),
     )
 
 
 def fit(view: LaunchView, needs: Requirements) -> Fit:
     """Weights, graphs, activations and cache, all out of one share."""
     ledger = Ledger()
-    free = available(view, ledger, taken(view))
+    free = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
     loaded = weigh(view, ledger)
     share = needs.fraction * view.platform.usable_gib
     ledger.put("static_gib", share, f"{needs.fraction_flag} {needs.fraction:g} x {view.platform.usable_gib:g}")
