@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.catalogs import releases
+from sparkloom.launch import engines
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
@@ -174,3 +178,50 @@ def test_the_variable_is_asked_for_where_it_is_off_by_default(release: str, need
     found = [f for f in judged.errors if f.rule == "hybrid-speculation-radix"]
     assert bool(found) is needed
     assert not needed or "SGLANG_ENABLE_SPEC_V2" in found[0].fix
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "said"),
+    [
+        (ULTRA, "mem_fraction", "did you mean 'mem_fraction_static'?"),
+        (ULTRA, "gpu_memory_utilization", "vllm calls it 'gpu_memory_utilization', sglang 'mem_fraction_static'"),
+        (ULTRA, "max_model_len", "vllm calls it 'max_model_len', sglang 'context_length'"),
+        (ULTRA, "max_num_seqs", "sglang 'max_running_requests'"),
+        (ULTRA, "tp_sise", "tp_size"),
+        (ULTRA, "tp", "write launch.parallel.tp"),
+        (VLLM, "mem_fraction", "sglang calls it 'mem_fraction_static', vllm 'gpu_memory_utilization'"),
+        (VLLM, "mem_fraction_static", "vllm 'gpu_memory_utilization'"),
+        (VLLM, "gpu_memory_utilisation", "did you mean 'gpu_memory_utilization'?"),
+        (VLLM, "context_length", "vllm 'max_model_len'"),
+        (GGUF, "context_length", "llamacpp 'ctx_size'"),
+        (TRTLLM, "mem_fraction", "trtllm 'kv_cache_free_gpu_memory_fraction'"),
+    ],
+)
+def test_a_near_miss_is_named_by_what_it_means(profile: str, key: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        case.judge(profile, overrides=[f"launch.{key}=1"])
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", engines.names())
+def test_every_name_that_an_engine_is_said_to_have_is_a_flag_of_it(name: str) -> None:
+    release = releases.known(name)[-1]
+    catalog = engines.catalog(name, release)
+    older = [engines.catalog(name, other) for other in releases.known(name)]
+    for flag in (*engines.get(name).called.values(), *(key.split(".")[0] for key in engines.get(name).ranges)):
+        assert catalog.flag(flag) or any(other.flag(flag) for other in older), flag
+
+
+def test_a_rule_points_at_the_flag_in_the_spelling_that_the_profile_has(tmp_path: Path) -> None:
+    text = (profiles.PROFILES / f"{ULTRA}.yml").read_text().replace("release: 0.5.12\n", "release: 0.5.23\n", 1)
+    path = tmp_path / "own.yml"
+    path.write_text(text.replace("\n  cuda_graph_max_bs: 8\n", "\n  cuda_graph_max_bs_decode: 8\n", 1))
+    judged = case.judge(str(path), overrides=["launch.max_running_requests=64"], release="0.5.23")
+    (found,) = [finding for finding in judged.findings if finding.rule == "batch-beyond-graphs"]
+    line = next(n for n, said in enumerate(path.read_text().splitlines(), 1) if "cuda_graph_max_bs_decode" in said)
+    assert found.where == f"{path}:{line}"
+
+
+def test_a_release_asked_for_on_the_command_line_is_blamed_there() -> None:
+    (finding,) = [f for f in case.judge(ULTRA, release="0.5.24").findings if f.rule == "release-without-catalog"]
+    assert finding.where == "--engine-version 0.5.24"

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
 from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.judge import near_misses
 from sparkloom.launch import engines, ranges
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
@@ -58,7 +59,8 @@ def check(launch: Launch) -> list[Finding]:
 def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
     """A release without a catalog is judged by its neighbour's: said aloud, since flags come and go."""
     if catalog.asked.note:
-        where = launch.profile.where("engine", "release")
+        overridden = launch.release != launch.profile.profile.engine.release
+        where = f"--engine-version {launch.release}" if overridden else launch.profile.where("engine", "release")
         fix = "name a release that has a catalog, or add one: docs/engine-releases.md"
         rule, note, sources = "release-without-catalog", catalog.asked.note, (catalog.source,)
         yield Finding(where, rule, note, expected="", fix=fix, severity="warning", evidence=sources)
@@ -116,10 +118,7 @@ def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | Non
     known = _every_name(catalog.engine)
     if key in known:
         return None
-    if key.replace("-", "_").strip("_") in known:
-        hint = f"; write '{key.replace('-', '_').strip('_')}'"
-    else:
-        hint = did_you_mean(key, known)
+    hint = near_misses.hint(catalog.engine, key, known)
     message = f"unknown key 'launch.{key}': no release of {catalog.engine} has such a flag{hint}"
     return loaded.document.problem(("launch", key), message, "unknown-flag")
 

@@ -47,6 +47,7 @@ class Adapter:
     key_variable = ""  # or the variable that takes it, where no file does
     dialect: Dialect = PLAIN  # how its parser reads a command line
     ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
+    called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         """The flags that follow from model and topology."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
@@ -18,6 +18,12 @@ class LlamaCpp(base.Adapter):
     port = 8080
     nccl = False  # TCP of its own
     ranges = RANGES
+    called: Mapping[str, str] = {
+        "context": "ctx_size",
+        "prefill": "ubatch_size",
+        "cache": "cache_type_k",
+        "model name": "alias",
+    }
     python = False
     key_variable = "LLAMA_API_KEY"
     reserved = frozenset({"model", "host", "port", "rpc"})

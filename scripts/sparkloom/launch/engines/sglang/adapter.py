@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparkloom.inputs.catalogs.catalog import Catalog
@@ -58,6 +58,15 @@ class SGLang(base.Adapter):
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     ranges = RANGES
+    called: Mapping[str, str] = {
+        "memory": "mem_fraction_static",
+        "context": "context_length",
+        "requests": "max_running_requests",
+        "prefill": "chunked_prefill_size",
+        "cache": "kv_cache_dtype",
+        "model name": "served_model_name",
+        "tools": "tool_call_parser",
+    }
     reserved = frozenset(
         {"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port"}
         | {"tp_size", "pp_size", "ep_size", *ALIASES}

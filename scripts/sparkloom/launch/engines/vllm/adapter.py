@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
@@ -28,6 +28,15 @@ class VLLM(base.Adapter):
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     ranges = RANGES
+    called: Mapping[str, str] = {
+        "memory": "gpu_memory_utilization",
+        "context": "max_model_len",
+        "requests": "max_num_seqs",
+        "prefill": "max_num_batched_tokens",
+        "cache": "kv_cache_dtype",
+        "model name": "served_model_name",
+        "tools": "tool_call_parser",
+    }
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
