@@ -85,6 +85,21 @@ def test_published_vllm_launches_are_uncertain_until_the_site_is_measured(
         case.render(own)
 
 
+def test_a_context_that_follows_the_cache_is_no_reason_to_refuse() -> None:
+    """`max_model_len: auto` (-1) makes vLLM take as much context as its cache holds."""
+    tight = ("launch.gpu_memory_utilization=0.69", "launch.kv_cache_dtype=auto", "launch.max_num_seqs=1")
+    assert case.plan(VLLM, overrides=[*tight, "launch.max_model_len=262144"])["fits"] is False
+    for word in ("auto", "-1"):
+        plan = case.plan(VLLM, overrides=[*tight, f"launch.max_model_len={word}"])
+        assert plan["fits"] is True, plan["reason"]
+
+
+@pytest.mark.parametrize(("release", "fraction"), [("0.19.0", 0.9), ("0.33.0", 0.92)])
+def test_an_unset_fraction_is_the_default_of_the_release(release: str, fraction: float) -> None:
+    plan = case.plan(VLLM, overrides=["launch.gpu_memory_utilization="], release=release)
+    assert plan["memory"]["static_gib"] == pytest.approx(fraction * 121.6)
+
+
 def test_more_than_any_spark_has_is_refused(tmp_path: Path) -> None:
     assert case.plan(several(tmp_path / "own.yml", 0.95))["fits"] is False
 

@@ -167,7 +167,7 @@ def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float)
     ledger.put("headroom_gib", rest - asked - full / GIB, "left after states and one full request")
     if rest <= 0:
         return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)
-    if tokens < needs.context:
+    if tokens < needs.context and not (needs.elastic and tokens):
         missing = full / GIB - kv
         reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {needs.context:,}"
         return ledger.close(False, reason, missing)
