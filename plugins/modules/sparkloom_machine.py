@@ -26,6 +26,23 @@ options:
 PROC = Path("/proc")
 NVIDIA = "0x10de"
 GIB = 2**30
+# A program of its own: a driver that hangs or ends its caller must not take this module with it.
+ASK_CUDA = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context = ctypes.c_int(), ctypes.c_void_p()
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+for call in (
+    lambda: cuda.cuInit(0),
+    lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
+    lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
+    lambda: cuda.cuCtxSetCurrent(context),
+    lambda: cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)),
+):
+    if call():
+        raise SystemExit(1)
+print(free.value)
+"""
 
 
 def system(release_file: str, sysfs: Path) -> dict:
@@ -63,7 +80,14 @@ def memory() -> dict:
         "resident_gib": sum(entry["gib"] for entry in users),
         "largest": users[:3],
         "gpu_processes": [named(int(pid)) for pid in apps.split() if pid.isdigit()],
+        "cuda_free_gib": cuda_free_gib(),
     }
+
+
+def cuda_free_gib() -> float | None:
+    """What CUDA would give an engine now; None where it cannot be asked."""
+    answer = run(sys.executable, "-c", ASK_CUDA).strip()
+    return int(answer) / GIB if answer.isdigit() else None
 
 
 def processes() -> list[dict]:

@@ -11,7 +11,9 @@ from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.inputs import inventory as inventories
 from sparkloom.inputs import profile as profiles
+from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
@@ -56,14 +58,25 @@ def judge(
     profile: str, inventory: Inventory = None, *, overrides: Iterable[str] = (), release: str | None = None
 ) -> Case:
     """Loads, resolves and judges one profile."""
-    from sparkloom.judge import flags, profile_status, rules
+    from sparkloom.judge import fits, flags, profile_status, rules
 
     loaded = profiles.load(profile, overrides=overrides)
     flags.require_known(loaded)
     target = cluster(inventory)
     launch = resolve(loaded, target, release=release)
-    findings = [*flags.check(launch), *rules.check(launch), *profile_status.check(loaded)]
+    sparks = measured(target, launch)
+    findings = [
+        *flags.check(launch),
+        *rules.check(launch, sparks),
+        *fits.check(launch, target, sparks),
+        *profile_status.check(launch.profile),
+    ]
     return Case(target, launch, ranked(findings))
+
+
+def measured(cluster: Cluster, launch: Launch) -> Platform:
+    """The Sparks of a launch, with what preflight measured of them."""
+    return site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
 
 
 def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:
@@ -74,7 +87,7 @@ def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str,
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
-        **capacity.plan(judged.launch, judged.cluster).as_dict(),
+        **capacity.plan(judged.launch, judged.cluster, measured(judged.cluster, judged.launch)).as_dict(),
         "launch": launch_dict(judged.launch),
         "findings": [finding.as_dict() for finding in judged.findings],
     }

@@ -112,6 +112,7 @@ def constant_rows() -> str:
         ("one all-reduce, sockets (s)", constants.ALL_REDUCE_SOCKET_S),
         ("taken before the load, four nodes (GiB)", constants.TAKEN_BEFORE_LOAD_GIB),
         ("taken before the load, one node (GiB)", constants.BARE_HOST_GIB),
+        ("taken before the load, idle nodes at best (GiB)", constants.BEST_SEEN_GIB),
         ("overhead of loading, quantized (GiB)", constants.LOAD_OVERHEAD_GIB),
         ("overhead of loading, BF16 (GiB)", constants.LOAD_OVERHEAD_PLAIN_GIB),
         ("CUDA graphs (GiB)", constants.GRAPHS_GIB),

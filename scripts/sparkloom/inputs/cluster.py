@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -18,6 +19,21 @@ def _network(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    """An address or a host's name; digits and dots are an address, right or wrong."""
+    if ":" in text or re.fullmatch(r"[\d.]+", text):
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is no IP address; `ip -4 -br addr` on that machine shows its own") from None
+    elif not re.fullmatch(
+        r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.?", text
+    ):
+        raise ValueError(f"'{text}' is neither an IP address nor a host's name; write one as 192.168.1.11")
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
@@ -25,7 +41,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0
 class Node(Strict):
     name: Name
     kubernetes_node: str = Field(description="the name the cluster knows it by; the inventory name unless given")
-    management_address: str | None = None
+    management_address: Address | None = None
     fabric_index: Annotated[int, Field(ge=1, le=64)]
 
 
@@ -34,7 +50,7 @@ class Server(Strict):
 
     name: Name
     kubernetes_node: str
-    management_address: str | None = None
+    management_address: Address | None = None
     management_interface: str | None = Field(default=None, description="where it is not called as on the Sparks")
 
 

@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sparkloom.inputs.platform import GB10
-
 if TYPE_CHECKING:
     from sparkloom.inputs.profile import Model
 
 GIB = 2**30
-FREE_GIB = GB10.free_before_load_gib
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,12 @@ class Platform:
     rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
     one_rail_pass_gb_s: float
     two_rail_pass_gb_s: float
+    measured_free_gib: tuple[float, float] | None = None  # least and most free to CUDA on this site's idle nodes
+
+    @property
+    def free_gib(self) -> float:
+        """What rules plan with: the site's own figure, or the least that was seen."""
+        return self.free_before_load_gib if self.measured_free_gib is None else self.measured_free_gib[0]
 
 
 GB10 = Platform(

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines
+from sparkloom.judge import near_misses
+from sparkloom.launch import engines, ranges
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 
@@ -25,7 +26,10 @@ FIXES = {
     "deprecated": "write the replacement before the next release drops the old one",
     "unregistered": "write a name that this release registers, or give the plugin that brings it",
     "required": "add the missing flag",
+    "removed": "remove it, or write what the message names in its place",
+    "range": "write a number of that range, or leave the flag out for the engine's default",
 }
+IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
 
 
@@ -55,7 +59,8 @@ def check(launch: Launch) -> list[Finding]:
 def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
     """A release without a catalog is judged by its neighbour's: said aloud, since flags come and go."""
     if catalog.asked.note:
-        where = launch.profile.where("engine", "release")
+        overridden = launch.release != launch.profile.profile.engine.release
+        where = f"--engine-version {launch.release}" if overridden else launch.profile.where("engine", "release")
         fix = "name a release that has a catalog, or add one: docs/engine-releases.md"
         rule, note, sources = "release-without-catalog", catalog.asked.note, (catalog.source,)
         yield Finding(where, rule, note, expected="", fix=fix, severity="warning", evidence=sources)
@@ -65,6 +70,7 @@ def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
     """By typed value first, because words no longer show that a switch was given a number; then by command line."""
     typed = [problem for setting in launch.settings if (problem := _typed(setting, catalog)) is not None]
     yield from typed
+    yield from _out_of_range(launch)
     # All ranks between the first and the last differ in their number only.
     for rank in {0, len(launch.ranks) - 1}:
         for problem in command_line.check(catalog, launch.ranks[rank].argv):
@@ -72,6 +78,14 @@ def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
             if problem.flag.startswith("-") or not typed:
                 yield problem
     yield from environment.check(catalog, {variable.name: variable.value for variable in launch.ranks[0].env})
+
+
+def _out_of_range(launch: Launch) -> Iterator[FlagProblem]:
+    """Numbers that the parser takes and the engine fails over later, minutes into a load."""
+    known = engines.get(launch.engine).ranges
+    for setting in launch.settings:
+        if setting.origin.kind in ("profile", "set"):
+            yield from ranges.problems(known, setting.name, setting.value)
 
 
 def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
@@ -88,12 +102,12 @@ def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
     name = _key(problem.flag)
     origins = {setting.name: setting.origin.where for setting in launch.settings}
     variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
-    where = origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", name)
+    where = origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", *name.split("."))
     # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
-    ignored = problem.flag in variables and problem.kind == "unknown"
+    ignored = problem.flag in variables and problem.kind in ("unknown", "removed")
     severity: Severity = "warning" if ignored else SEVERITIES.get(problem.kind, "error")
     sources = (catalog.source, *([catalog.asked.note] if catalog.asked.note else []))
-    fix = FIXES.get(problem.kind, "write a value that this release takes")
+    fix = IGNORED if ignored else FIXES.get(problem.kind, "write a value that this release takes")
     rule = f"flag-{problem.kind}"
     return Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
 
@@ -104,10 +118,7 @@ def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | Non
     known = _every_name(catalog.engine)
     if key in known:
         return None
-    if key.replace("-", "_").strip("_") in known:
-        hint = f"; write '{key.replace('-', '_').strip('_')}'"
-    else:
-        hint = did_you_mean(key, known)
+    hint = near_misses.hint(catalog.engine, key, known)
     message = f"unknown key 'launch.{key}': no release of {catalog.engine} has such a flag{hint}"
     return loaded.document.problem(("launch", key), message, "unknown-flag")
 

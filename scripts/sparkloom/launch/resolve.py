@@ -15,7 +15,7 @@ from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines, fabric
+from sparkloom.launch import engines, fabric, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView
@@ -69,6 +69,7 @@ def resolve(
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
     engine = engines.of(loaded)
     spoken = _release(loaded, release)
+    loaded = reading.typed(loaded, spoken)
     topology = place(loaded, cluster)
     settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
     spelled = engine.spell(settings, spoken)

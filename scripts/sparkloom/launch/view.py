@@ -43,6 +43,7 @@ class LaunchView:
     partial: bool = False  # a flag that is not given is unknown (a measured row), not at its default (a launch)
     profiled: Model | None = None  # all facts of a profile; a measured row has none
     platform: Platform = GB10
+    hopeful: bool = False  # what is known as a range only is taken at its friendly end
 
     @property
     def model(self) -> Model:

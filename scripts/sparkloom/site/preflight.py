@@ -11,10 +11,11 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.base.finding import Finding, errors
+from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
-from sparkloom.site.checks import host
+from sparkloom.site.checks import host, memories
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import as_dict, report
 
@@ -47,7 +48,7 @@ class Judged:
         """preflight.json of the site: facts and judgements, for `jq` and for the next person."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "preflight.json"
-        content = {
+        content: dict[str, Any] = {
             "site": self.cluster.name,
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "failed": self.failed,
@@ -55,6 +56,7 @@ class Judged:
             "nodes": self.probes,
         }
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        site_memory.keep(folder / site_memory.FILE, memories.free_to_cuda(self.probes), content["when"])
         return str(path)
 
 

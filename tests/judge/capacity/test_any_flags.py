@@ -54,6 +54,6 @@ def base(name: str) -> LaunchView:
 def test_no_flag_breaks_a_plan(engine: str, flags: dict[str, profile.FlagValue]) -> None:
     start = base("nvidia--nemotron-3-super-120b-a12b-nvfp4")
     data = of_view(replace(start, engine=engine, flags={**start.flags, **flags}), 4).as_dict()
-    assert data["fits"] in (True, False)
+    assert data["fits"] in (True, False) or data["reason"].startswith("uncertain: ")
     assert data["speed"]["bound_n1_tok_s"] > 0
     assert all(value is None or value >= 0 for value in data["limits"].values()), data["limits"]

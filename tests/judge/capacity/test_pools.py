@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.launch.engines import fit, requirements
-from sparkloom.launch.memory import state
+from sparkloom.launch.memory import state, weights
 from sparkloom.launch.memory.figure import GIB
 from tests.judge.capacity.conftest import GLM, SUPER, SUPER_MTP, ULTRA, Maker
 
@@ -88,3 +91,53 @@ def test_a_sliding_window_reads_less_than_it_pools(view: Maker) -> None:
     many = state.kv_read_per_request(asked.model, asked.parallel, element, 65536)
     assert few < many < 64 * few
     assert state.kv_bytes_per_token(asked.model, asked.parallel, element) * 65536 / GIB > many / GIB
+
+
+VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
+GEMMA = "google--gemma-4-31b-it"
+
+
+def test_a_verification_keeps_one_state_per_position_and_no_more(view: Maker) -> None:
+    """vLLM keeps 1 + num_speculative_tokens states for a request: 4 at 3, which is what `drafts` counts already."""
+    memory = fit(view(VLLM)).memory
+    slot = float(memory["state_mib_per_slot"].value or 0) / 1024
+    assert memory["state_pool_gib"].value == pytest.approx(4 * (1 + 3) * slot)
+
+
+def test_a_sliding_layer_keeps_its_window_and_what_is_prefilled(view: Maker) -> None:
+    asked = view(GEMMA)
+    model, window = asked.model, asked.model.attention.window or 0
+    assert model.layers.sliding > 3 * model.layers.attention and window
+    flags = {"max_model_len": 131072, "gpu_memory_utilization": 0.8, "max_num_batched_tokens": 2048}
+    engine = replace(asked, engine="vllm", flags=flags)
+    element = 2.0
+    whole = state.kv_bytes_per_token(model, asked.parallel, element, pool=False)
+    full = model.layers.attention * state.kv_bytes_per_layer(model, asked.tp, element)
+    expected = full * 131072 + (whole - full) * (window + 2048)
+    kept = float(fit(engine).memory["full_context_gib"].value or 0)
+    assert kept == pytest.approx(expected / GIB)
+    assert kept < 0.4 * whole * 131072 / GIB
+    everything = fit(replace(engine, flags={**flags, "disable_hybrid_kv_cache_manager": True})).memory
+    assert everything["full_context_gib"].value == pytest.approx(whole * 131072 / GIB)
+
+
+def test_an_int4_checkpoint_weighs_what_its_publisher_says() -> None:
+    """Qwen3-32B-AWQ, groups of 128: 19.3 GB on the hub."""
+    qwen = Model.model_validate(
+        {
+            "id": "Qwen/Qwen3-32B-AWQ",
+            "architecture": "Qwen3ForCausalLM",
+            "parameters_b": 32.8,
+            "active_b": 32.8,
+            "context": 40960,
+            "hidden": 5120,
+            "vocab": 151936,
+            "dense_inter": 25600,
+            "layers": {"attention": 64, "dense": 64},
+            "attention": {"q_heads": 64, "kv_heads": 8, "head_dim": 128},
+            "precision": {"dense": "int4", "attention": "int4"},
+            "checkpoint": {"packing": "compressed-tensors"},
+            "source": "config.json",
+        }
+    )
+    assert weights.gib(qwen, Parallel(nodes=1, tp=1)) * GIB / 1e9 == pytest.approx(19.3, rel=0.01)

@@ -9,6 +9,7 @@ import copy
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,30 @@ def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Pat
     """Profile by name or path; `overrides` are `launch.key=value` texts from `--set`."""
     path = find(name_or_path, folder)
     merged = _merge_parent(document.load(path, shown=_shown(path)), path.parent)
+    _refuse_idle_nulls(merged)
     for override in overrides:
         apply_override(merged, override)
     return LoadedProfile(path.stem, document.validate(Profile, merged), merged)
+
+
+def _refuse_idle_nulls(merged: Document) -> None:
+    """What null removed is gone by now: one that is left removed nothing, and its writer believes that it did."""
+    parent = merged.data.get("extends")
+    problems = []
+    for section in ("launch", "env"):
+        values = merged.data.get(section)
+        there = values if isinstance(values, dict) else {}
+        having = [name for name, value in there.items() if value is not None]
+        for name in (name for name in there if there[name] is None):
+            owner = f"'{parent}' gives no {section}.{name}" if parent else "this profile has none (extends:)"
+            close = get_close_matches(name, having, n=1)
+            hint = f"; did you mean '{close[0]}'?" if parent and close else ""
+            message = (
+                f"{section}.{name}: null removes a key of the parent, but {owner}{hint}; write a value or remove it"
+            )
+            problems.append(merged.problem((section, name), message, "nothing-to-remove"))
+    if problems:
+        raise InputError(problems)
 
 
 def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-Precision = Literal["nvfp4", "fp8", "bf16", "fp32", "int4", "q2"]
+Precision = Literal["nvfp4", "mxfp4", "fp8", "bf16", "fp32", "int4", "q2"]
 LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Maybe = Annotated[int, Field(ge=0, le=LARGEST)]
 Size = Annotated[float, Field(gt=0, le=1e6)]
 Speed = Annotated[float, Field(ge=0, le=1e6)]
+HUB_ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+
+
+def _hub_id(text: str) -> str:
+    if not re.fullmatch(HUB_ID, text) or ".." in text:
+        raise ValueError(
+            f"'{text}' is no hub id; write org/name as on the model's page, each beginning with a letter or digit"
+        )
+    return text
+
+
+def _inside(text: str) -> str:
+    """A folder of the model store is named after it: nothing may lead out of there."""
+    if text.startswith(("/", "~")) or ".." in text.split("/") or not text.strip():
+        raise ValueError(f"'{text}' leads out of the model's folder; write a name inside the repository")
+    return text
+
+
+HubId = Annotated[str, AfterValidator(_hub_id), Field(json_schema_extra={"pattern": HUB_ID})]
+Inside = Annotated[str, AfterValidator(_inside)]
 Scalar = bool | int | float | str
 FlagValue = Scalar | list[Scalar] | dict[str, Any] | None
 
@@ -101,8 +122,8 @@ class Mtp(Strict):
 class Draft(Strict):
     """A second checkpoint that speculation loads beside the model; fetched and verified like it."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
-    revision: str | None = None
+    id: HubId = Field(description="hub id, org/name")
+    revision: Inside | None = None
 
 
 class Measured(Strict):
@@ -111,9 +132,11 @@ class Measured(Strict):
 
 
 class Model(Strict):
-    id: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")] = Field(description="hub id, org/name")
-    revision: str | None = Field(default=None, description="commit on the hub; empty = resolved and pinned at deploy")
-    file: str | None = Field(
+    id: HubId = Field(description="hub id, org/name")
+    revision: Inside | None = Field(
+        default=None, description="commit on the hub; empty = resolved and pinned at deploy"
+    )
+    file: Inside | None = Field(
         default=None, description="one file of the repository, where an engine wants a file (GGUF)"
     )
     architecture: str = Field(description="config.json architectures[0]")

@@ -82,7 +82,7 @@ def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan
     """`nodes`: how many the inventory has; `best`: what was measured, if anything."""
     fitted = engines.fit(asked)
     fitted = replace(fitted, notes=(*fitted.notes, *_notes(asked)))
-    change = search.smallest(asked, nodes) if fitted.fits is False else None
+    change = search.smallest(asked, nodes) if fitted.fits is not True else None
     measured, beyond = {}, []
     if best and best.status == "measured":
         measured, judged = _numbers(best), Speed(asked.as_measured(best))

@@ -8,7 +8,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from sparkloom.base.finding import Finding, ranked
+from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.judge.rules.base import LaunchView, Rule
+from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch
 
 NOT_RULES = {"base", "sources"}
@@ -31,13 +33,23 @@ def every() -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: rule.id))
 
 
-def check(launch: Launch) -> list[Finding]:
+def check(launch: Launch, platform: Platform = GB10) -> list[Finding]:
     """What the rules say about a launch."""
-    view = launch.view()
-    places = {setting.name: setting.origin.where for setting in launch.settings}
+    view = launch.view(platform)
+    places = _places(launch)
     return ranked(
         _finding(rule, hit.message, _where(launch, places, hit.flag)) for rule in every() for hit in rule.judge(view)
     )
+
+
+def _places(launch: Launch) -> dict[str, str]:
+    """Where each flag was written, under its name there and under the oldest, which rules know."""
+    engine = engines.get(launch.engine)
+    places: dict[str, str] = {}
+    for setting in launch.settings:
+        for name in (setting.name, *engine.canonical([setting])):
+            places.setdefault(name, setting.origin.where)
+    return places
 
 
 def fired(view: LaunchView, rules: Iterable[Rule] | None = None) -> list[Rule]:

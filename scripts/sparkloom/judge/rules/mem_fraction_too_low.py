@@ -1,6 +1,6 @@
 """mem_fraction_static is what weights, KV and state pools share: too low leaves a pool below zero."""
 
-from sparkloom.inputs.families import FREE_GIB, Facts
+from sparkloom.inputs.families import Facts
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import ULTRA_POST, rows
 
@@ -41,10 +41,10 @@ class MemFractionTooLow(Rule):
             view.number("mem_fraction_static"),
             view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep),
         )
-        if fraction is None or weights is None or weights >= FREE_GIB:
+        if fraction is None or weights is None or weights >= view.platform.free_gib:
             return
         mamba = (view.facts.mamba_slot_gib or 0.0) * (view.number("max_mamba_cache_size") or 0.0) / view.tp
-        need = (weights + mamba) / FREE_GIB
+        need = (weights + mamba) / view.platform.free_gib
         if fraction <= need:
             wanted = f"weights of {weights:.1f} GiB and state of {mamba:.1f} GiB per rank alone need {need:.3f}"
             yield Hit(f"mem_fraction_static is {fraction:g}, but {wanted}", "mem_fraction_static")

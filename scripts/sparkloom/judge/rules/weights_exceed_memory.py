@@ -1,6 +1,6 @@
 """Weights that are larger than a Spark's free memory fit at no mem_fraction_static."""
 
-from sparkloom.inputs.families import FREE_GIB, Facts
+from sparkloom.inputs.families import Facts
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import rows
 
@@ -23,5 +23,6 @@ class WeightsExceedMemory(Rule):
 
     def check(self, view: LaunchView) -> Hits:
         weights = view.facts.weights_gib_per_rank(view.tp, view.pp, view.ep)
-        if weights is not None and weights >= FREE_GIB:
-            yield Hit(f"weights of {weights:.0f} GiB per rank do not fit in {FREE_GIB} GiB", "parallel")
+        free = view.platform.free_gib
+        if weights is not None and weights >= free:
+            yield Hit(f"weights of {weights:.0f} GiB per rank do not fit in {free:.1f} GiB", "parallel")

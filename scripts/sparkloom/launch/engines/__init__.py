@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -69,4 +70,9 @@ def requirements(view: LaunchView) -> Requirements:
 
 def fit(view: LaunchView) -> Fit:
     """Does it start, with how much cache, for how many requests; each engine by its own rules."""
-    return _memory(view.engine).fit(view, requirements(view))
+    needs, memory = requirements(view), _memory(view.engine)
+    careful = memory.fit(view, needs)
+    if careful.fits is not False:
+        return careful
+    hopeful = memory.fit(replace(view, hopeful=True), needs)
+    return careful.in_doubt(hopeful, measured=view.platform.measured_free_gib is not None) if hopeful.fits else careful

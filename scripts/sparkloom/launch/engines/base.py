@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import fabric
+from sparkloom.launch.ranges import Range
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Adapter:
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     key_variable = ""  # or the variable that takes it, where no file does
     dialect: Dialect = PLAIN  # how its parser reads a command line
+    ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
+    called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         """The flags that follow from model and topology."""

@@ -30,6 +30,17 @@ TAKEN_BEFORE_LOAD_GIB = Figure(
 )
 # One Spark without the four-node stack around it: system, desktop services, container runtime.
 BARE_HOST_GIB = Figure(8.0, "system and services of a single Spark; not measured, generous", "assumed")
+# Several Sparks whose owners serve with vLLM at 0.85 to 0.90: their idle nodes have more free than the four above.
+BEST_SEEN_GIB = Figure(
+    9.0,
+    "as idle nodes have where vLLM serves at 0.90",
+    "published vLLM recipes of two to eight Sparks at 0.85 to 0.90; another pair never had more than 102.2 free",
+)
+# Between an idle node and the first weight: CUDA context, NCCL buffers, the engine's own processes. Least and most.
+ENGINE_START_GIB = (1.0, 4.0)  # assumed for several nodes: 1.8 to 2 GiB were logged for NCCL alone, on other machines
+ENGINE_START_ALONE_GIB = (0.0, 1.0)  # assumed
+# Facts of a model and the size of its checkpoint may differ by what is no tensor of a layer: towers, drafting layers.
+WEIGHTS_AGREE = 0.15
 LOAD_OVERHEAD_GIB = Figure(
     4.5, "beside quantized tensors while loading: scale layouts, workspaces, allocator (2.2 to 5.7 seen)", _POSTS
 )

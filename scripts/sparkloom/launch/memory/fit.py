@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory import constants, free, state, weights
 from sparkloom.launch.memory.figure import GIB, Figure
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
@@ -20,6 +20,14 @@ class Fit:
     limits: dict[str, Figure]
     notes: tuple[str, ...] = ()
     short_gib: float = 0.0
+
+    def in_doubt(self, hopeful: Fit, *, measured: bool) -> Fit:
+        """Neither yes nor no: what is known as a range decides, and this is its unfriendly end."""
+        low, high = (fit.memory["free_before_load_gib"].value or 0 for fit in (self, hopeful))
+        free = f"{low:.1f} to {high:.1f} GiB are free before the load"
+        cure = "" if measured else "; playbooks/preflight.yml measures this site"
+        text = f"uncertain: {free}. At worst: {self.reason}. At best: {hopeful.reason}{cure}"
+        return replace(self, fits=None, reason=text)
 
 
 @dataclass(slots=True)
@@ -46,6 +54,10 @@ def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> f
     model, parallel = view.model, view.parallel
     tensors = weights.gib(model, parallel)
     extra = overhead or load_overhead(view)
+    doubt = weights.disagreement(model)
+    if doubt and not model.measured.weights_gib_per_rank:
+        ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
+        tensors *= min(1.0, doubt.ratio) if view.hopeful else max(1.0, doubt.ratio)
     computed = tensors + float(extra.value or 0)
     formula = (
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
@@ -67,10 +79,11 @@ def load_overhead(view: LaunchView) -> Figure:
     return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
 
-def available(view: LaunchView, ledger: Ledger, taken: Figure) -> float:
-    usable = ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
-    gone = float(taken.value or 0)
-    return ledger.put("free_before_load_gib", usable - gone, f"{usable:g} - {gone:g}: {taken.formula}", taken.origin)
+def available(view: LaunchView, ledger: Ledger, taken: Figure, at_best: Figure | None = None) -> float:
+    ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
+    found = free.of(view, taken, at_best)
+    value = found.most if view.hopeful else found.least
+    return ledger.put("free_before_load_gib", value, found.formula, found.origin)
 
 
 def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
@@ -82,10 +95,18 @@ def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
         f"per rank: {layers.attention} attention and {layers.sliding} sliding layers x keys and values "
         f"x heads per rank x head width x {needs.kv_element:g} B",
     )
-    full = size * needs.context / GIB
-    ledger.put(
-        "full_context_gib", full, f"one request of {needs.context:,} tokens: context x KV bytes per token, per rank"
-    )
+    _full(view, needs, ledger)
+    return size
+
+
+def _full(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    """Bytes of one request of full length on a rank: a sliding layer keeps its window and what is prefilled at once."""
+    size = state.kv_of_request(view.model, view.parallel, needs.kv_element, needs.context, needs.ahead)
+    sliding = view.model.layers.sliding and not needs.whole_window
+    if needs.whole_window:
+        size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element, pool=False) * needs.context
+    how = "sliding layers hold their window and what is prefilled" if sliding else "context x KV bytes per token"
+    ledger.put("full_context_gib", size / GIB, f"one request of {needs.context:,} tokens, per rank: {how}")
     return size
 
 
@@ -129,23 +150,25 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
 
 def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float) -> Fit:
     """States for every running request and KV for at least one request of full length must fit into `rest`."""
-    per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
+    per_slot, full = slot(view, needs, ledger), _full(view, needs, ledger)
+    per_token = full / needs.context
+    ledger.put("kv_bytes_per_token", per_token, f"one request of {needs.context:,} tokens / its tokens")
     running = needs.running or 1
-    drafts = needs.speculation.drafts if needs.speculation else 0
-    asked = running * (1 + drafts) * per_slot
+    each = needs.speculation.drafts if needs.speculation else 1  # a state behind every position of a verification
+    asked = running * each * per_slot
     room = max(0.0, rest)
-    kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x (1 + {drafts}) x bytes per slot")
+    kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x {each} position(s) x bytes per slot")
     kv = ledger.put("kv_pool_gib", room - kept, "what is left - states")
     tokens = int(kv * GIB / per_token) if per_token else 0
     ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
-    by_state = int(room / ((1 + drafts) * per_slot)) if per_slot else running
+    by_state = int(room / (each * per_slot)) if per_slot else running
     ledger.limit("max_running_requests", min(running, by_state), needs.running_flag)
     full_requests(ledger, tokens, needs)
-    ledger.put("headroom_gib", rest - asked - needs.context * per_token / GIB, "left after states and one full request")
+    ledger.put("headroom_gib", rest - asked - full / GIB, "left after states and one full request")
     if rest <= 0:
         return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)
-    if tokens < needs.context:
-        missing = needs.context * per_token / GIB - kv
+    if tokens < needs.context and not (needs.elastic and tokens):
+        missing = full / GIB - kv
         reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {needs.context:,}"
         return ledger.close(False, reason, missing)
     return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")

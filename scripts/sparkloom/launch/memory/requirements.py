@@ -36,6 +36,9 @@ class Requirements:
     eager: bool = False  # because the profile turned them off
     short_pool: bool = False  # starts with a pool shorter than its context, so a shorter context gains nothing
     speculation: Speculation | None = None
+    ahead: int = 0  # tokens prefilled at once, which a sliding layer keeps beside its window
+    elastic: bool = False  # told to shorten its context to what the cache holds
+    whole_window: bool = False  # sliding layers keep every token
 
 
 def drafts(tokens: object) -> Speculation | None:

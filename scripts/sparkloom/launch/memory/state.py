@@ -26,13 +26,19 @@ def kv_bytes_per_layer(model: Model, tp: int, element: float) -> float:
     return 2 * kv_heads_per_rank(facts.kv_heads, tp) * facts.head_dim * element
 
 
-def kv_read_per_request(model: Model, parallel: Parallel, element: float, tokens: float) -> float:
-    """Bytes one request of `tokens` tokens makes a rank read per step: sliding layers see their window only."""
+def kv_of_request(model: Model, parallel: Parallel, element: float, tokens: float, ahead: int = 0) -> float:
+    """Bytes that one request of `tokens` tokens keeps on a rank; `ahead`: tokens prefilled at once beyond a window."""
+    seen = model.attention.window
     whole = kv_bytes_per_token(model, parallel, element, pool=False)
-    if not model.layers.sliding:
+    if not model.layers.sliding or not seen:
         return whole * tokens
     full = model.layers.attention * kv_bytes_per_layer(model, parallel.tp, element) / parallel.pp
-    return full * tokens + (whole - full) * min(tokens, model.attention.window or tokens)
+    return full * tokens + (whole - full) * min(tokens, seen + ahead)
+
+
+def kv_read_per_request(model: Model, parallel: Parallel, element: float, tokens: float) -> float:
+    """Bytes one request of `tokens` tokens makes a rank read per step: sliding layers see their window only."""
+    return kv_of_request(model, parallel, element, tokens)
 
 
 def slot_bytes(model: Model, parallel: Parallel, element: float) -> float:

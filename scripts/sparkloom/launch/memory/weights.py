@@ -11,11 +11,21 @@ from functools import lru_cache
 from typing import Literal
 
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
+from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import GIB
 
-# Bytes per parameter. nvfp4: half a byte and one fp8 scale per 16; int4: half a byte and two bf16-sized scales per 64;
-# q2: llama.cpp's mixed 2-bit formats average 2.7 bits.
-BYTES: dict[Precision, float] = {"nvfp4": 0.5625, "fp8": 1.0, "bf16": 2.0, "fp32": 4.0, "int4": 0.5625, "q2": 0.34}
+# Bytes per parameter. nvfp4: half a byte and one fp8 scale per 16; mxfp4: half a byte and one exponent byte per 32;
+# int4: half a byte and, per group of 128 as AWQ, GPTQ and compressed-tensors pack it, a 2-byte scale and half a byte of
+# zero point; q2: llama.cpp's mixed 2-bit formats average 2.7 bits.
+BYTES: dict[Precision, float] = {
+    "nvfp4": 0.5625,
+    "mxfp4": 0.53125,
+    "int4": 0.51953125,
+    "fp8": 1.0,
+    "bf16": 2.0,
+    "fp32": 4.0,
+    "q2": 0.34,
+}
 Read = Literal["always", "touched", "never"]  # per decode step; a row of the embedding is nothing
 
 
@@ -36,6 +46,24 @@ def gib(model: Model, parallel: Parallel) -> float:
     if model.checkpoint.packing == "gguf" and model.checkpoint.size_gb:
         return model.checkpoint.size_gb * 1e9 / parallel.nodes / GIB  # a file's own mix of formats; layers are split
     return sum(group.bytes for group in tensors(model, parallel)) / GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    ratio: float  # size of the checkpoint / weights from the facts
+    text: str
+
+
+def disagreement(model: Model) -> Disagreement | None:
+    """Where a model's facts and the size of its checkpoint cannot both be right."""
+    size = model.checkpoint.size_gb
+    if not size or model.checkpoint.packing == "gguf":
+        return None
+    computed = gib(model, Parallel(nodes=1, tp=1)) * GIB / 1e9
+    if abs(computed / size - 1) <= constants.WEIGHTS_AGREE:
+        return None
+    text = f"layers, widths and precisions make {computed:.1f} GB of weights, checkpoint.size_gb says {size:g}"
+    return Disagreement(size / computed, text)
 
 
 def expert_bytes(model: Model, experts: Experts, precision: Precision | None = None) -> float:

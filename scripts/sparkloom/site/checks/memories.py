@@ -27,6 +27,23 @@ def judge(node: str, probe: Mapping[str, Any], needed_gib: float) -> Iterator[Fi
     yield Finding(node, "memory", available, wanted, cure, "warning")
 
 
+def free_to_cuda(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """By idle node what CUDA calls free, and what it could be once the page cache gives back what it holds.
+
+    A node on which something uses the GPU, or whose CUDA cannot be asked, says nothing about a load.
+    """
+    found = {}
+    for node, probe in probes.items():
+        memory = probe.get("memory") or {}
+        free = memory.get("cuda_free_gib")
+        if free is None or memory["gpu_processes"]:
+            continue
+        host = memory["gib"]
+        cache = max(0.0, host["Cached"] - host["Shmem"])
+        found[node] = (round(free, 2), round(max(free, min(free + cache, host["MemAvailable"])), 2))
+    return found
+
+
 def returned(now: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], slack_gib: float) -> Iterator[Finding]:
     """After a model was stopped: does each node have again what it had before that model was loaded?"""
     for node, memory in now.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.llamacpp.ranges import RANGES
 from sparkloom.launch.values import Place, Setting, Topology
 
 RPC_PORT = 50052
@@ -16,6 +17,13 @@ class LlamaCpp(base.Adapter):
     name = "llamacpp"
     port = 8080
     nccl = False  # TCP of its own
+    ranges = RANGES
+    called: Mapping[str, str] = {
+        "context": "ctx_size",
+        "prefill": "ubatch_size",
+        "cache": "cache_type_k",
+        "model name": "alias",
+    }
     python = False
     key_variable = "LLAMA_API_KEY"
     reserved = frozenset({"model", "host", "port", "rpc"})

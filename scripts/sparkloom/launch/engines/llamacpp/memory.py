@@ -24,6 +24,8 @@ def requirements(view: LaunchView) -> Requirements:
         running=view.whole("parallel") or 1,
         running_flag="parallel",
         graph_batch=None,
+        ahead=view.whole("ubatch_size") or 512,
+        whole_window=view.on("swa_full"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparkloom.inputs.catalogs.catalog import Catalog
@@ -11,6 +11,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.sglang.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 # One thing, several spellings, oldest first; a spelling is one or more flags, each with its own value or None for
@@ -56,6 +57,16 @@ class SGLang(base.Adapter):
     )
     key_words = base.KEY_CONFIG
     dialect = DIALECT
+    ranges = RANGES
+    called: Mapping[str, str] = {
+        "memory": "mem_fraction_static",
+        "context": "context_length",
+        "requests": "max_running_requests",
+        "prefill": "chunked_prefill_size",
+        "cache": "kv_cache_dtype",
+        "model name": "served_model_name",
+        "tools": "tool_call_parser",
+    }
     reserved = frozenset(
         {"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port"}
         | {"tp_size", "pp_size", "ep_size", *ALIASES}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import yaml
@@ -11,6 +11,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.trtllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Place, Setting, Topology
 
 OPTIONS = "extra_llm_api_options"
@@ -21,6 +22,14 @@ class TensorRTLLM(base.Adapter):
     name = "trtllm"
     port = 8123
     nccl = False  # one Spark only
+    ranges = RANGES
+    called: Mapping[str, str] = {
+        "memory": "kv_cache_free_gpu_memory_fraction",
+        "context": "max_seq_len",
+        "requests": "max_batch_size",
+        "prefill": "max_num_tokens",
+        "tools": "tool_parser",
+    }
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:

@@ -30,6 +30,7 @@ def requirements(view: LaunchView) -> Requirements:
         running_flag="max_batch_size",
         graph_batch=8,
         speculation=drafts(tokens),
+        ahead=view.whole("max_num_tokens") or 8192,
     )
 
 

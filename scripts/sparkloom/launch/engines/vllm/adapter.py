@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.vllm.dialect import DIALECT
+from sparkloom.launch.engines.vllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 
@@ -26,6 +27,16 @@ class VLLM(base.Adapter):
     )
     key_words = base.KEY_CONFIG
     dialect = DIALECT
+    ranges = RANGES
+    called: Mapping[str, str] = {
+        "memory": "gpu_memory_utilization",
+        "context": "max_model_len",
+        "requests": "max_num_seqs",
+        "prefill": "max_num_batched_tokens",
+        "cache": "kv_cache_dtype",
+        "model name": "served_model_name",
+        "tools": "tool_call_parser",
+    }
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
@@ -45,6 +56,9 @@ class VLLM(base.Adapter):
         if topology.distributed:
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
+                topology_setting(
+                    "distributed_executor_backend", "mp", "the one that --nnodes works with; Ray has its own"
+                ),
                 topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
                 topology_setting("master_port", base.RENDEZVOUS_PORT, "the group's rendezvous"),
             ]

@@ -5,12 +5,16 @@ None of this was weighed on GB10 by us: the sums are the engine's own rules, the
 
 from __future__ import annotations
 
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import LaunchView
 
+FRACTION = 0.9  # where a release's catalog names no default
 SEQUENCES = 256  # at once, where a profile says nothing
+BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
 def requirements(view: LaunchView) -> Requirements:
@@ -18,7 +22,7 @@ def requirements(view: LaunchView) -> Requirements:
     eager = view.on("enforce_eager")
     fraction = view.number("gpu_memory_utilization")
     return Requirements(
-        fraction=0.9 if fraction is None else fraction,
+        fraction=_default(view) if fraction is None else fraction,
         fraction_flag="gpu_memory_utilization",
         fraction_given=fraction is not None,
         context=view.whole("max_model_len") or view.model.context,
@@ -30,13 +34,22 @@ def requirements(view: LaunchView) -> Requirements:
         graph_batch=None if eager else min(view.whole("max_num_seqs") or 512, 512),
         eager=eager,
         speculation=drafts(tokens),
+        elastic=view.number("max_model_len") == -1,
+        ahead=view.whole("max_num_batched_tokens") or BATCHED,
+        whole_window=view.on("disable_hybrid_kv_cache_manager"),
     )
+
+
+def _default(view: LaunchView) -> float:
+    """0.9 for years, 0.92 in newer releases: what this one's own parser says."""
+    flag = Catalog.load("vllm", view.release, DIALECT).flag("gpu_memory_utilization")
+    return float(flag.default) if flag and isinstance(flag.default, int | float) else FRACTION
 
 
 def fit(view: LaunchView, needs: Requirements) -> Fit:
     """Weights, graphs, activations and cache, all out of one share."""
     ledger = Ledger()
-    free = available(view, ledger, taken(view))
+    free = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
     loaded = weigh(view, ledger)
     share = needs.fraction * view.platform.usable_gib
     ledger.put("static_gib", share, f"{needs.fraction_flag} {needs.fraction:g} x {view.platform.usable_gib:g}")

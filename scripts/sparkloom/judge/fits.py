@@ -1,0 +1,58 @@
+"""What capacity has to say as findings: a launch that does not fit is refused like one that a rule knows to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.platform import GB10, Platform
+from sparkloom.judge.capacity import search
+from sparkloom.launch import engines
+from sparkloom.launch.memory import constants, weights
+from sparkloom.launch.memory.fit import Fit
+from sparkloom.launch.resolve import Launch
+from sparkloom.launch.view import LaunchView
+
+HEAVIER = "no flag helps: a smaller checkpoint, or more Sparks than eight"
+MEASURE = "run playbooks/preflight.yml, which measures what is free on this site's nodes"
+
+
+def check(launch: Launch, cluster: Cluster, platform: Platform = GB10) -> list[Finding]:
+    return [*_fits(launch, cluster, platform), *_weights(launch)]
+
+
+def _fits(launch: Launch, cluster: Cluster, platform: Platform) -> Iterator[Finding]:
+    view = launch.view(platform)
+    fit = engines.fit(view)
+    if fit.fits is True:
+        return
+    change = search.smallest(view, len(cluster.nodes))
+    flag = change.overrides[0].partition("=")[0].split(".")[1] if change else "parallel"
+    where = next((s.origin.where for s in launch.settings if s.name == flag and s.origin.where), "")
+    where = where or launch.profile.where("launch", flag)
+    if fit.fits is False:
+        fix = change.text if change else HEAVIER
+        if platform.measured_free_gib is None and _with_all(view).fits:
+            fix += f"; or {MEASURE} (preflight_force=true lets it go on that far)"
+        yield Finding(where, "does-not-fit", fit.reason, expected="", fix=fix)
+        return
+    fix = MEASURE if platform.measured_free_gib is None else "keep the change at hand"
+    fix += f"; sure to fit: {change.text}" if change else ""
+    yield Finding(where, "fit-uncertain", fit.reason, expected="", fix=fix, severity="warning")
+
+
+def _with_all(view: LaunchView) -> Fit:
+    """On a site whose idle nodes have as much free as any that was seen."""
+    most = view.platform.usable_gib - float(constants.BEST_SEEN_GIB.value or 0)
+    return engines.fit(replace(view, platform=replace(view.platform, measured_free_gib=(most, most))))
+
+
+def _weights(launch: Launch) -> Iterator[Finding]:
+    """The size of a checkpoint is the check of the facts that everything is computed from."""
+    doubt = weights.disagreement(launch.profile.profile.model)
+    if doubt:
+        where = launch.profile.where("model", "checkpoint", "size_gb")
+        fix = "correct model.layers, widths or precision from config.json, or size_gb from the hub's file list"
+        yield Finding(where, "weights-disagree", doubt.text, expected="", fix=fix, severity="warning")
