@@ -16,7 +16,7 @@ import pytest
 
 from sparkloom.judge import rules
 from sparkloom.onnode.rank import causes
-from sparkloom.onnode.rank.group import Budget
+from sparkloom.onnode.rank.budget import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights import check
