@@ -20,9 +20,8 @@ from tests.places import REPO
 
 ENGINE = Path(__file__).with_name("fake_engine.py")
 BUDGETS = {
-    "check": 1.0, "start": 20.0, "stop": 0.7, "drain": 3.0, "token": 5.0, "token_every": 0.3, "silence": 2.0, "look": 0.2,
-    "blind": 6.0, "memory": 1.0,
-    "beat": 0.2, "lost": 2.0, "restarts": 5, "window": 600.0,
+    "check": 1.0, "start": 20.0, "stop": 0.7, "drain": 3.0, "token": 5.0, "token_every": 0.3, "look": 0.2,
+    "silence": 2.0, "blind": 6.0, "memory": 1.0, "beat": 0.2, "lost": 2.0, "restarts": 5, "window": 600.0,
 }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ class Life:
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        patience = self.order.budgets.memory if phase == "memory" else self.order.budgets.check
+        patience = self.order.budgets.check + (self.order.budgets.memory if phase == "memory" else 0)
         if time.monotonic() - begun < patience:
             self.log.progress(phase, text)
         elif text != named:

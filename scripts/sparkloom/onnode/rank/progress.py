@@ -23,6 +23,7 @@ class Progress:
         self.at, self.by = clock(), "the start"
         self.requests: float | None = None  # running and waiting; None: the engine does not tell
         self.looks = 0  # in a row that saw nothing
+        self._clients = self.at - order.budgets.silence  # when somebody was last seen to wait for what cannot be seen
         self._moves: tuple[float, ...] | None = None
         self._patterns = [re.compile(pattern) for pattern in order.works]
 
@@ -54,12 +55,13 @@ class Progress:
 
         Without counters, clients that are connected may wait for work that cannot be seen.
         """
-        quiet, budgets = self.clock() - self.at, self.order.budgets
+        now, budgets = self.clock(), self.order.budgets
+        quiet = now - self.at
         if quiet <= budgets.silence or self.looks < LOOKS:
             return 0.0
         if self.requests is None and quiet <= budgets.blind and connections() > 0:
-            return 0.0
-        return quiet
+            self._clients = now
+        return quiet if now - self._clients > budgets.silence else 0.0
 
 
 def numbers(text: str, requests: Iterable[str], moves: Iterable[str]) -> tuple[float, tuple[float, ...]] | None:

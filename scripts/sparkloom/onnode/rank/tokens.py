@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple
 
 from sparkloom.onnode.rank import answers, procs
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.progress import Progress, numbers
+from sparkloom.onnode.rank.progress import Progress
 
 FIRST_EVERY = 2.0
 
 
-class Look(NamedTuple):
-    page: str | None = None  # the engine's counters
-    problem: str | None = None  # with a question; None when none was asked
-
-
 class Tokens:
+    """A look at its counters and a question, each in a thread of its own: a question may wait for a minute."""
+
     def __init__(self, order: Order) -> None:
         self.order, self.progress = order, Progress(order)
         self.first = False  # a token came
         self.problem = ""  # of the last question
         self._looked = self._asked = 0.0
-        self._looking: asyncio.Task[Look] | None = None
+        self._looking: asyncio.Task[str | None] | None = None
+        self._asking: asyncio.Task[str] | None = None
 
     def step(self) -> None:
-        """One look at a time, in a thread: often until the first token, seldom after it."""
-        now = time.monotonic()
+        now, budgets = time.monotonic(), self.order.budgets
+        if self._asking and self._asking.done():
+            problem, self._asking = self._asking.result(), None
+            self._answered(problem)
         if self._looking and self._looking.done():
-            self._take(self._looking.result())
-            self._looking = None
-        pause = self.order.budgets.look if self.first else min(FIRST_EVERY, self.order.budgets.look)
-        if self._looking is None and now - self._looked > pause:
+            page, self._looking = self._looking.result(), None
+            self.progress.page(page)
+        if self.first and self._looking is None and now - self._looked > budgets.look:
             self._looked = now
-            self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, now))
+            self._looking = asyncio.ensure_future(asyncio.to_thread(self._page))
+        if self._asking is None and self._due(now):
+            self._asked = now
+            self._asking = asyncio.ensure_future(asyncio.to_thread(self._question))
 
     def stop(self) -> None:
-        if self._looking:
-            self._looking.cancel()
+        for task in (self._looking, self._asking):
+            if task:
+                task.cancel()
 
     @property
     def served(self) -> bool:
@@ -54,28 +56,26 @@ class Tokens:
         doing = "it does not tell what it does" if known is None else f"{known:.0f} requests run or wait"
         return f"no progress for {quiet:.0f} s although the engine runs ({doing}; the last was {self.progress.by})"
 
-    def _look(self, now: float) -> Look:
-        """A question only to an engine that has nothing else to do: it would wait behind what that does."""
-        order = self.order
+    def _due(self, now: float) -> bool:
+        """Often until the first token; then only an engine that has nothing else to do, or does not tell."""
         if not self.first:
-            return Look(problem=answers.streamed(order) if answers.listens(order) else "its port is closed")
-        page = answers.page(order) if order.metrics else None
-        seen = numbers(page or "", order.requests, order.moves)
-        if (seen and seen[0] > 0) or now - self._asked <= order.budgets.token_every:
-            return Look(page)
-        self._asked = now
-        return Look(page, answers.again(order))
+            return now - self._asked > min(FIRST_EVERY, self.order.budgets.token_every)
+        return not self.progress.requests and now - self._asked > self.order.budgets.token_every
 
-    def _take(self, look: Look) -> None:
+    def _page(self) -> str | None:
+        return answers.page(self.order) if self.order.metrics else None
+
+    def _question(self) -> str:
         if self.first:
-            self.progress.page(look.page)
-        if look.problem == "":
+            return answers.again(self.order)
+        return answers.streamed(self.order) if answers.listens(self.order) else "its port is closed"
+
+    def _answered(self, problem: str) -> None:
+        if not problem:
             self.first = True
-            self._asked = self._looked
             self.progress.note("a token")
-        if look.problem is not None:
-            self.problem = look.problem if self.first else ""
+        self.problem = problem if self.first else ""
 
     def _others(self) -> int:
         """Connections of clients: less the one of a question that waits."""
-        return max(0, procs.connections(self.order.port) - bool(self._looking))
+        return max(0, procs.connections(self.order.port) - bool(self._asking))
