@@ -36,6 +36,9 @@ class Follower(RankGroup):
     def served(self, yes: bool) -> None:
         """Not asked here: only rank 0 answers requests."""
 
+    def proved(self) -> None:
+        """Rank 0 says so."""
+
     def works(self, how: str) -> None:
         self._send({"works": how, "epoch": self.epoch})
 
@@ -100,8 +103,8 @@ class Follower(RankGroup):
             self._halt(str(message["stop"]))
         if message.get("epoch") == self.epoch and "serves" in message:
             self.serves = bool(message["serves"])
-            if self.serves:
-                self.budget.token()
+        if "proved" in message and message.get("epoch") == self.epoch:
+            self.budget.token()
         self._wake()
 
     async def _beat(self) -> None:

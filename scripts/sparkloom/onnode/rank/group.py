@@ -66,6 +66,10 @@ class RankGroup(ABC):
         """Rank 0 alone knows whether tokens come."""
 
     @abstractmethod
+    def proved(self) -> None:
+        """Tokens came and nobody objected: what failed before is forgiven."""
+
+    @abstractmethod
     def works(self, how: str) -> None:
         """This rank's engine compiles: rank 0 waits for it without seeing why."""
 

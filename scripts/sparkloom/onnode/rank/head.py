@@ -59,11 +59,13 @@ class Head(RankGroup):
 
     def served(self, yes: bool) -> None:
         yes = yes and not self._draining
-        if yes:
-            self.budget.token()
         if self.serves != yes and self.start.is_set():
             self.serves = yes
             self._tell({"serves": yes, "epoch": self.epoch})
+
+    def proved(self) -> None:
+        self.budget.token()
+        self._tell({"proved": True, "epoch": self.epoch})
 
     def works(self, how: str) -> None:
         """Seen by rank 0 itself."""

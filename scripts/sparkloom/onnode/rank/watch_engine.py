@@ -15,6 +15,7 @@ from sparkloom.onnode.rank.tokens import Tokens
 from sparkloom.onnode.rank.transport import Transport
 
 STEP = 0.5
+PROVED = 10.0  # seconds after the first token: a rank that objects to its transport, or falls at once, has done so
 LAST_LINES = 0.3  # seconds for what other processes of the engine still write
 COLD = (
     "the first start of this image on this node: its kernels are compiled and kept, which took up to 36 min elsewhere"
@@ -35,6 +36,7 @@ class Watch:
         self._looking: asyncio.Task[str] | None = None
         self._warned = False
         self._settled = False
+        self._served_since = 0.0
 
     def hear(self, line: str) -> None:
         self.log.engine(line)
@@ -121,10 +123,14 @@ class Watch:
         if self.log.rank == 0:
             self.tokens.step()
             self.group.served(self.tokens.served)
+            if self._served_since and self.group.serves and time.monotonic() - self._served_since > PROVED:
+                self._served_since = 0.0
+                self.group.proved()
         if self.group.serves and not self._settled:
             if cause := self._transport():
                 return cause
             self._settled = True
+            self._served_since = time.monotonic()
             self.log.status["serving"] = True
             seconds = time.monotonic() - self.begun
             self.log.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
