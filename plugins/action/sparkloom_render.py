@@ -4,6 +4,7 @@ from ansible.plugins.action import ActionBase
 
 from sparkloom import case
 from sparkloom.base.repository import REPO
+from sparkloom.launch import patience
 from sparkloom.render import manifests
 from sparkloom.render.manifests import multus, names
 from sparkloom.site import ansible, client
@@ -47,4 +48,5 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "ranks": len(launch.ranks),
             "port": launch.port,
             "rails": len(launch.fabric),
+            "wait_seconds": patience.wait_seconds(launch.profile.profile.model.measured.load_seconds),
         }

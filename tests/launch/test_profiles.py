@@ -23,6 +23,9 @@ NAMES = profile.names()
 RECIPES: list[dict[str, Any]] = yaml.safe_load((DATA / "recipes.yml").read_text())
 # Flags that follow from the inventory and the house, whatever a post says.
 PLACE = {"--host", "--port", "--node-rank", "--nnodes", "--dist-init-addr"}
+# And how long an engine leaves itself alone, with its counters: launch/patience.py, for every launch.
+WAITS = ("--enable-metrics", "--watchdog-timeout", "--dist-timeout", "--distributed-timeout-seconds",
+         "--cpu-distributed-timeout-seconds")  # fmt: skip
 
 
 @cache
@@ -98,9 +101,11 @@ def test_each_rank_runs_the_posted_recipe(recipe: dict[str, Any]) -> None:
     for rank in launch.ranks:
         program = recipe["program"]
         assert list(rank.argv[: len(program)]) == program
-        assert {k: v for k, v in flags(rank.argv).items() if k not in PLACE} == {
+        house = PLACE | ({*WAITS} - set(expected))
+        assert {k: v for k, v in flags(rank.argv).items() if k not in house} == {
             k: v for k, v in expected.items() if k not in PLACE
         }
+        assert all(flags(rank.argv).get(key, "3600") in ("3600", expected.get(key)) for key in WAITS[1:])
         own = {variable.name: variable.value for variable in rank.env}
         assert own.items() >= recipe.get("env", {}).items()
         if "--nnodes" in expected:

@@ -137,6 +137,32 @@ def test_what_a_supervisor_cannot_mend_ends_the_wait_with_its_cause() -> None:
         assert outcome.message == "rank 0 on spark1: rail b: net2 has MTU 1500"
 
 
+def again(epoch: int, times: int) -> str:
+    return f"[sparkloom rank 0 epoch {epoch}] again: failed {times} times in a row without a token, each time: boom"
+
+
+def test_the_same_failure_twice_ends_the_wait_even_when_the_next_load_has_begun() -> None:
+    """Ultra loads for 490 s: the wait saw one crash after another until its hour was over."""
+    script = Script([pod(0), pod(1)])
+    spoken = script.tail
+
+    def later(name: str, lines: int, *, previous: bool = False) -> list[str]:
+        if script.now > 990:
+            script.log = [again(2, 2), *spoke("engine", "loading weights, 3 s")]
+        return spoken(name, lines)
+
+    script.tail = later  # type: ignore[method-assign]
+    outcome, _ = run(script, timeout=4000)
+    assert not outcome.ready and 990 < outcome.seconds < 1000
+    assert outcome.message == "rank 0 on spark1: failed 2 times in a row without a token, each time: boom"
+
+
+def test_what_failed_twice_before_this_wait_is_not_held_against_it() -> None:
+    log = [again(2, 2), *spoke("engine", "loading weights, 3 s")]
+    outcome, _ = run(Script([pod(0), pod(1)], [pod(0), pod(1)], [pod(0, ready=True), pod(1, ready=True)], log=log))
+    assert outcome.ready
+
+
 def test_a_missing_rank_is_waited_for_while_its_pod_is_made() -> None:
     words = spoke("missing", "rank 1 on spark2 has not come")
     making, _ = run(Script([pod(0), pod(1, waiting="ContainerCreating", phase="Pending")], log=words), timeout=300)

@@ -15,7 +15,7 @@ from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines, fabric, reading
+from sparkloom.launch import engines, fabric, patience, ports, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView
@@ -42,6 +42,7 @@ class Launch:
     ranks: tuple[Rank, ...]
     fabric: tuple[str, ...] = ()  # the rails that NCCL must use; none for one node or an engine without NCCL
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
+    ports: tuple[ports.Port, ...] = ()  # all that is listened at in its pods
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules and capacity see it."""
@@ -71,24 +72,31 @@ def resolve(
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     topology = place(loaded, cluster)
-    settings = merge(_from_profile(loaded), engine.derived(loaded, topology))
+    catalog = engines.catalog(engine.name, spoken)
+    derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]
+    settings = merge(_from_profile(loaded), derived)
+    patient = patience.environment(engine, catalog)
     spelled = engine.spell(settings, spoken)
     ranks = tuple(
         Rank(
             index=spot.rank,
             place=spot,
             argv=engine.argv(spelled, topology, spot, spoken),
-            env=_environment(loaded, engine.environment(topology, spot, platform)),
+            env=_environment(loaded, [*engine.environment(topology, spot, platform), *patient]),
             settings=engine.rank_settings(topology, spot),
         )
         for spot in topology.places
     )
+    flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
+    taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.ours(supervised=engine.python))
+    ports.check(loaded, taken)
     return Launch(
         profile=loaded,
         engine=engine.name,
         release=spoken,
         image=image_reference(loaded),
         port=engine.port,
+        ports=taken,
         topology=topology,
         settings=spelled,
         ranks=ranks,

@@ -18,6 +18,7 @@ STUCK = {
 # A rank's supervisor speaks in lines of its own between the engine's.
 SUPERVISOR = re.compile(r"^\[sparkloom rank \d+ epoch (?P<epoch>\d+)\] (?P<phase>\w+): (?P<text>.*)")
 HOPELESS = {"refused", "down"}  # what it cannot mend itself, named once its budget was over
+AGAIN = "again"  # the same failure twice without a token: the next load would end with it too
 LOG_LINES = 400
 LOG_EVERY = 3.0
 KEPT_LINES = 12
@@ -47,6 +48,7 @@ class State:
     image: str = ""  # digest of what really runs
     phase_said: str = ""  # by the rank's supervisor
     said: str = ""
+    again: str = ""  # what rank 0 said of a failure that came twice since this wait began
 
 
 @dataclass(slots=True)
@@ -122,14 +124,14 @@ def wait(
 ) -> Outcome:
     """Polls until every rank is ready, one has failed for good, or the time is over."""
     begun, shown, stuck_since = clock(), dict[str, str](), dict[str, float]()
-    logs: dict[str, tuple[float, list[str]]] = {}
-    states: list[State] = []
+    voices, states = Voices(source), list[State]()
     while True:
         now = clock() - begun
         mine = [
             p for p in source.pods(group.labels) if (p.metadata.annotations or {}).get(CONFIG_HASH) == group.config_hash
         ]
-        states = [_heard(source, state(pod), now, logs) for pod in mine]
+        states = [voices.heard(state(pod), now) for pod in mine]
+        voices.begun = True
         for one in states:
             _progress(one, now, shown, say)
         if len(states) == group.ranks and all(one.ready for one in states):
@@ -146,16 +148,29 @@ def wait(
         sleep(2)
 
 
-def _heard(source: Source, one: State, now: float, logs: dict[str, tuple[float, list[str]]]) -> State:
-    """The state with its supervisor's last word, or the last line of an engine without one; read every few seconds."""
-    if one.phase != "Running" or one.reason:
-        return one
-    at, lines = logs.get(one.pod, (-LOG_EVERY, []))
-    if now - at >= LOG_EVERY:
-        lines = source.tail(one.pod, LOG_LINES)
-        logs[one.pod] = (now, lines)
-    heard = spoken(one, lines)
-    return heard if heard.said or not lines else replace(heard, said=lines[-1])
+class Voices:
+    """The ranks' supervisors by their logs, each read every few seconds."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.begun = source, False
+        self._logs: dict[str, tuple[float, list[str]]] = {}
+        self._before: dict[str, set[str]] = {}  # what a pod that ran before this wait had said: of another try
+
+    def heard(self, one: State, now: float) -> State:
+        """The state with its supervisor's last word, or the last line of an engine without one."""
+        if one.phase != "Running" or one.reason:
+            return one
+        at, lines = self._logs.get(one.pod, (-LOG_EVERY, []))
+        if now - at >= LOG_EVERY:
+            lines = self.source.tail(one.pod, LOG_LINES)
+            self._logs[one.pod] = (now, lines)
+        repeated = [line for line in lines if (match := SUPERVISOR.match(line)) and match["phase"] == AGAIN]
+        if not self.begun:
+            self._before[one.pod] = set(repeated)
+        if fresh := [line for line in repeated if line not in self._before.get(one.pod, ())]:
+            one = replace(one, again=spoken(one, fresh).said)
+        heard = spoken(one, lines)
+        return heard if heard.said or not lines else replace(heard, said=lines[-1])
 
 
 def _progress(one: State, now: float, shown: dict[str, str], say: Callable[[str], None]) -> None:
@@ -181,7 +196,7 @@ def _differing(states: list[State]) -> str:
 def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict[str, float]) -> State | None:
     up = len(states) == group.ranks and all(one.phase == "Running" and not one.reason for one in states)
     for one in states:
-        if (one.restarts >= group.restarts or one.phase_said in HOPELESS) and not one.ready:
+        if (one.restarts >= group.restarts or one.phase_said in HOPELESS or one.again) and not one.ready:
             return one
         missing = up and one.phase_said == "missing"  # while a pod is still made, its rank has not come yet
         if one.reason.split(":")[0] not in STUCK and not missing:
@@ -192,6 +207,8 @@ def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict
 
 
 def _why(source: Source, one: State) -> str:
+    if one.again and one.phase_said not in HOPELESS:
+        return f"rank {one.rank} on {one.node}: {one.again}"
     if one.phase_said in (*HOPELESS, "missing"):
         return f"rank {one.rank} on {one.node}: {one.said}"
     words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"

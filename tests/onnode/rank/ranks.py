@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -18,8 +20,8 @@ from tests.places import REPO
 
 ENGINE = Path(__file__).with_name("fake_engine.py")
 BUDGETS = {
-    "check": 1.0, "start": 20.0, "stop": 0.7, "drain": 3.0, "token": 5.0, "token_every": 0.3, "silence": 2.0,
-    "beat": 0.2, "lost": 2.0, "restarts": 5, "window": 600.0,
+    "check": 1.0, "start": 20.0, "stop": 0.7, "drain": 3.0, "token": 5.0, "token_every": 0.3, "look": 0.2,
+    "silence": 2.0, "blind": 6.0, "memory": 1.0, "beat": 0.2, "lost": 2.0, "restarts": 5, "window": 600.0,
 }  # fmt: skip
 
 
@@ -49,7 +51,7 @@ class Ranks:
         self.folder, self.count = folder, count
         self.plan: dict[str, Any] = {
             "profile": "p", "engine": "sglang", "release": "0.5.12", "image": "i", "port": free_port(),
-            "control_port": free_port(), "rails": 0, "generates": "/health_generate",
+            "control_port": free_port(), "probe_port": free_port(), "rails": 0, "generates": "/health_generate",
             "schedulers": ["sglang::scheduler"], "budgets": dict(BUDGETS),
             "members": [
                 {"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{11 + n}"} for n in range(count)
@@ -69,6 +71,7 @@ class Ranks:
             words = [*self.prefix.get(rank, []), self.python, *self.program, "--", sys.executable, str(ENGINE)]
             words += [str(rank), str(self.plan["port"]), str(self.folder)]
             told = {"SPARKLOOM_RANK": str(rank), "SPARKLOOM_PLAN": str(file), "SPARKLOOM_CONFIG": config, **changes}
+            told |= {"SPARKLOOM_ADDRESS": f"127.0.0.{11 + rank}"}
             with (self.folder / f"log{rank}").open("ab") as log:
                 self.processes[rank] = subprocess.Popen(
                     words, env={**self.environment, **told}, stdout=log, stderr=log, start_new_session=True
@@ -91,6 +94,14 @@ class Ranks:
             [self.python, *self.program, "probe", what], env=environment, capture_output=True, text=True
         )
         return done.returncode, done.stdout.strip()
+
+    def ask(self, rank: int, path: str) -> tuple[int, str]:
+        """As the kubelet does it."""
+        connection = http.client.HTTPConnection(f"127.0.0.{11 + rank}", self.plan["probe_port"], timeout=10)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode().strip()
 
     def log(self, rank: int) -> str:
         return (self.folder / f"log{rank}").read_text(errors="replace")

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from sparkloom.judge import rules
-from sparkloom.onnode.rank import causes
-from sparkloom.onnode.rank.group import Budget
+from sparkloom.launch import engines
+from sparkloom.onnode.rank import causes, kernels, procs, progress
+from sparkloom.onnode.rank.budget import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights import check
@@ -83,8 +84,93 @@ def test_a_budget_counts_within_its_window_and_is_learned() -> None:
     other = Budget(2, 100, lambda: now[0] + 1000)
     other.learn(budget.ages())
     assert not other.failed()
+    budget.token()
     now[0] = 120
     assert budget.failed() and len(budget.recent()) == 1
+
+
+def test_a_row_without_a_token_is_counted_however_far_apart() -> None:
+    """Five in 600 s never came together where one load takes 490 s."""
+    now = [0.0]
+    budget = Budget(5, 600, lambda: now[0])
+    for _ in range(5):
+        now[0] += 490
+        assert budget.failed("rank 1 on spark2: the engine ended with status 7; mem-too-low: X 81.3 GiB; fix: raise it")
+    now[0] += 490
+    assert budget.again() == 5 and not budget.failed("boom") and "6 times in a row without a token" in budget.spent()
+    budget.token()
+    now[0] += 490
+    assert budget.failed("boom") and budget.again() == 1
+
+
+def test_a_new_rank_0_learns_the_row() -> None:
+    budget, other = Budget(2, 100), Budget(2, 100)
+    assert budget.failed("a") and budget.failed("a")
+    other.learn(budget.ages(), budget.row)
+    assert not other.failed("a") and other.again() == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            "rank 1 on spark2: the engine was ended by SIGSEGV; x at 0x7f12",
+            "the engine was ended by SIGSEGV; x at 0x7e",
+            1,
+        ),
+        ("rank 0 on spark1: the engine ended with status 1; a-rule: one", "rank 3 on b: ...; a-rule: other", 1),
+        ("the engine ended with status 1; ValueError: no", "the engine ended with status 1; KeyError: no", 0),
+    ],
+)
+def test_two_failures_are_the_same_but_for_rank_and_numbers(one: str, other: str, same: bool) -> None:
+    assert (causes.kind(one) == causes.kind(other)) == bool(same)
+
+
+SGLANG = """# TYPE sglang:num_running_reqs gauge
+sglang:num_running_reqs{model_name="m",tp_rank="0"} 2.0
+sglang:num_queue_reqs{model_name="m",tp_rank="0"} 1.0
+sglang:realtime_tokens_total{mode="prefill_compute"} 8192.0
+sglang:realtime_tokens_total{mode="decode"} 12.0 1763800000000
+sglang:num_running_reqs_offline_batch 9.0
+"""
+REQUESTS, MOVES = ("sglang:num_running_reqs", "sglang:num_queue_reqs"), ("sglang:realtime_tokens_total",)
+
+
+@pytest.mark.parametrize(
+    ("page", "seen"),
+    [
+        (SGLANG, (3.0, (8204.0,))),
+        ("", None), ("<html>", None), ("{}", None), ("[]", None), ("[3]", None), ("[{}]", (0.0, (0.0,))),
+        ('[{"iter": 7}, {"iter": 8, "numActiveRequests": 2, "numQueuedRequests": 1}]', (3.0, (8.0,))),
+        ("sglang:num_running_reqs NaN-ish", None),
+    ],
+)  # fmt: skip
+def test_counters_are_read_from_each_engine_s_page(page: str, seen: Any) -> None:
+    assert progress.numbers(page, REQUESTS, MOVES) == seen
+
+
+def test_every_engine_s_counters_are_names_that_its_stand_in_or_code_has() -> None:
+    for name in ("sglang", "vllm"):
+        requests, moves = engines.counters(name)
+        assert (
+            len(requests) == 2
+            and len(moves) >= 3
+            and all(entry.startswith(f"{name}:") for entry in (*requests, *moves))
+        )
+    assert engines.counters("trtllm") == ((), ())
+
+
+def test_compilers_that_work_are_progress_and_hung_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [procs.Process(7, 1, "R", 3, "cicc --arch sm_121a", 10), procs.Process(8, 1, "S", 3, "python3 x", 10)]
+    monkeypatch.setattr(procs, "below", lambda pid: found)
+    looked = kernels.Kernels(str(tmp_path))
+    assert looked.cold and looked.look() == "compiling kernels, 1 compilers run"
+    assert looked.look() == ""
+    (tmp_path / "triton" / "abc").mkdir(parents=True)
+    os.utime(tmp_path / "triton", ns=(2**62, 2**62))
+    assert looked.look() == "compiling kernels" and not looked.cold
 
 
 @pytest.mark.parametrize("rule", [r for r in rules.every() if r.log_pattern], ids=lambda rule: rule.id)

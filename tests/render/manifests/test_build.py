@@ -10,13 +10,14 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
-from sparkloom.launch import engines, fabric
+from sparkloom.launch import engines, fabric, patience, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
 from sparkloom.onnode.rank.order import Order
 from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import attachments, names, pod
 from tests.render.manifests import case
+from tests.slow_truth.world import TRUTHS
 
 EVERY = profile.names()
 
@@ -98,7 +99,9 @@ def test_pod_runs_exactly_the_launch(name: str) -> None:
         own = {key: given.pop(key) for key in list(given) if key.startswith("SPARKLOOM_")}
         assert given == {v.name: v.value for v in rank.env}
         assert own == (
-            {} if launch.engine == "llamacpp" else {"SPARKLOOM_RANK": str(rank.index), "SPARKLOOM_CONFIG": None}
+            {}
+            if launch.engine == "llamacpp"
+            else {"SPARKLOOM_RANK": str(rank.index), "SPARKLOOM_CONFIG": None, "SPARKLOOM_ADDRESS": None}
         )
         assert engine["image"] == launch.image
         assert engine["resources"]["limits"]["nvidia.com/gpu"] == "1"
@@ -153,16 +156,36 @@ def test_attachments_for_every_vf_in_use() -> None:
 
 def test_every_rank_is_asked_through_its_supervisor() -> None:
     for engine in case.engines(case.build()):
-        asked = {what: engine[f"{what}Probe"]["exec"]["command"][2:] for what in ("startup", "readiness", "liveness")}
-        assert asked == {
-            "startup": ["probe", "started"], "readiness": ["probe", "ready"], "liveness": ["probe", "live"]
-        }  # fmt: skip
+        asked = {what: engine[f"{what}Probe"]["httpGet"] for what in ("startup", "readiness", "liveness")}
+        paths = {what: get["path"] for what, get in asked.items()}
+        assert paths == {"startup": "/started", "readiness": "/ready", "liveness": "/live"}
+        assert {get["port"] for get in asked.values()} == {"probes"}
+        assert {"name": "probes", "containerPort": ports.PROBES} in engine["ports"]
+        assert {"name": "SPARKLOOM_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}} in engine["env"]
+
+
+@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.TRTLLM, case.RPC])
+def test_no_probe_starts_a_program_and_none_kills_within_an_engine_s_own_silence(name: str) -> None:
+    """A node at load 60 let exec probes time out, and four healthy ranks were killed for it."""
+    longest = max(truth["seconds"] for truth in TRUTHS["prefills"].values())
+    for engine in case.engines(case.build(name)):
+        for what in ("startup", "liveness"):
+            if probe := engine.get(f"{what}Probe"):
+                assert "exec" not in probe and probe["timeoutSeconds"] >= 30
+                assert probe["periodSeconds"] * probe["failureThreshold"] > longest
+
+
+def test_no_policy_opens_the_probes_port() -> None:
+    """The kubelet comes from the node itself, which every policy lets in; nobody else needs to ask."""
+    for policy in case.of_kind(case.build(), "NetworkPolicy"):
+        opened = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
+        assert ports.PROBES not in opened and ports.CONTROL not in opened
 
 
 def test_an_engine_without_python_is_asked_over_http_on_rank_0_only() -> None:
     first, *others = case.engines(case.build(case.RPC))
     startup = first["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] == 45 * 60
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= patience.start_seconds(None)
     assert startup["httpGet"]["path"] == first["livenessProbe"]["httpGet"]["path"] == "/health"
     assert [key for engine in others for key in engine if key.endswith("Probe")] == []
 
@@ -205,7 +228,18 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
     objects = case.objects(dataclasses.replace(launch, profile=loaded), case.cluster())
-    assert plan_of(objects)["budgets"] == {"start": 3 * 1800}
+    assert plan_of(objects)["budgets"] == {"start": 3 * 1800 + patience.FIRST_COMPILE + patience.START_OVER}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [(case.ULTRA, "launch.chunked_prefill_size=-1"), (case.SOLO, "launch.enable_chunked_prefill=false")],
+)
+def test_a_prefill_in_one_piece_is_given_its_time(name: str, change: str) -> None:
+    """None of the engine's counters moves in it."""
+    longest = max(truth["seconds"] for truth in TRUTHS["prefills"].values())
+    assert plan_of(case.build(name, None, change))["budgets"]["silence"] > longest
+    assert "silence" not in plan_of(case.build(name))["budgets"]
 
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:

@@ -58,6 +58,14 @@ def measured() -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
+def counters(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of an engine's /metrics: the names of requests that run or wait, and of what changes while it computes."""
+    file = Path(str(import_module(f"{__name__}.{name}").__file__)).with_name("measure.json")
+    told = json.loads(file.read_text()) if file.exists() else {}
+    requests = tuple(key for key, (ours, _) in told.get("gauges", {}).items() if ours in ("running", "queued"))
+    return requests, tuple(told.get("moves", ()))
+
+
 @cache
 def _memory(name: str) -> Memory:
     memory: Memory = import_module(f"{__name__}.{name}.memory")

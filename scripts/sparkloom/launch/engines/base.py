@@ -10,6 +10,7 @@ from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import fabric
+from sparkloom.launch.ports import Port
 from sparkloom.launch.ranges import Range
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
-RENDEZVOUS_PORT = 20000
 SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 
 
@@ -43,6 +43,10 @@ class Adapter:
     python = True  # whether its image has the Python that the supervisor of a rank needs
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
+    works: tuple[str, ...] = ()  # patterns of its log that say that it computes
+    metrics = ""  # the path of its own counters, named in measure.json
+    patient_flags: tuple[str, ...] = ()  # seconds after which it gives itself up: launch/patience.py says how many
+    patient_env: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     key_variable = ""  # or the variable that takes it, where no file does
     dialect: Dialect = PLAIN  # how its parser reads a command line
@@ -70,6 +74,14 @@ class Adapter:
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
         return []
+
+    def ports(self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int) -> list[Port]:
+        """Every port that it listens at in this release, by its oldest flags' names."""
+        return [Port(self.port, f"the API of {self.name}")]
+
+    def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
+        """Whether a long prompt is one step, in which none of its counters moves."""
+        return False
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
         """Path in the pod -> text, where an engine reads a file of its own."""

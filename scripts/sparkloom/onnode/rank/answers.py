@@ -12,6 +12,7 @@ from sparkloom.onnode.rank.order import Order
 KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
 PROMPT = "Say one word."
+PAGE_SECONDS = 10.0
 
 
 def key() -> str | None:
@@ -51,6 +52,20 @@ def again(order: Order) -> str:
     finally:
         connection.close()
     return "" if status == 200 else f"GET {order.generates} answered {status}"
+
+
+def page(order: Order) -> str | None:
+    """The engine's own counters; None when it gives none now."""
+    connection = HTTPConnection("127.0.0.1", order.port, timeout=min(PAGE_SECONDS, order.budgets.token))
+    try:
+        connection.request("GET", order.metrics)
+        response = connection.getresponse()
+        body = response.read()
+        return body.decode(errors="replace") if response.status == 200 else None
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def listens(order: Order) -> bool:

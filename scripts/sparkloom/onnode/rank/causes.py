@@ -21,6 +21,14 @@ def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
     return told[0][:300] if told else ""
 
 
+def kind(cause: str) -> str:
+    """What two failures have in common: the rule that names them, else their words less ranks, nodes and numbers."""
+    text = re.sub(r"^rank \d+ on \S+: ", "", cause)
+    if named := re.search(r"; ([a-z0-9]+(?:-[a-z0-9]+)+): ", text):
+        return named[1]
+    return re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", "#", text)
+
+
 def stage(line: str, progress: Iterable[Sequence[str]]) -> str:
     """Where a start is: the engine's own words for it, pattern by pattern; nothing where the line tells none."""
     for pattern, words in progress:

@@ -36,6 +36,12 @@ class Follower(RankGroup):
     def served(self, yes: bool) -> None:
         """Not asked here: only rank 0 answers requests."""
 
+    def proved(self) -> None:
+        """Rank 0 says so."""
+
+    def works(self, how: str) -> None:
+        self._send({"works": how, "epoch": self.epoch})
+
     def leave(self) -> None:
         if self._writer is None:
             self._halt("this rank was told to go")
@@ -69,7 +75,7 @@ class Follower(RankGroup):
         self._heard = time.monotonic()
         hello = {
             "rank": self.me.rank, "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
-            "epoch": self.epoch, "failures": self.budget.ages(),
+            "epoch": self.epoch, "failures": self.budget.ages(), "row": self.budget.row,
         }  # fmt: skip
         send(writer, hello)
         refused = False
@@ -87,7 +93,7 @@ class Follower(RankGroup):
         if "round" in message:
             self.round, self.down = int(message["round"]), str(message["down"])
         if "failures" in message:
-            self.budget.learn(message["failures"])
+            self.budget.learn(message["failures"], message.get("row") or ())
         if "beat" in message:
             self.present, self.waiting = bool(message["present"]), str(message["waiting"])
         if "start" in message:
@@ -97,6 +103,8 @@ class Follower(RankGroup):
             self._halt(str(message["stop"]))
         if message.get("epoch") == self.epoch and "serves" in message:
             self.serves = bool(message["serves"])
+        if "proved" in message and message.get("epoch") == self.epoch:
+            self.budget.token()
         self._wake()
 
     async def _beat(self) -> None:

@@ -6,12 +6,11 @@ import asyncio
 import json
 import os
 import socket
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sparkloom.onnode.rank.budget import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
@@ -33,37 +32,6 @@ class Identity:
         return cls(rank, config, build, os.urandom(4).hex())
 
 
-class Budget:
-    """How often a group may be started anew: so many failures of its own within a window, then it stays down."""
-
-    def __init__(self, restarts: int, window: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.restarts, self.window, self.clock = restarts, window, clock
-        self._failures: list[float] = []
-
-    def failed(self) -> bool:
-        """Counts one failure; False when there is no restart left for it."""
-        self._failures = [*self.recent(), self.clock()]
-        return len(self._failures) <= self.restarts
-
-    def recent(self) -> list[float]:
-        now = self.clock()
-        return [at for at in self._failures if now - at < self.window]
-
-    def ages(self) -> list[float]:
-        """For another rank's clock: a new rank 0 learns from the others what it cannot remember."""
-        now = self.clock()
-        return [round(now - at, 1) for at in self.recent()]
-
-    def learn(self, ages: Iterable[float]) -> None:
-        if len(told := [float(age) for age in ages]) > len(self.recent()):
-            now = self.clock()
-            self._failures = sorted(now - age for age in told)
-
-    def pause(self) -> float:
-        """Seconds before the next start: none after the first failure, ten at most."""
-        return float(min(2 * max(0, len(self.recent()) - 1), 10))
-
-
 class RankGroup(ABC):
     """`start` and `stop` are the head's decisions; exactly one of them is set once the first start was decided."""
 
@@ -78,6 +46,7 @@ class RankGroup(ABC):
         self.why = ""  # of the last stop
         self.down = ""  # why nothing is started any more
         self.serves = False  # a token came, in this epoch
+        self.worked = 0.0  # when another rank last showed that its engine works although nothing comes out
         self.budget = Budget(order.budgets.restarts, order.budgets.window)
 
     @abstractmethod
@@ -95,6 +64,14 @@ class RankGroup(ABC):
     @abstractmethod
     def served(self, yes: bool) -> None:
         """Rank 0 alone knows whether tokens come."""
+
+    @abstractmethod
+    def proved(self) -> None:
+        """Tokens came and nobody objected: what failed before is forgiven."""
+
+    @abstractmethod
+    def works(self, how: str) -> None:
+        """This rank's engine compiles: rank 0 waits for it without seeing why."""
 
     @abstractmethod
     def leave(self) -> None:

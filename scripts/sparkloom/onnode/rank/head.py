@@ -63,6 +63,13 @@ class Head(RankGroup):
             self.serves = yes
             self._tell({"serves": yes, "epoch": self.epoch})
 
+    def proved(self) -> None:
+        self.budget.token()
+        self._tell({"proved": True, "epoch": self.epoch})
+
+    def works(self, how: str) -> None:
+        """Seen by rank 0 itself."""
+
     def leave(self) -> None:
         self._task(self._drain("rank 0 was told to go"))
 
@@ -108,7 +115,7 @@ class Head(RankGroup):
         link = self.links[rank] = Link(rank, str(hello.get("instance")), writer, time.monotonic())
         self.refusals.pop(rank, None)
         self.epoch = max(self.epoch, int(hello.get("epoch") or 0))
-        self.budget.learn(hello.get("failures") or ())
+        self.budget.learn(hello.get("failures") or (), hello.get("row") or ())
         send(writer, {"welcome": True, "round": self.round, "down": self.down})
         self._count()
         return link
@@ -119,6 +126,8 @@ class Head(RankGroup):
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
             self.lost(f"{self.order.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+        if "works" in message and message.get("epoch") == self.epoch:
+            self.worked = time.monotonic()
         if message.get("leave"):
             self._task(self._drain(f"{self.order.member(link.rank)} was told to go"))
 
@@ -164,13 +173,19 @@ class Head(RankGroup):
         self._follower = ""
         if not running:
             return
-        if counts and not self.budget.failed():
-            minutes = self.order.budgets.window / 60
-            self.down = f"failed {len(self.budget.recent())} times in {minutes:.0f} min, the last time: {why}"
+        if counts:
+            self._failed(why)
         self.round += 1
-        stop = {"stop": why, "round": self.round, "down": self.down, "failures": self.budget.ages()}
-        self._tell(stop)
+        spent = {"failures": self.budget.ages(), "row": self.budget.row}
+        self._tell({"stop": why, "round": self.round, "down": self.down, **spent})
         self._halt(why)
+
+    def _failed(self, why: str) -> None:
+        """The same cause twice is said in a line of its own: whoever waits for this start need not wait longer."""
+        if not self.budget.failed(why):
+            self.down = f"{self.budget.spent()}, the last time: {why}"
+        elif (again := self.budget.again()) > 1:
+            self.log.say("again", f"failed {again} times in a row without a token, each time: {why}")
 
     async def _drain(self, why: str) -> None:
         """Requests that run may end; new ones are not sent here any more."""

@@ -13,6 +13,7 @@ from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.head import Head
+from sparkloom.onnode.rank.memory import Memory
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.watch_engine import Watch
@@ -28,13 +29,16 @@ TOLD = 1.0  # seconds for the word to go that the engine may have heard first
 
 
 class Life:
-    def __init__(self, order: Order, me: Identity, words: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, order: Order, me: Identity, words: Sequence[str], environment: dict[str, str], log: StatusLog
+    ) -> None:
         self.order, self.me, self.words, self.environment = order, me, list(words), environment
-        self.log = StatusLog(order, me.rank)
+        self.log = log
         self.group: RankGroup = (Follower if me.rank else Head)(order, me, self.log)
         self.leaving = asyncio.Event()
         self.engine: Engine | None = None
         self.echoes: dict[str, path.Echo] = {}
+        self.memory = Memory(order)
 
     async def live(self) -> int:
         loop = asyncio.get_running_loop()
@@ -83,12 +87,15 @@ class Life:
             await asyncio.sleep(1)
 
     async def _check(self) -> None:
-        """Rails, then weights: until both are right. What lasts longer than its budget is named once."""
+        """Rails, weights, the node's memory: until all are right. What lasts longer than its budget is named once."""
         begun, named = time.monotonic(), ""
-        for phase, look in (("rails", self._rails), ("weights", self._weights)):
+        for phase, look in (("rails", self._rails), ("weights", self._weights), ("memory", self.memory.faults)):
             while not self.leaving.is_set() and (faults := await asyncio.to_thread(look)):
                 named = self._waiting(phase, "refused", faults[0], begun, named)
                 await self._pause(EVERY)
+        if self.memory.short:
+            waited = f"{self.order.budgets.memory:.0f} s"
+            self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
             self.log.say("checked", self._stand())
 
@@ -108,7 +115,8 @@ class Life:
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        if time.monotonic() - begun < self.order.budgets.check:
+        patience = self.order.budgets.check + (self.order.budgets.memory if phase == "memory" else 0)
+        if time.monotonic() - begun < patience:
             self.log.progress(phase, text)
         elif text != named:
             self.log.cause(verdict, text)

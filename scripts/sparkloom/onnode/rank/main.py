@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sparkloom.onnode.rank import status_log
 from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import StatusLog
 
 RANK, CONFIG, PLAN = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN"
 DEFAULT_PLAN = "/sparkloom/plan.json"
@@ -40,11 +41,15 @@ async def _supervise(order: Order, words: list[str]) -> int:
     """Ends the process itself: a question to the engine may still wait in a thread, and nothing waits for it."""
     from sparkloom.onnode.rank.group import Identity
     from sparkloom.onnode.rank.life import Life
+    from sparkloom.onnode.rank.probes import ADDRESS, Probes
 
     rank = int(os.environ.get(RANK, "0"))
-    environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN)}
-    me = Identity.of(rank, os.environ.get(CONFIG, ""), build())
-    code = await Life(order, me, words, environment).live()
+    environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN, ADDRESS)}
+    log = StatusLog(order, rank)
+    if order.probe_port:
+        Probes(log, os.environ.get(ADDRESS, ""), order.probe_port).start()
+    me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build))
+    code = await Life(order, me, words, environment, log).live()
     sys.stdout.flush()
     os._exit(code)
 

@@ -41,8 +41,11 @@ class Budgets:
     stop: float = 10.0  # between TERM and KILL
     drain: float = 40.0  # for requests that run while the rank is told to go
     token: float = 60.0  # for one answer
-    token_every: float = 30.0
-    silence: float = 300.0  # a group that gives no token for so long is started anew
+    token_every: float = 30.0  # between questions to an engine that has nothing to do
+    look: float = 10.0  # between looks at its counters
+    silence: float = 100.0  # without any progress the group is started anew; with a look's 10 s below two minutes
+    blind: float = 1800.0  # the same while requests run in an engine that shows no counters
+    memory: float = 120.0  # for the node's memory to come back before it is loaded again
     beat: float = 1.0
     lost: float = 10.0  # without a beat
     restarts: int = 5
@@ -57,19 +60,27 @@ class Order:
     image: str
     port: int  # the engine's API
     members: tuple[Member, ...]
-    control_port: int = 20001
+    control_port: int = 0
+    probe_port: int = 0  # where the kubelet asks; 0: nowhere
     store: str = ""  # empty: nothing to check
     weights: tuple[dict[str, Any], ...] = ()  # {id, revision}
     rdma: bool = False
     rails: int = 0  # how many NCCL must use; 0 where it has nothing to do
     policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn
     generates: str = ""  # a path that answers 200 only when the engine produced a token, also under load
+    metrics: str = ""  # the path of the engine's own counters
+    requests: tuple[str, ...] = ()  # names there: requests that run or wait
+    moves: tuple[str, ...] = ()  # and what changes while it computes
+    works: tuple[str, ...] = ()  # patterns of its log that say the same
+    cache: str = ""  # where kernels are kept that were compiled here
+    memory_gib: float = 0.0  # what a rank's weights alone need; 0 where nobody knows
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     patches: tuple[dict[str, Any], ...] = ()
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"
+    proc: str = "/proc"
     words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
     budgets: Budgets = field(default_factory=Budgets)
 

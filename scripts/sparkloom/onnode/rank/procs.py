@@ -21,6 +21,7 @@ class Process:
     state: str
     born: int  # in ticks: tells a later process with the same number
     title: str
+    ticks: int = 0  # of processor time that it and its ended children had
 
     @property
     def lives(self) -> bool:
@@ -41,7 +42,7 @@ def look(pid: int) -> Process | None:
         return None
     name = stat[stat.index("(") + 1 : stat.rindex(")")]
     rest = stat[stat.rindex(")") + 2 :].split()
-    return Process(pid, int(rest[1]), rest[0], int(rest[19]), f"{name} {command}")
+    return Process(pid, int(rest[1]), rest[0], int(rest[19]), f"{name} {command}", sum(int(n) for n in rest[11:15]))
 
 
 def below(pid: int) -> list[Process]:

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
 SHORTEST = 6  # a shorter value would blank ordinary words
 EVERY = 10.0
 STATUS = "status.json"
-STALE = 30.0  # seconds without a beat
+STALE = 30.0  # seconds without a beat: what was written is no news any more
+GONE = 300.0  # the same, until a supervisor counts as stuck for good: a node that swaps or compiles is only slow
 
 
 class StatusLog:
@@ -30,7 +32,7 @@ class StatusLog:
         self.file = Path(order.run) / STATUS
         self.status: dict[str, Any] = {
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
-            "since": time.time(), "transport": "", "engine": None, "schedulers": [],
+            "since": time.time(), "beat": time.time(), "transport": "", "engine": None, "schedulers": [],
         }  # fmt: skip
         known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
         known.add(answers.key() or "")  # SGLang prints it among its arguments
@@ -45,6 +47,10 @@ class StatusLog:
         self._last, self._at = text, time.monotonic()
         self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] {phase}: {text}")
         self.keep()
+
+    def note(self, phase: str, text: str) -> None:
+        """A line that leaves the rank's state as it is."""
+        self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] {phase}: {self.hidden(text)}")
 
     def progress(self, phase: str, text: str) -> None:
         """The same while something lasts: a line when more than its numbers changed, and every ten seconds."""
@@ -97,16 +103,19 @@ def shape(text: str) -> str:
 
 
 def probe(what: str, run: str) -> tuple[bool, str]:
-    """A kubelet's question, from the file only, never the engine: the verdict, and the words for the pod's events."""
+    """The same from the file, for whoever asks with a program of his own."""
     status = read(run)
-    if status is None:
-        return False, "the supervisor has not begun"
+    return verdict(what, status, time.time()) if status else (False, "the supervisor has not begun")
+
+
+def verdict(what: str, status: Mapping[str, Any], now: float) -> tuple[bool, str]:
+    """A kubelet's question, never passed on to the engine: the verdict, and the words for the pod's events."""
     who = f"rank {status['rank']} epoch {status['epoch']}"
-    age = time.time() - status["beat"]
+    age = now - status["beat"]
     if what == "live":
-        return age < STALE, f"{who}: the supervisor was last heard {age:.0f} s ago"
+        return age < GONE, f"{who}: the supervisor was last heard {age:.0f} s ago"
     if what == "started":
-        return age < STALE, f"{who}: {status['phase']}"
+        return age < GONE, f"{who}: {status['phase']}"
     text = status["cause"] or status["text"]
     return bool(status["serving"]) and age < STALE, f"{who} {status['phase']}: {text}"
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 
-from sparkloom.onnode.rank import answers, causes, procs, waits
+from sparkloom.onnode.rank import causes, procs, waits
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
+from sparkloom.onnode.rank.kernels import Kernels
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.tokens import Tokens
 from sparkloom.onnode.rank.transport import Transport
 
 STEP = 0.5
+PROVED = 10.0  # seconds after the first token: a rank that objects to its transport, or falls at once, has done so
 LAST_LINES = 0.3  # seconds for what other processes of the engine still write
+COLD = (
+    "the first start of this image on this node: its kernels are compiled and kept, which took up to 36 min elsewhere"
+)
 
 
 class Watch:
@@ -22,34 +28,42 @@ class Watch:
         self.transport = Transport(order.rails, len(order.members))
         self.begun = time.monotonic()
         self.stage = "starting"
+        self.tokens = Tokens(order)
+        self.kernels = Kernels(order.cache)
+        self.compiling = ""
         self._schedulers: list[procs.Process] = []
-        self._token = 0.0  # when the last one came
-        self._asked = 0.0
-        self._asking: asyncio.Task[str] | None = None
-        self._problem = ""
+        self._compiled = self.begun
+        self._looking: asyncio.Task[str] | None = None
         self._warned = False
         self._settled = False
+        self._served_since = 0.0
 
     def hear(self, line: str) -> None:
         self.log.engine(line)
         self.transport.hear(line)
+        self.tokens.progress.hear(line)
         self.stage = causes.stage(line, self.order.progress) or self.stage
 
     async def until_over(self, engine: Engine) -> str:
         """The cause when this rank fails; empty when the group stops for another reason."""
+        if self.kernels.cold:
+            self.log.note("engine", COLD)
         try:
             while not self.group.stop.is_set():
+                self._kernels()
                 if engine.ended.is_set():
                     return await self._why(engine)
                 if cause := self._transport() or self._silent() or self._headless(engine) or await self._answer():
                     return cause
                 if not self._settled:
-                    self.log.progress("engine", f"{self.stage}, {time.monotonic() - self.begun:.0f} s")
+                    doing = f"{self.stage}; {self.compiling}" if self.compiling else self.stage
+                    self.log.progress("engine", f"{doing}, {time.monotonic() - self.begun:.0f} s")
                 await waits.first(STEP, engine.ended, self.group.stop)
             return ""
         finally:
-            if self._asking:
-                self._asking.cancel()
+            self.tokens.stop()
+            if self._looking:
+                self._looking.cancel()
 
     async def _why(self, engine: Engine) -> str:
         await asyncio.sleep(LAST_LINES)
@@ -80,49 +94,50 @@ class Watch:
                 return f"scheduler process {process.pid} ({name}) is gone while its server still runs"
         return ""
 
+    def _kernels(self) -> None:
+        """What is compiled here or on another rank is progress, for as long as it goes on."""
+        now, progress = time.monotonic(), self.tokens.progress
+        if self._looking and self._looking.done():
+            self.compiling, self._looking = self._looking.result(), None
+            if self.compiling:
+                progress.note("a compiler")
+                self.group.works(self.compiling)
+        if self._looking is None and now - self._compiled > self.order.budgets.look:
+            self._compiled = now
+            self._looking = asyncio.ensure_future(asyncio.to_thread(self.kernels.look))
+        if self.group.worked > progress.at:
+            progress.note("a compiler of another rank", self.group.worked)
+
     def _silent(self) -> str:
-        if self.log.rank:
-            return ""
+        """Before the first token a budget, which a compiler may double; after it progress."""
+        if self.log.rank or self.tokens.first:
+            return "" if self.log.rank else self.tokens.silent()
         budgets, now = self.order.budgets, time.monotonic()
-        if not self._token and now - self.begun > budgets.start:
-            return f"no token {budgets.start:.0f} s after the start; last seen: {self.stage}"
-        if self._token and now - self._token > budgets.silence:
-            return f"no token for {budgets.silence:.0f} s although the engine runs"
+        compiles = now - self.tokens.progress.at < budgets.silence and now - self.begun < 2 * budgets.start
+        if now - self.begun > budgets.start and not compiles:
+            return f"no token {now - self.begun:.0f} s after the start; last seen: {self.stage}"
         return ""
 
     async def _answer(self) -> str:
         """Rank 0 asks; the others serve when it says so. Never ready without a token."""
         if self.log.rank == 0:
-            self._ask()
+            self.tokens.step()
+            self.group.served(self.tokens.served)
+            if self._served_since and self.group.serves and time.monotonic() - self._served_since > PROVED:
+                self._served_since = 0.0
+                self.group.proved()
         if self.group.serves and not self._settled:
             if cause := self._transport():
                 return cause
             self._settled = True
+            self._served_since = time.monotonic()
             self.log.status["serving"] = True
             seconds = time.monotonic() - self.begun
             self.log.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
         elif self._settled and self.group.serves != self.log.status["serving"]:
             self.log.status["serving"] = self.group.serves
-            text = "tokens come again" if self.group.serves else self._problem or "rank 0 gives no token, or drains"
+            text = (
+                "tokens come again" if self.group.serves else self.tokens.problem or "rank 0 gives no token, or drains"
+            )
             self.log.say("serving" if self.group.serves else "quiet", text)
         return ""
-
-    def _ask(self) -> None:
-        """One question at a time, in a thread; often until the first token, seldom after it."""
-        now, budgets = time.monotonic(), self.order.budgets
-        if self._asking and self._asking.done():
-            problem = self._asking.result()
-            self._asking = None
-            if not problem:
-                self._token = now
-            self._problem = problem if self._token else ""
-            self.group.served(not problem or (bool(self._token) and now - self._token < 3 * budgets.token_every))
-        pause = budgets.token_every if self._token else min(2.0, budgets.token_every)
-        if self._asking is None and now - self._asked > pause:
-            self._asked = now
-            self._asking = asyncio.ensure_future(asyncio.to_thread(self._question))
-
-    def _question(self) -> str:
-        if self._token:
-            return answers.again(self.order)
-        return answers.streamed(self.order) if answers.listens(self.order) else "its port is closed"

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.render.manifests import access, attachments, keyring, names, probes, supervision, volumes
@@ -60,7 +61,9 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
 
 def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
     offered = devices(launch, cluster)
-    ports = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
+    listening = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
+    if supervision.supervised(launch):
+        listening.append({"name": supervision.PROBES, "containerPort": ports.PROBES})
     return {
         "name": "engine",
         "image": launch.image,
@@ -71,7 +74,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
             *keyring.environment(launch, rank),
             *supervision.environment(launch, rank),
         ],
-        **({"ports": ports} if ports else {}),
+        **({"ports": listening} if listening else {}),
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **offered}, "limits": offered},
         "securityContext": security(launch, cluster),
         **probes.probes(launch, rank),

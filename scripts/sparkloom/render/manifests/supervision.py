@@ -9,17 +9,18 @@ from typing import Any
 
 from sparkloom.judge import rules
 from sparkloom.launch import downloads as store
-from sparkloom.launch import engines, fabric, patches
+from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank.order import Member, Rail
+from sparkloom.onnode.rank.probes import ADDRESS
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names
 
 FOLDER = "/sparkloom"  # of single files: the API key lies there too
 PROGRAM, PLAN, PATTERNS = "rank", "plan.json", "rules.json"
+PROBES = "probes"  # name of the port where the kubelet asks
 COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
-START_SECONDS = 45 * 60  # 5x the longest load measured (490 s), and room for graphs and kernels built cold
 
 
 def supervised(launch: Launch) -> bool:
@@ -50,8 +51,8 @@ def patterns(engine: str) -> str:
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
-    profile, engine = launch.profile.profile, engines.get(launch.engine)
-    measured = profile.model.measured.load_seconds or 0
+    engine = engines.get(launch.engine)
+    requests, moves = engines.counters(launch.engine)
     return {
         "program": pack.program(PROGRAM).stamp,
         "profile": launch.profile.name,
@@ -59,18 +60,41 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "release": launch.release,
         "image": launch.image,
         "port": launch.port,
+        "control_port": ports.CONTROL,
+        "probe_port": ports.PROBES,
         "store": base.MODELS,
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
         "rdma": bool(launch.fabric),
         "rails": len(launch.fabric),
         "policy": policy,
         "generates": engine.generates,
+        "metrics": engine.metrics,
+        "requests": list(requests),
+        "moves": list(moves),
+        "works": list(engine.works),
+        "cache": base.CACHE,
+        "memory_gib": weights_gib(launch),
         "schedulers": list(engine.schedulers),
         "progress": [list(entry) for entry in engine.progress],
-        "budgets": {"start": max(START_SECONDS, 3 * measured)},
+        "budgets": budgets(launch),
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),
     }
+
+
+def budgets(launch: Launch) -> dict[str, float]:
+    """What follows from this launch; onnode/rank/order.py has the rest."""
+    measured = launch.profile.profile.model.measured.load_seconds
+    whole = engines.get(launch.engine).whole_prefill(engines.get(launch.engine).canonical(launch.settings))
+    longer = {"silence": float(patience.WHOLE_PREFILL)} if whole else {}
+    return {"start": patience.start_seconds(measured), **longer}
+
+
+def weights_gib(launch: Launch) -> float:
+    """What one rank loads, as it was measured for this split; 0 where it was not."""
+    parallel, measured = launch.topology.parallel, launch.profile.profile.model.measured
+    known = (measured.weights_gib_per_rank or {}).get(f"tp{parallel.tp}-ep{parallel.ep}")
+    return float(known or 0.0)
 
 
 def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
@@ -104,4 +128,5 @@ def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
     return [
         {"name": "SPARKLOOM_RANK", "value": str(rank.index)},
         {"name": "SPARKLOOM_CONFIG", "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
+        {"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     ]

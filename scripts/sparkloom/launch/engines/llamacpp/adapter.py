@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.llamacpp.ranges import RANGES
 from sparkloom.launch.values import Place, Setting, Topology
-
-RPC_PORT = 50052
 
 
 class LlamaCpp(base.Adapter):
@@ -36,7 +35,7 @@ class LlamaCpp(base.Adapter):
             *base.listening(self.port),
         ]
         if topology.distributed:
-            helpers = ",".join(f"{topology.address(place)}:{RPC_PORT}" for place in topology.places[1:])
+            helpers = ",".join(f"{topology.address(place)}:{ports.RPC}" for place in topology.places[1:])
             settings.append(topology_setting("rpc", helpers, "the other ranks, on the first rail"))
         return settings
 
@@ -46,8 +45,14 @@ class LlamaCpp(base.Adapter):
         why = "listens on the rail only: the RPC protocol has no authentication"
         return (
             topology_setting("host", topology.address(place), why),
-            topology_setting("port", RPC_PORT, "see rpc of rank 0"),
+            topology_setting("port", ports.RPC, "see rpc of rank 0"),
         )
+
+    def ports(
+        self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int
+    ) -> list[ports.Port]:
+        lent = [ports.Port(ports.RPC, "memory that the other ranks lend")] if nodes > 1 else []
+        return [*super().ports(flags, env, release, nodes), *lent]
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         if place.rank:

@@ -9,8 +9,10 @@ from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.sglang import listeners
 from sparkloom.launch.engines.sglang.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
@@ -55,6 +57,10 @@ class SGLang(base.Adapter):
         (r"Capture cuda graph begin", "capturing graphs"),
         (r"Capture cuda graph end", "graphs captured"),
     )
+    works = (r"Prefill batch", r"Decode batch")
+    metrics = "/metrics"
+    patient_flags = ("watchdog_timeout", "dist_timeout")
+    patient_env = ("SGLANG_WARMUP_TIMEOUT",)
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     ranges = RANGES
@@ -82,9 +88,10 @@ class SGLang(base.Adapter):
             topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
             *base.listening(self.port),
+            engine_setting("enable_metrics", True, "its counters tell a busy engine from a dead one; no gateway route"),
         ]
         if topology.distributed:
-            address = f"{topology.address(topology.head)}:{base.RENDEZVOUS_PORT}"
+            address = f"{topology.address(topology.head)}:{ports.RENDEZVOUS}"
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
                 topology_setting("dist_init_addr", address, "rank 0's address on the first rail"),
@@ -109,12 +116,23 @@ class SGLang(base.Adapter):
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
 
+    def ports(
+        self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int
+    ) -> list[ports.Port]:
+        return [*super().ports(flags, env, release, nodes), *listeners.ports(self.port, flags, env, release, nodes)]
+
+    def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
+        size = flags.get("chunked_prefill_size")
+        return isinstance(size, int) and size <= 0
+
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
         variables = [
             *base.offline_environment(),
             *base.cache_environment(("SGLANG_DG_CACHE_DIR", "deep_gemm")),
             *base.nccl_environment(topology, place),
         ]
+        balance = "it refuses a node with 10 % less free memory than another, though the model fits; waited for instead"
+        variables.append(EnvVar("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "0", Origin("platform", why=balance)))
         if topology.distributed:
             why = (
                 "left alone ZeroMQ binds to the first address it finds (Wi-Fi, pod network): a freeze without a message"

@@ -17,6 +17,8 @@ from sparkloom.launch.values import EnvVar, Place, Setting, Topology
 OPTIONS = "extra_llm_api_options"
 OPTIONS_FILE = "/etc/sparkloom/engine/extra-llm-api-config.yml"
 
+COUNTED = {"enable_iter_perf_stats": True}  # its steps tell a busy engine from a dead one; a profile may say otherwise
+
 
 class TensorRTLLM(base.Adapter):
     name = "trtllm"
@@ -30,6 +32,7 @@ class TensorRTLLM(base.Adapter):
         "prefill": "max_num_tokens",
         "tools": "tool_parser",
     }
+    metrics = "/metrics"  # what it did in each step since somebody last asked, as JSON
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -51,7 +54,9 @@ class TensorRTLLM(base.Adapter):
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
         options = next((s.value for s in settings if s.name == OPTIONS), None)
-        return {OPTIONS_FILE: yaml.safe_dump(options, sort_keys=True)} if options else {}
+        if not isinstance(options, dict):
+            return {}
+        return {OPTIONS_FILE: yaml.safe_dump({**COUNTED, **options}, sort_keys=True)}
 
 
 ADAPTER = TensorRTLLM()

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.engines.vllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
+
+RPC, MASTER, MASTERS = 29550, 29500, 10  # vllm/config/parallel.py and utils/network_utils.py, 0.17.1 to 0.33.0
 
 
 class VLLM(base.Adapter):
@@ -25,6 +28,10 @@ class VLLM(base.Adapter):
         (r"Capturing CUDA graph", "capturing graphs"),
         (r"Graph capturing finished", "graphs captured"),
     )
+    works = (r"Engine \d+: Avg prompt throughput: (?!0\.0 tokens/s, Avg generation throughput: 0\.0)",)
+    metrics = "/metrics"
+    patient_flags = ("distributed_timeout_seconds", "cpu_distributed_timeout_seconds")
+    patient_env = ("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS")
     key_words = base.KEY_CONFIG
     dialect = DIALECT
     ranges = RANGES
@@ -60,7 +67,7 @@ class VLLM(base.Adapter):
                     "distributed_executor_backend", "mp", "the one that --nnodes works with; Ray has its own"
                 ),
                 topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
-                topology_setting("master_port", base.RENDEZVOUS_PORT, "the group's rendezvous"),
+                topology_setting("master_port", ports.RENDEZVOUS, "the group's rendezvous"),
             ]
         return settings
 
@@ -74,6 +81,27 @@ class VLLM(base.Adapter):
         model = next(str(setting.value) for setting in settings if setting.name == "model")
         rest = [setting for setting in settings if setting.name != "model"]
         return ("vllm", "serve", model, *base.words([*rest, *self.rank_settings(topology, place)]))
+
+    def ports(
+        self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int
+    ) -> list[ports.Port]:
+        """The rest of its ports are free ones that it picks, or from VLLM_PORT upwards."""
+        found = super().ports(flags, env, release, nodes)
+        if nodes > 1:
+            found.append(ports.Port(ports.RENDEZVOUS, "rendezvous of the ranks"))
+        size, rpc = flags.get("data_parallel_size"), flags.get("data_parallel_rpc_port")
+        if isinstance(size, int) and size > 1:
+            given = rpc if isinstance(rpc, int) else None
+            said = "" if given is None else "data_parallel_rpc_port"
+            found.append(ports.Port(given or RPC, "data parallelism's RPC", said))
+            found.append(ports.Port(MASTER, "data parallelism's rendezvous", "", MASTERS))
+        for name in ("VLLM_PORT", "VLLM_DP_MASTER_PORT"):
+            if env.get(name, "").isdigit():
+                found.append(ports.Port(int(env[name]), f"{name} and what follows it", f"env.{name}", MASTERS))
+        return found
+
+    def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
+        return flags.get("enable_chunked_prefill") is False
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
         variables = [

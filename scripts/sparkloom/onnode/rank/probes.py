@@ -1,0 +1,107 @@
+"""The kubelet's questions, answered over HTTP by a thread that does nothing else.
+
+A probe that starts a Python took longer than the kubelet waits on a machine that compiles on all its cores, and four
+healthy ranks were killed for it. An answer from here costs no process and does not wait for the supervisor's own work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+
+from sparkloom.onnode.rank.status_log import StatusLog, verdict
+
+ADDRESS = "SPARKLOOM_ADDRESS"  # of the pod, as the kubelet reaches it
+SIOCGIFADDR = 0x8915
+LONGEST = 4096
+PATIENCE = 10.0  # for a question to be asked in full
+AGAIN = 2.0
+ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
+
+
+class Probes:
+    """`GET /ready`, `/live`, `/started`: 200 or 503, and the words for the pod's events."""
+
+    def __init__(self, log: StatusLog, address: str, port: int) -> None:
+        self.log, self.address, self.port = log, address or "127.0.0.1", port
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="probes", daemon=True).start()
+
+    def _run(self) -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        """For good; a port that something else holds is named and tried again."""
+        while True:
+            try:
+                server = await asyncio.start_server(
+                    self._answer, sock=listening(self.address, self.port), limit=LONGEST
+                )
+            except OSError as error:
+                where = f"{self.address}:{self.port}"
+                self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
+                await asyncio.sleep(AGAIN)
+                continue
+            async with server:
+                await server.serve_forever()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
+            request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+            writer.write(answer(request, self.verdict))
+            await asyncio.wait_for(writer.drain(), PATIENCE)
+        writer.close()
+
+    def verdict(self, what: str) -> tuple[bool, str]:
+        return verdict(what, dict(self.log.status), time.time())
+
+
+def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:
+    words = request.split(b"\r\n", 1)[0].decode(errors="replace").split(" ")
+    asked = ASKED.get(words[1]) if len(words) == 3 and words[0] == "GET" else None
+    good, text = judge(asked) if asked else (False, f"ask one of {', '.join(ASKED)}")
+    status = "404 Not Found" if asked is None else "200 OK" if good else "503 Service Unavailable"
+    body = f"{text}\n".encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}"
+    return f"{head}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+def listening(address: str, port: int) -> socket.socket:
+    """At the pod's own address and on its own interface.
+
+    The address alone is not enough: Linux also takes a frame for it that comes in over a rail, where no policy holds.
+    """
+    plug = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if device := interface(address):
+            with contextlib.suppress(PermissionError):  # kernels before 5.7, without NET_RAW
+                plug.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        plug.bind((address, port))
+        plug.listen(64)
+        plug.setblocking(False)
+    except OSError:
+        plug.close()
+        raise
+    return plug
+
+
+def interface(address: str) -> str:
+    """Which interface has this IPv4 address; nothing for loopback and where none has it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
+        for _, name in socket.if_nameindex():
+            try:
+                found = fcntl.ioctl(plug.fileno(), SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
+            except OSError:
+                continue
+            if socket.inet_ntoa(found[20:24]) == address and name != "lo":
+                return name
+    return ""

@@ -1,0 +1,101 @@
+"""What the kubelet is told, and how fast, and from where."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from sparkloom.onnode.rank import probes
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.probes import Probes, answer
+from sparkloom.onnode.rank.status_log import StatusLog, verdict
+from tests.onnode.rank.ranks import free_port
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> StatusLog:
+    members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
+    data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": members}
+    return StatusLog(Order.of({**data, "run": str(tmp_path)}), 0)
+
+
+def ask(address: str, port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(address, port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+
+def served(log: StatusLog, address: str = "127.0.0.5") -> int:
+    port = free_port()
+    Probes(log, address, port).start()
+    limit = time.monotonic() + 20
+    while time.monotonic() < limit:
+        try:
+            ask(address, port, "/live")
+            return port
+        except OSError:
+            time.sleep(0.02)
+    raise AssertionError("no answer")
+
+
+def test_each_question_has_its_answer(log: StatusLog) -> None:
+    port = served(log)
+    assert ask("127.0.0.5", port, "/live")[0] == ask("127.0.0.5", port, "/started")[0] == 200
+    log.status |= {"phase": "refused", "cause": "rail b: net2 has MTU 1500"}
+    assert ask("127.0.0.5", port, "/ready") == (503, "rank 0 epoch 0 refused: rail b: net2 has MTU 1500\n")
+    log.status["serving"] = True
+    assert ask("127.0.0.5", port, "/ready")[0] == 200
+    assert ask("127.0.0.5", port, "/metrics")[0] == 404
+
+
+def test_it_listens_at_the_pod_s_own_address_only(log: StatusLog) -> None:
+    """A rail is no cluster network: no policy keeps a stranger from what listens there."""
+    port = served(log)
+    with pytest.raises(ConnectionRefusedError):
+        ask("127.0.0.6", port, "/live")
+
+
+def test_a_stranger_who_says_nothing_keeps_nobody_waiting(log: StatusLog) -> None:
+    port = served(log)
+    with contextlib.ExitStack() as held:
+        for _ in range(30):
+            held.enter_context(socket.create_connection(("127.0.0.5", port)))
+        assert ask("127.0.0.5", port, "/live")[0] == 200
+
+
+def test_an_answer_takes_microseconds_of_work(log: StatusLog) -> None:
+    """Best of many: a shared machine may take the processor away in the middle of any one."""
+    judge = Probes(log, "", 0).verdict
+    took = []
+    for _ in range(200):
+        begun = time.perf_counter()
+        answer(b"GET /ready HTTP/1.1\r\nHost: x\r\n\r\n", judge)
+        took.append(time.perf_counter() - begun)
+    assert min(took) < 0.0005
+
+
+@pytest.mark.parametrize("request_line", [b"", b"\xff\xfe", b"POST /live HTTP/1.1", b"GET /live", b"GET  HTTP/1.1 x y"])
+def test_nonsense_is_answered_and_not_believed(request_line: bytes, log: StatusLog) -> None:
+    assert answer(request_line + b"\r\n\r\n", Probes(log, "", 0).verdict).startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    ("age", "live", "ready"), [(1, True, True), (45, True, False), (280, True, False), (301, False, False)]
+)
+def test_only_a_supervisor_that_is_gone_is_dead(age: float, live: bool, ready: bool, log: StatusLog) -> None:
+    """A node that swaps or compiles on all cores keeps a healthy supervisor from running for a while."""
+    log.status["serving"] = True
+    now = log.status["beat"] + age
+    assert verdict("live", log.status, now)[0] == verdict("started", log.status, now)[0] == live
+    assert verdict("ready", log.status, now)[0] == ready
+
+
+def test_loopback_has_no_interface_to_bind_to() -> None:
+    assert probes.interface("127.0.0.1") == probes.interface("203.0.113.9") == ""
