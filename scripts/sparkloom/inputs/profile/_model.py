@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-Precision = Literal["nvfp4", "fp8", "bf16", "fp32", "int4", "q2"]
+Precision = Literal["nvfp4", "mxfp4", "fp8", "bf16", "fp32", "int4", "q2"]
 LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Maybe = Annotated[int, Field(ge=0, le=LARGEST)]

@@ -13,9 +13,17 @@ from typing import Literal
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
 from sparkloom.launch.memory.figure import GIB
 
-# Bytes per parameter. nvfp4: half a byte and one fp8 scale per 16; int4: half a byte and two bf16-sized scales per 64;
-# q2: llama.cpp's mixed 2-bit formats average 2.7 bits.
-BYTES: dict[Precision, float] = {"nvfp4": 0.5625, "fp8": 1.0, "bf16": 2.0, "fp32": 4.0, "int4": 0.5625, "q2": 0.34}
+# Bytes per parameter. nvfp4: half a byte and one fp8 scale per 16; mxfp4: one per 32; int4: half a byte and two
+# bf16-sized scales per 64; q2: llama.cpp's mixed 2-bit formats average 2.7 bits.
+BYTES: dict[Precision, float] = {
+    "nvfp4": 0.5625,
+    "mxfp4": 0.53125,
+    "fp8": 1.0,
+    "bf16": 2.0,
+    "fp32": 4.0,
+    "int4": 0.5625,
+    "q2": 0.34,
+}
 Read = Literal["always", "touched", "never"]  # per decode step; a row of the embedding is nothing
 
 
