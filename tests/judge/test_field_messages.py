@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkloom.judge import diagnose, log_causes, rules
 from tests.places import DATA
 
-JUDGED: list[dict[str, Any]] = yaml.safe_load((DATA / "field_messages.yml").read_text(encoding="utf-8"))
-SEEN = [(cause.id, line) for cause in log_causes.every() for line, _ in cause.seen]
+JUDGED: list[dict[str, Any]] = [
+    json.loads(line) for line in (DATA / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()
+]
+SEEN = [(message["cause"], message["line"]) for message in log_causes.seen()]
 
 
 def named(line: str) -> list[str]:
@@ -37,13 +39,14 @@ def test_enough_lines_each_with_a_source_and_no_line_twice() -> None:
         "`gpu_memory_utilization` when initializing the engine."
     }
     assert all(message["source"] for message in JUDGED)
-    assert all(source for cause in log_causes.every() for _, source in cause.seen)
+    assert all(message["source"] for message in log_causes.seen())
 
 
 def test_causes_and_rules_share_no_name_and_every_cause_says_what_to_do() -> None:
     causes = log_causes.every()
     assert not {cause.id for cause in causes} & {rule.id for rule in rules.every()}
-    assert all(cause.why and cause.fix and cause.seen for cause in causes)
+    assert all(cause.why and cause.fix for cause in causes)
+    assert {message["cause"] for message in log_causes.seen()} == {cause.id for cause in causes}
     known = {cause.id for cause in causes} | {rule.id for rule in rules.every()}
     assert {message["cause"] for message in JUDGED} - {""} <= known
 

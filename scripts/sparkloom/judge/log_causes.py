@@ -1,11 +1,12 @@
 """Causes that only a log tells: a port that is taken, memory that something else holds, libraries that differ.
 
-What a profile shows beforehand is a rule (`judge/rules`); the rest is data, `data/log_causes.yml`.
+What a profile shows beforehand is a rule (`judge/rules`); the rest is data: `data/log_causes.yml`, and beside it
+`field_messages.jsonl`, the lines that the patterns were written from.
 """
 
 from __future__ import annotations
 
-import re
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,29 +16,31 @@ import yaml
 
 from sparkloom.base.finding import Severity
 
-FILE = Path(__file__).parent / "data" / "log_causes.yml"
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
 class LogCause:
-    """One cause: how a log says it, why it comes, what to do, and who met it."""
+    """One cause: how a log says it, why it comes, what to do."""
 
     id: str
     severity: Severity
     log_pattern: str
     why: str
     fix: str
-    seen: tuple[tuple[str, str], ...]  # line and source
 
 
 @cache
 def every() -> tuple[LogCause, ...]:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = yaml.load(FILE.read_text(encoding="utf-8"), Loader=loader)
-    return tuple(_cause(name, entry) for name, entry in entries.items())
+    entries = yaml.load((DATA / "log_causes.yml").read_text(encoding="utf-8"), Loader=loader)
+    return tuple(
+        LogCause(name, entry["severity"], entry["pattern"], entry["why"], entry["fix"])
+        for name, entry in entries.items()
+    )
 
 
-def _cause(name: str, entry: dict[str, Any]) -> LogCause:
-    re.compile(entry["pattern"])  # a broken one fails here, not in front of somebody's log
-    seen = tuple((line["line"], line["source"]) for line in entry["seen"])
-    return LogCause(name, entry["severity"], entry["pattern"], entry["why"], entry["fix"], seen)
+def seen() -> list[dict[str, str]]:
+    """Lines as people met them: `cause`, `line`, `source`."""
+    lines = (DATA / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
