@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -86,11 +87,18 @@ def test_a_healthy_log_has_no_cause_and_no_lines() -> None:
     assert diagnose.diagnose(HEALTHY) == {"matches": [], "lines": []}
 
 
-def test_empty_and_binary_input(tmp_path: Path) -> None:
+def test_empty_and_binary_input_is_refused_and_gzip_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_bytes(bytes(range(256)) * 64)
     assert diagnose.diagnose("") == {"matches": [], "lines": []}
-    assert diagnose.diagnose_files([log])["matches"] == []
+    for content, words in ((bytes(range(256)) * 64, "is no text"), (b"", "is empty"), (b"\0" * 99, "zero bytes")):
+        log.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            diagnose.diagnose_files([log])
+    log.write_bytes(gzip.compress(b"RuntimeError: cuDNN is not available.\n"))
+    assert [match["rule"] for match in diagnose.diagnose_files([log])["matches"]] == ["fp4-gemm-cudnn-missing"]
+    log.write_bytes(gzip.compress(b"RuntimeError: cuDNN is not available.\n")[:20])
+    with pytest.raises(InputError, match="damaged gzip"):
+        diagnose.diagnose_files([log])
 
 
 def test_a_missing_log_is_unusable_input(tmp_path: Path) -> None:

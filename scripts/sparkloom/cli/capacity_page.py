@@ -16,8 +16,9 @@ from pathlib import Path
 from sparkloom.inputs import cluster, inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
 from sparkloom.judge import profile_status
+from sparkloom.judge.beyond import impossible
 from sparkloom.judge.capacity import traffic
-from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
+from sparkloom.judge.capacity.speed import LEVELS, Speed
 from sparkloom.launch import resolve
 from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import constants
@@ -40,6 +41,7 @@ class Point:
     n: int
     gb: float
     bound: float
+    ceiling: float
     predicted: float | None
     measured: float
 
@@ -51,7 +53,7 @@ class Point:
         predicted = "unknown" if self.predicted is None else f"{self.predicted:.1f}"
         error = "" if self.error is None else f"{100 * self.error:+.1f} %"
         mark = " (impossible)" if impossible(self.measured, self.bound) else ""
-        cells = (self.profile, str(self.n), f"{self.gb:.1f}", f"{self.bound:.1f}", predicted)
+        cells = (self.profile, str(self.n), f"{self.gb:.1f}", f"{self.bound:.1f}", f"{self.ceiling:.1f}", predicted)
         return "| " + " | ".join((*cells, f"{self.measured:.1f}{mark}", error)) + " |"
 
 
@@ -68,7 +70,7 @@ def points(names: Iterator[str] | tuple[str, ...]) -> Iterator[Point]:
             value = getattr(best.numbers, f"n{n}")
             if value:
                 gb = traffic.step_bytes(speed.view, speed.needs, n / speed.view.parallel.pp) / 1e9
-                yield Point(name, n, gb, speed.bound(n), speed.predicted(n), value)
+                yield Point(name, n, gb, speed.bound(n), speed.ceiling(n), speed.predicted(n), value)
 
 
 def _facts(loaded: LoadedProfile, sparks: cluster.Cluster) -> LaunchView:
@@ -83,7 +85,8 @@ def rms(points: list[Point]) -> float:
 
 
 def table(points: list[Point]) -> str:
-    head = "| profile | n | GB per step and rank | bound | predicted | measured | error |\n|--|--|--|--|--|--|--|\n"
+    head = "| profile | n | GB per step and rank | bound | ceiling | predicted | measured | error |\n"
+    head += "|--|--|--|--|--|--|--|--|\n"
     return head + "\n".join(point.row() for point in points)
 
 
@@ -108,8 +111,9 @@ def weighed() -> str:
 def constant_rows() -> str:
     listed = (
         ("share of the bandwidth", constants.BANDWIDTH_SHARE),
-        ("one all-reduce, RoCE (s)", constants.ALL_REDUCE_S),
-        ("one all-reduce, sockets (s)", constants.ALL_REDUCE_SOCKET_S),
+        ("one all-reduce of four, RoCE (s)", constants.ALL_REDUCE_S),
+        ("one all-reduce of two, RoCE (s)", constants.ALL_REDUCE_TWO_S),
+        ("one all-reduce of four, sockets (s)", constants.ALL_REDUCE_SOCKET_S),
         ("taken before the load, four nodes (GiB)", constants.TAKEN_BEFORE_LOAD_GIB),
         ("taken before the load, one node (GiB)", constants.BARE_HOST_GIB),
         ("taken before the load, idle nodes at best (GiB)", constants.BEST_SEEN_GIB),

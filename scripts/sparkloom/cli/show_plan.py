@@ -50,12 +50,21 @@ def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
     rows = table("tok/s at n requests", "1>", "4>", "8>")
     bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
     measured = speed.get("measured") or {}
-    for name, values in (("memory bound", bounds), ("predicted", speed.get("predicted") or {}), ("measured", measured)):
+    shown = (
+        ("memory bound", bounds),
+        ("expected ceiling", speed.get("ceiling") or {}),
+        ("predicted", speed.get("predicted") or {}),
+        ("measured", measured),
+    )
+    for name, values in shown:
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
     terminal.print(rows)
     for n in speed.get("impossible", ()):
         _line(terminal, f"  measured at n = {n} is beyond the memory bound: impossible", COLOURS["error"])
-    for name in ("bound", "predicted") if explain else ():
+    for n in speed.get("above_ceiling", ()):
+        text = f"  measured at n = {n} is above the expected ceiling: alike prompts wake few experts"
+        _line(terminal, text, COLOURS["warning"])
+    for name in ("bound", "ceiling", "predicted") if explain else ():
         details = data.get("explain", {}).get(f"speed.{name}.1", {})
         _line(terminal, f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]")
 

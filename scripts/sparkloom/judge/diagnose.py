@@ -6,18 +6,18 @@ Logs come with colours, timestamps and rank prefixes, several ranks mixed; all o
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ORDER
-from sparkloom.judge import rules
+from sparkloom.judge import log_causes, rules
+from sparkloom.judge.log_causes import LogCause
 from sparkloom.judge.rules.base import Rule
-from sparkloom.onnode import loglines
+from sparkloom.onnode import loglines, textlog
 
+Known = Rule | LogCause
 MAX_CHARS = 8_000_000  # per log: the cause stands near the end, and a day of INFO lines need not be read
 
 
@@ -33,29 +33,21 @@ def diagnose(text: str) -> dict[str, Any]:
 
 def diagnose_files(paths: Iterable[Path]) -> dict[str, Any]:
     """As `diagnose`, over several logs; `-` is standard input."""
-    return diagnose("\n".join(_read(path) for path in paths))
-
-
-def _read(path: Path) -> str:
-    if str(path) == "-":
-        return sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    try:
-        return path.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot be read: {error.strerror}", rule="unreadable") from None
+    return diagnose("\n".join(textlog.tail(path, MAX_CHARS) for path in paths))
 
 
 @cache
-def _known() -> tuple[Rule, ...]:
-    return tuple(rule for rule in rules.every() if rule.log_pattern)
+def _known() -> tuple[Known, ...]:
+    """Traps of a launch, and what only a log tells."""
+    return (*(rule for rule in rules.every() if rule.log_pattern), *log_causes.every())
 
 
 @cache
-def _pattern(rule: Rule) -> re.Pattern[str]:
+def _pattern(rule: Known) -> re.Pattern[str]:
     return re.compile(str(rule.log_pattern))
 
 
-def _match(rule: Rule, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
+def _match(rule: Known, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
     first = _pattern(rule).search(text)
     if first is None:
         return None

@@ -55,8 +55,11 @@ def rank_of(raw: str) -> str:
 def telling(lines: Iterable[str], limit: int = 3) -> list[str]:
     """The most informative lines, in the order of the log: repeated ones once, later ones before earlier ones."""
     best: dict[str, tuple[float, int, str]] = {}
+    weights: dict[str, int] = {}  # a log says most of its lines often
     for number, line in enumerate(lines):
-        weight = sum(points for pattern, points in TELLING if pattern.search(line))
+        weight = weights.get(line)
+        if weight is None:
+            weight = weights[line] = sum(points for pattern, points in TELLING if pattern.search(line))
         if weight > 0:
             shape = re.sub(r"0x[0-9a-f]+|\d+", "#", line.strip())[:160]
             best[shape] = (weight + number * 1e-7, number, line.strip()[:400])

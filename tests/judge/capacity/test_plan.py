@@ -55,9 +55,12 @@ def test_a_refused_plan_names_reason_and_change() -> None:
 
 def test_a_measured_figure_beyond_the_bound_is_called_impossible() -> None:
     asked = resolved(f"{QWEN}--ep4").view()
-    reported = Evidence(claim="a collapse", status="measured", source="a log", numbers=Numbers(n4=65.7, n8=156.4))
-    data = of_view(asked, 4, reported).as_dict()
-    assert data["speed"]["impossible"] == ["8"]
+    reported = Evidence(
+        claim="a collapse", status="measured", source="a log", numbers=Numbers(n1=80.0, n4=65.7, n8=156.4)
+    )
+    speed = of_view(asked, 4, reported).as_dict()["speed"]
+    assert speed["impossible"] == ["1"]
+    assert speed["above_ceiling"] == ["8"] and speed["ceiling"]["8"] < 156.4 < speed["bound"]["8"]
 
 
 def test_the_prediction_says_where_its_accept_length_is_from() -> None:
@@ -69,7 +72,7 @@ def test_a_measurement_is_judged_by_the_launch_it_was_made_with() -> None:
     """Speculation allows more than the plain launch: a figure measured with it is not impossible without it."""
     fast = resolved("nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec").view()
     config: dict[str, Any] = {"speculative_algorithm": "EAGLE", "speculative_num_steps": 3}
-    n8 = 300.0
+    n8 = 700.0
     plain = Evidence(claim="x", status="measured", source="a log", numbers=Numbers(n8=n8))
     drafted = plain.model_copy(update={"config": config})
     assert of_view(fast, 4, plain).impossible == ("8",)

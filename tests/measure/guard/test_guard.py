@@ -190,3 +190,56 @@ def test_a_batch_faster_than_memory_allows_is_impossible(tmp_path: Path) -> None
 def test_cost_per_chunk_is_flat() -> None:
     short, long = (min(selftest.cost(chunks) for _ in range(times)) for chunks, times in ((1_000, 5), (100_000, 2)))
     assert long < 1.6 * short
+
+
+ANSWER = "The harbour was built in 1893 and has been dredged twice since then, as the records say."
+
+
+def batch(tmp_path: Path, **level: object) -> dict:
+    path = tmp_path / "level.json"
+    path.write_text(json.dumps(level))
+    return judge_batch_file(path)
+
+
+@pytest.mark.parametrize("told", [{"prompts_distinct": True}, {"prompts_distinct": 8}, {}], ids=str)
+def test_one_text_for_distinct_prompts_is_garbage(tmp_path: Path, told: dict) -> None:
+    """At different speeds and ended by themselves: nothing else gives them away."""
+    names = {} if told else {"prompt": "p{}"}
+    requests = [
+        {"tokens_per_sec": 19.5 + n / 10, "output_tokens": 90 + n, "finish_reason": "stop", "text": ANSWER}
+        | {key: value.format(n) for key, value in names.items()}
+        for n in range(8)
+    ]
+    assert batch(tmp_path, requests=requests, **told)["kind"] == "same-text"
+    assert batch(tmp_path, requests=requests, prompts_distinct=False)["verdict"] == "ok"
+    requests[0]["text"] = requests[1]["text"] = "Something else, and long enough to be told apart from the others."
+    assert batch(tmp_path, requests=requests, **told)["kind"] == "same-text"
+
+
+def test_one_text_for_one_prompt_or_a_short_answer_is_none(tmp_path: Path) -> None:
+    same = [{"tokens_per_sec": 20.0, "output_tokens": 64, "finish_reason": "length", "text": ANSWER} for _ in range(4)]
+    assert batch(tmp_path, requests=same, prompts_distinct=1)["verdict"] == "ok"  # greedy decoding, cut off alike
+    assert batch(tmp_path, requests=same, prompts_distinct=True)["verdict"] == "garbage"
+    yes = {"output_tokens": 2, "finish_reason": "stop", "text": "Yes."}
+    short = [yes | {"tokens_per_sec": 20.0 + n} for n in range(4)]
+    assert batch(tmp_path, requests=short, prompts_distinct=True)["verdict"] == "ok"
+
+
+def test_a_level_and_a_whole_result_of_bench_are_read(tmp_path: Path) -> None:
+    rows = [{"tokens_per_sec": 20.0 + n, "output_tokens": 900 + n, "finish_reason": "stop"} for n in range(16)]
+    level = {"concurrency": 8, "requests": 16, "per_request": rows, "bound_tok_s": 250.0, "ceiling_tok_s": 200.0}
+    judged = batch(tmp_path, **level)
+    assert (
+        judged["verdict"] == "ok" and "above the 200.0" in judged["doubt"]
+    )  # two rounds of eight, not sixteen at once
+    whole = batch(tmp_path, levels=[level, level | {"bound_tok_s": 100.0}])
+    assert whole["kind"] == "impossible-speed"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("bound_tok_s", "fast"), ("bound_tok_s", -3), ("prompts_distinct", "many"), ("concurrency", 0), ("levels", {})],
+)
+def test_a_wrong_word_in_a_level_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
+    with pytest.raises(InputError, match=key):
+        batch(tmp_path, requests=[{"tokens_per_sec": 1.0}], **{key: value})

@@ -1,7 +1,9 @@
-"""How fast at best, how fast probably, and which measured figure cannot be.
+"""How fast at best, how fast probably: three figures from the bytes of a step.
 
-bound:      tokens per step / (bytes of the busiest rank / 273 GB/s). Nothing that computes the model beats it.
-prediction: tokens per step / (bytes / (0.83 x 273 GB/s) + all-reduces x 165 us).
+bound:      n x tokens per step / (fewest bytes of a step / 273 GB/s). Nothing that computes the model beats it.
+ceiling:    tokens per step / (expected bytes of the busiest rank / 273 GB/s). Alike prompts, which wake few experts,
+            beat it.
+prediction: tokens per step / (expected bytes / (0.83 x 273 GB/s) + all-reduces x their time).
 """
 
 from __future__ import annotations
@@ -19,11 +21,6 @@ from sparkloom.launch.view import LaunchView
 LEVELS = (1, 4, 8)
 
 
-def impossible(measured: float, bound: float | None) -> bool:
-    """A throughput beyond the memory bound: the model was not computed (garbage, or counted wrongly)."""
-    return bound is not None and measured > bound
-
-
 @dataclass(frozen=True)
 class Speed:
     view: LaunchView
@@ -37,7 +34,15 @@ class Speed:
         return self.view.platform.bandwidth_gb_s * 1e9
 
     def bound(self, requests: int) -> float:
-        """Tokens per second over all requests that memory bandwidth alone allows."""
+        """Tokens per second over all requests that nothing beats which computes the model.
+
+        Requests that wait for each other overlap little, so the sum of their speeds is bounded by the speed of one."""
+        speculation = self.needs.speculation
+        bytes_ = traffic.fewest_bytes(self.view, self.needs)
+        return requests * (speculation.most if speculation else 1) / (bytes_ / self.bandwidth)
+
+    def ceiling(self, requests: int) -> float:
+        """Tokens per second over all requests where each token chooses its experts on its own."""
         speculation = self.needs.speculation
         positions = speculation.drafts if speculation else 1
         batch, rounds = self._pipelined(requests)
@@ -76,8 +81,11 @@ class Speed:
         return bytes_ / rate + self._waiting(traffic.collectives(self.view) / self.view.parallel.pp + hops)
 
     def _waiting(self, collectives: float) -> float:
-        each = constants.ALL_REDUCE_SOCKET_S if self.view.sockets else constants.ALL_REDUCE_S
-        return collectives * float(each.value or 0)
+        return collectives * self._each()
+
+    def _each(self) -> float:
+        """Of one exchange: all ranks of a tensor group, or two neighbours of a pipeline."""
+        return constants.all_reduce_s(self.view.parallel.tp, sockets=self.view.sockets)
 
     def _draft(self, batch: float) -> float:
         return traffic.draft_bytes(self.view, batch) if self.view.model.mtp else 0.0
@@ -91,8 +99,8 @@ class Speed:
         return max(1.0, requests / stages), stages
 
     def formula(self) -> str:
-        collectives, socket = traffic.collectives(self.view), self.view.sockets
-        each = "560 us (sockets)" if socket else "165 us"
+        collectives = traffic.collectives(self.view)
+        each = f"{1e6 * self._each():.0f} us{' (sockets)' if self.view.sockets else ''}"
         moved = f"bytes of the busiest rank per step / (0.83 x {self.bandwidth / 1e9:g} GB/s)"
         text = f"n / ({moved} + {collectives} x {each})"
         speculation = self.needs.speculation
@@ -105,10 +113,14 @@ class Speed:
     def figures(self) -> dict[str, Figure]:
         origin = constants.BANDWIDTH_SHARE.origin
         result: dict[str, Figure] = {}
+        fewest = traffic.fewest_bytes(self.view, self.needs) / 1e9
         for n in LEVELS:
             gb = traffic.step_bytes(self.view, self.needs, self._pipelined(n)[0]) / 1e9
             result[f"bound.{n}"] = Figure(
-                self.bound(n), f"tokens per step / (bytes / 273 GB/s); {gb:.1f} GB per step and rank without drafting"
+                self.bound(n), f"n x tokens per step / (fewest bytes / 273 GB/s); {fewest:.1f} GB per token and rank"
+            )
+            result[f"ceiling.{n}"] = Figure(
+                self.ceiling(n), f"tokens per step / (bytes / 273 GB/s); {gb:.1f} GB per step and rank without drafting"
             )
             result[f"predicted.{n}"] = Figure(self.predicted(n), self.formula(), origin)
         return result

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 
+from sparkloom.inputs.profile import Model, Precision
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
@@ -33,6 +35,45 @@ def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions
     # Read once, written once per position: verification keeps the state after every draft token.
     slots = requests * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
     return always + _experts(view, requests * positions) + context + slots
+
+
+def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
+    """Less than this no token's step moves, over all stages of a pipeline: one request's, without context.
+
+    All tokens of a batch may choose the same experts, and those may lie evenly on the ranks; drafting may cost nothing
+    (n-grams); a verification may write the state once."""
+    model, parallel = _thinnest(view), view.parallel
+    groups = [group for group in weights.tensors(model, parallel) if group.read == "always"]
+    always = sum(group.bytes * (1 if group.name == "head" else parallel.pp) for group in groups)
+    states = 2 * state.slot_bytes(model, parallel, needs.state_element) * parallel.pp
+    experts = 0.0
+    if model.experts:
+        experts = model.experts.active * weights.expert_bytes(model, model.experts) / parallel.tp * model.layers.moe
+    return always + experts + states
+
+
+# Flags by which an engine makes stored weights thinner while it loads them.
+_AT_LOAD = ("quantization", "mxfp4_layers", "torchao_config", "quantize")
+_FOUR_BITS = re.compile(r"fp4|int4|4bit|4wo|awq|gptq|bitsandbytes|moe|qkv|lm_head", re.IGNORECASE)
+
+
+def _thinnest(view: LaunchView) -> Model:
+    """The model with every tensor as thin as this launch may hold it; as stored where nothing says otherwise."""
+    model, limit = view.model, None
+    stored = [value for value in model.precision.model_dump().values() if value]
+    asked = " ".join(str(view.flags[flag]) for flag in _AT_LOAD if view.flags.get(flag))
+    if model.checkpoint.packing == "gguf":
+        limit = min(stored, key=weights.BYTES.__getitem__)
+    elif asked and (model.checkpoint.packing == "bf16" or view.flags.get("mxfp4_layers")):
+        limit = "mxfp4" if _FOUR_BITS.search(asked) else "fp8"
+    if limit is None:
+        return model
+    thin: dict[str, Precision] = {
+        name: min(value, limit, key=weights.BYTES.__getitem__)
+        for name, value in model.precision.model_dump().items()
+        if value
+    }
+    return model.model_copy(update={"precision": model.precision.model_copy(update=thin)})
 
 
 def draft_bytes(view: LaunchView, requests: float) -> float:

@@ -9,9 +9,10 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import Evidence
 from sparkloom.judge import profile_status
+from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.judge.capacity import search
 from sparkloom.judge.capacity.search import Change
-from sparkloom.judge.capacity.speed import LEVELS, Speed, impossible
+from sparkloom.judge.capacity.speed import LEVELS, Speed
 from sparkloom.launch import engines
 from sparkloom.launch.memory.figure import Figure
 from sparkloom.launch.memory.fit import Fit
@@ -30,6 +31,7 @@ class Plan:
     speed: dict[str, Figure]
     measured: dict[str, float]
     impossible: tuple[str, ...]  # levels whose measured figure the bound of that launch forbids
+    above_ceiling: tuple[str, ...]  # and those above what is expected at best, which is no verdict
     measured_source: str
     change: Change | None
 
@@ -60,10 +62,12 @@ class Plan:
         return {
             "bound_n1_tok_s": bound["1"],
             "bound": bound,
+            "ceiling": {str(n): _tenth(self.speed[f"ceiling.{n}"]) for n in LEVELS},
             "predicted": {str(n): _tenth(self.speed[f"predicted.{n}"]) for n in LEVELS},
             "measured": self.measured or None,
             "measured_source": self.measured_source or None,
             "impossible": list(self.impossible),
+            "above_ceiling": list(self.above_ceiling),
         }
 
     def _explain(self) -> dict[str, dict[str, str]]:
@@ -83,13 +87,15 @@ def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan
     fitted = engines.fit(asked)
     fitted = replace(fitted, notes=(*fitted.notes, *_notes(asked)))
     change = search.smallest(asked, nodes) if fitted.fits is not True else None
-    measured, beyond = {}, []
+    measured: dict[str, float] = {}
+    beyond: list[str] = []
+    above: list[str] = []
     if best and best.status == "measured":
         measured, judged = _numbers(best), Speed(asked.as_measured(best))
         beyond = [n for n, value in measured.items() if impossible(value, judged.bound(int(n)))]
-    return Plan(
-        fitted, Speed(asked).figures(), measured, tuple(beyond), best.source if best and measured else "", change
-    )
+        above = [n for n, value in measured.items() if n not in beyond and doubt(value, judged.ceiling(int(n)))]
+    source = best.source if best and measured else ""
+    return Plan(fitted, Speed(asked).figures(), measured, tuple(beyond), tuple(above), source, change)
 
 
 def _notes(asked: LaunchView) -> list[str]:

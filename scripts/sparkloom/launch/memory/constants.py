@@ -15,11 +15,30 @@ BANDWIDTH_SHARE = Figure(
     0.83, "share of 273 GB/s that decoding reaches", f"fitted once to 15 points of four models; {_POSTS}"
 )
 ALL_REDUCE_S = Figure(
-    165e-6, "seconds per all-reduce over RoCE: link, launch, host", f"fitted once to 15 points of four models; {_POSTS}"
+    165e-6,
+    "seconds per all-reduce of four Sparks over RoCE: link, launch, host",
+    f"fitted once to 15 points of four models; {_POSTS}",
+)
+ALL_REDUCE_TWO_S = Figure(
+    115e-6,
+    "seconds per all-reduce of two Sparks over RoCE; other counts lie on the line through two and four",
+    "four's less two hops of 25 us: nccl-tests at 32 to 48 KB take 38 us between two (dgx-spark-playbooks 103) and "
+    "59 us between four (b12x 295), 2026; MiniMax-M2.7 in NVFP4 on two Sparks (spark-vllm-docker 183) asks for 130 us",
 )
 ALL_REDUCE_SOCKET_S = Figure(
-    560e-6, "seconds per all-reduce over TCP sockets (0.3 to 1.2 ms seen, the middle of 11 points)", _POSTS
+    560e-6,
+    "seconds per all-reduce of four Sparks over TCP sockets (0.3 to 1.2 ms seen, the middle of 11 points); "
+    "other counts in RoCE's proportion",
+    _POSTS,
 )
+
+
+def all_reduce_s(ranks: int, *, sockets: bool = False) -> float:
+    """Seconds of one all-reduce between so many Sparks: each further one is a further hop of the ring."""
+    two, four = float(ALL_REDUCE_TWO_S.value or 0), float(ALL_REDUCE_S.value or 0)
+    roce = two + (four - two) / 2 * (max(ranks, 2) - 2)
+    return roce * float(ALL_REDUCE_SOCKET_S.value or 0) / four if sockets else roce
+
 
 # What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
 # the engine's own processes.

@@ -17,6 +17,10 @@ from sparkloom.measure.bench import arguments, origin, result, settings, target
 from sparkloom.measure.bench.run import Bench, Run
 
 
+def _by_level(told: dict[str, float] | None) -> dict[int, float]:
+    return {int(n): float(value) for n, value in (told or {}).items()}
+
+
 def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
     """The server that was named; without one the site's own endpoint, with the authority and key that belong to it."""
     url, ca, key_file = asked.what.url, asked.ca, asked.key_file
@@ -44,7 +48,7 @@ def bench(words: Sequence[str]) -> int:
     begun = time.monotonic()
     site = origin.site(asked.inventory, asked.profile, what.streams)
     where = _where(asked, site.pop("endpoint", None))
-    bounds = {int(n): float(bound) for n, bound in (site.get("bounds") or {}).items()}
+    bounds, ceilings = (_by_level(site.get(name)) for name in ("bounds", "ceilings"))
     progress = result.Progress(None if asked.quiet else sys.stderr)
     file: Path | None = None
     provenance: dict[str, Any] = {}
@@ -53,7 +57,7 @@ def bench(words: Sequence[str]) -> int:
         if file:
             result.write(file, result.document(run, {**provenance, "client": result.client(begun)}))
 
-    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds)
+    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds, ceilings)
     file = result.path(asked.output, made.run.model) if asked.output else None
     provenance |= origin.collect(where, what, made.run.model, settings.prompts(what.prompts, what.seed), site)
     run = made.measure()

@@ -112,7 +112,13 @@ def one(request: Request, max_tokens: int, *, open_loop: bool) -> dict[str, Any]
 
 
 def level(
-    requests: Sequence[Request], max_tokens: int, *, streams: int, open_loop: bool, bound: float | None = None
+    requests: Sequence[Request],
+    max_tokens: int,
+    *,
+    streams: int,
+    open_loop: bool,
+    bound: float | None = None,
+    ceiling: float | None = None,
 ) -> dict[str, Any]:
     """A level as the result file keeps it: the contract's keys first."""
     good = [request for request in requests if request.ok]
@@ -133,8 +139,9 @@ def level(
         "decode_tok_s": round(sum(speeds) / len(speeds), 3) if speeds else None,
         "sum_tok_s": round(sum(speeds) / rounds, 3) if speeds and not open_loop else None,
         "wall_tok_s": round(sum(totals) / wall, 3) if wall > 0 else None,
-        "guard": verdict(rows, bound),
+        "guard": verdict(rows, bound, ceiling, streams),
         "bound_tok_s": bound,
+        "ceiling_tok_s": ceiling,
         "seconds": round(wall, 3),
         "chunk_ms": spread(b - a for r in good for a, b in pairwise(r.times)),
         "e2e_ms": spread(r.ended - (r.intended if open_loop else r.sent) for r in good),
@@ -145,7 +152,9 @@ def level(
     }
 
 
-def verdict(rows: Sequence[dict[str, Any]], bound: float | None) -> dict[str, Any]:
+def verdict(
+    rows: Sequence[dict[str, Any]], bound: float | None, ceiling: float | None = None, streams: int | None = None
+) -> dict[str, Any]:
     """One garbage request makes the level garbage; else the look across all of them decides."""
     done = [row for row in rows if row["chunks"]]
     bad = [row for row in done if row["guard"] and row["guard"]["verdict"] == "garbage"]
@@ -156,7 +165,8 @@ def verdict(rows: Sequence[dict[str, Any]], bound: float | None) -> dict[str, An
     ended = [row for row in done if row["ok"]]
     if not ended:
         return {"verdict": "unknown", "kind": None, "at_chunk": None, "at_char": None, "why": "no request ended well"}
-    return {**judge_batch(ended, bound_tok_s=bound), "garbage": 0}
+    judged = judge_batch(ended, bound_tok_s=bound, ceiling_tok_s=ceiling, concurrency=streams)
+    return {**judged, "garbage": 0}
 
 
 def _mean_gap(good: Sequence[Request], totals: Sequence[int]) -> float | None:

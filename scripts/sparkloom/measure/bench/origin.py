@@ -49,7 +49,7 @@ def site(inventory: Path | None, profile: str | None, streams: tuple[int, ...]) 
 
 
 def collect(target: Target, what: Settings, model: str, prompts: Prompts, asked: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in asked.items() if key != "bounds"}
+    found = {key: value for key, value in asked.items() if key not in ("bounds", "ceilings")}
     return {
         **found,
         "measured": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -113,6 +113,7 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
             "sum: tok/s of the single requests added up (what posts call peak); wall: all tokens over all time"
         )
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
+    lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]
     lines.append(f"over which rails: {_said(origin.get('transport'))}")
     lines += [f"not valid: {problem}" for problem in data["problems"]]
     return lines

@@ -84,10 +84,16 @@ class Bench:
     """Carries out the settings against a target."""
 
     def __init__(
-        self, what: Settings, target: Target, say: Say, keep: Keep, bounds: dict[int, float] | None = None
+        self,
+        what: Settings,
+        target: Target,
+        say: Say,
+        keep: Keep,
+        bounds: dict[int, float] | None = None,
+        ceilings: dict[int, float] | None = None,
     ) -> None:
         self._what, self._target, self._say, self._keep = what, target, say, keep
-        self._bounds = bounds or {}
+        self._bounds, self._ceilings = bounds or {}, ceilings or {}
         self._prompts: Prompts = settings.prompts(what.prompts, what.seed)
         self.run = Run(served_model(target, what.model), len(what.rates or what.streams))
 
@@ -131,9 +137,13 @@ class Bench:
     def _row(
         self, crowd: Crowd, gauges: Gauges, streams: int, rate: float | None, warmup: dict[str, Any], started: float
     ) -> dict[str, Any]:
-        bound = self._bounds.get(streams)
         row = figures.level(
-            crowd.requests, self._what.max_tokens, streams=streams, open_loop=rate is not None, bound=bound
+            crowd.requests,
+            self._what.max_tokens,
+            streams=streams,
+            open_loop=rate is not None,
+            bound=self._bounds.get(streams),
+            ceiling=self._ceilings.get(streams),
         )
         requests = row.pop("per_request")
         engine = gauges.end(row["output_tokens"])

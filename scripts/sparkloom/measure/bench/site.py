@@ -48,7 +48,7 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
     found |= site.running(record, str(name or ""))
-    found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem), "bounds": {}}
+    found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem)}
     return found
 
 
@@ -222,10 +222,13 @@ def _plan(profile: str, cluster: Cluster, streams: list[int]) -> dict[str, Any]:
         path = Path(profiles.load(profile).document.file)
         judged = case.judge(profile, cluster)
         computed = speed.Speed(judged.launch.view())
-        bounds = {str(n): round(computed.bound(n), 2) for n in streams}
-        return {"profile_hash": hashlib.sha256(path.read_bytes()).hexdigest(), "bounds": bounds}
+        allowed = {
+            "bounds": {str(n): round(computed.bound(n), 2) for n in streams},
+            "ceilings": {str(n): round(computed.ceiling(n), 2) for n in streams},
+        }
+        return {"profile_hash": hashlib.sha256(path.read_bytes()).hexdigest(), **allowed}
     except (InputError, OSError) as error:
-        return {"profile_hash": unknown(str(error)), "bounds": {}}
+        return {"profile_hash": unknown(str(error))}
 
 
 def main() -> int:

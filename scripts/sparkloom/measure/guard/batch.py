@@ -7,48 +7,69 @@ differ, or their texts do.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from sparkloom.base.errors import InputError
+from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.measure.guard.stream import Guard
 
 TEXTS = ("text", "text_tail", "content", "output_text", "tail")
-EXPECTED = 'expected {"requests": [{"tokens_per_sec": 5.3, "output_tokens": 3072, "finish_reason": "length", ...}]}'
+SAID = 24  # characters and tokens below which two different questions may well have one answer
 
 
-def judge_batch_file(path: Path) -> dict[str, Any]:
-    """Verdict over a file with `requests`, or with one bench level of them."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot be read: {error.strerror}; {EXPECTED}", rule="unreadable") from None
-    except UnicodeDecodeError as error:
-        raise InputError.single(str(path), f"is no UTF-8 text: {error}", rule="unreadable") from None
-    except json.JSONDecodeError as error:
-        message = f"not valid JSON ({error.msg}); {EXPECTED}"
-        raise InputError.single(str(path), message, line=error.lineno, column=error.colno, rule="bad-json") from None
-    except (ValueError, RecursionError):
-        message = f"not valid JSON (nested too deep or an endless number); {EXPECTED}"
-        raise InputError.single(str(path), message, rule="bad-json") from None
-    requests = data.get("requests") if isinstance(data, dict) else data
-    if not isinstance(requests, list) or not all(isinstance(request, dict) for request in requests):
-        raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")
-    if not requests:
-        raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
-    bound = data.get("bound_tok_s") if isinstance(data, dict) else None
-    return judge_batch(requests, bound_tok_s=_number(bound))
-
-
-def judge_batch(requests: Sequence[Mapping[str, Any]], *, bound_tok_s: float | None = None) -> dict[str, Any]:
-    """`bound_tok_s`: what the machine could reach at best at this concurrency, where it is known."""
+def judge_batch(
+    requests: Sequence[Mapping[str, Any]],
+    *,
+    bound_tok_s: float | None = None,
+    ceiling_tok_s: float | None = None,
+    concurrency: int | None = None,
+    prompts_distinct: bool | int | None = None,
+) -> dict[str, Any]:
+    """`bound_tok_s`: what nothing that computes the model beats at this concurrency; `ceiling_tok_s`: what is expected
+    at best, and above it the verdict only doubts. Unknown: how many requests ran at once (all), and how many
+    prompts there were (each request's `prompt` tells, where it is there)."""
     done = [request for request in requests if not request.get("error")]
-    symptom = _texts(done) or _uniform(done) or _silent(done) or _impossible(done, bound_tok_s)
+    distinct = _distinct(done, prompts_distinct)
+    speed = _speed(done, concurrency)
+    symptom = (
+        _texts(done)
+        or _echoed(done, distinct)
+        or _uniform(done, distinct)
+        or _silent(done)
+        or _impossible(speed, bound_tok_s)
+    )
     kind, why = symptom or (None, None)
     shown = {"verdict": "garbage" if kind else "ok", "kind": kind, "at_chunk": None, "at_char": None}
-    return shown | ({"why": why} if why else {})
+    told = {"why": why, "doubt": "" if kind else doubt(speed, ceiling_tok_s)}
+    return shown | {key: text for key, text in told.items() if text}
+
+
+def _distinct(requests: Sequence[Mapping[str, Any]], told: bool | int | None) -> int | None:
+    """How many different prompts the requests had; None where nobody says."""
+    if told is True:
+        return len(requests)
+    if told is not None:
+        return max(1, min(int(told), len(requests)))
+    prompts = {str(request["prompt"]) for request in requests if request.get("prompt") is not None}
+    return len(prompts) or None
+
+
+def _echoed(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> tuple[str, str] | None:
+    """One text for different prompts: nobody read the prompts."""
+    if distinct is None or distinct < 2:
+        return None
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for request in requests:
+        text = " ".join(_text(request).split())
+        if len(text) >= SAID or (text and (number(request.get("output_tokens")) or 0) >= SAID):
+            groups.setdefault(text, []).append(request)
+    most = max(groups.values(), key=len, default=[])
+    named = {str(request["prompt"]) for request in most if request.get("prompt") is not None}
+    prompts = len(named) or len(most) - (len(requests) - distinct)  # so many at least
+    if prompts < 2 or prompts * 2 < distinct:
+        return None
+    why = f"{len(most)} of {len(requests)} requests got one text, for at least {prompts} different prompts"
+    return "same-text", why
 
 
 def _texts(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -82,15 +103,15 @@ def _tail_loops(text: str) -> bool:
     return any(text[period:] == text[:-period] for period in range(1, len(text) // 8 + 1))
 
 
-def _uniform(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+def _uniform(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> tuple[str, str] | None:
     """The fingerprint: same speed, same length, all cut off, and no answer that says otherwise."""
     if len(requests) < 2 or any(request.get("finish_reason") not in ("length", None) for request in requests):
         return None
-    speeds = [_number(request.get("tokens_per_sec")) for request in requests]
+    speeds = [number(request.get("tokens_per_sec")) for request in requests]
     lengths = {request.get("output_tokens") for request in requests}
     if any(speed is None for speed in speeds) or len(lengths) != 1 or lengths == {None}:
         return None
-    if len({round(speed, 2) for speed in speeds if speed is not None}) != 1 or _answers(requests):
+    if len({round(speed, 2) for speed in speeds if speed is not None}) != 1 or _answers(requests, distinct):
         return None
     why = (
         f"all {len(requests)} requests ran at {speeds[0]:.2f} tok/s to {next(iter(lengths))} tokens, "
@@ -99,34 +120,39 @@ def _uniform(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     return "uniform-batch", why
 
 
-def _answers(requests: Sequence[Mapping[str, Any]]) -> bool:
-    """Do the texts speak for themselves: there, and different from each other?"""
-    content = [_number(request.get(key)) for request in requests for key in ("content_tokens", "content_tokens_est")]
+def _answers(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> bool:
+    """Do the texts speak for themselves: there, and different from each other where the prompts were?"""
+    content = [number(request.get(key)) for request in requests for key in ("content_tokens", "content_tokens_est")]
     texts = [text for text in map(_text, requests) if text]
     if texts:
-        return len(set(texts)) > len(texts) / 2
+        return distinct == 1 or len(set(texts)) > len(texts) / 2
     return any(content)
 
 
 def _silent(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     """Tokens were counted, and the recorded texts are empty or blank."""
     told = [request for request in requests if any(isinstance(request.get(key), str) for key in TEXTS)]
-    blank = [request for request in told if not _text(request) and (_number(request.get("output_tokens")) or 0) >= 64]
+    blank = [request for request in told if not _text(request) and (number(request.get("output_tokens")) or 0) >= 64]
     if len(requests) < 1 or not blank or len(blank) * 2 < len(requests):
         return None
     return "no-text", f"{len(blank)} of {len(requests)} requests counted tokens and hold no text"
 
 
-def _impossible(requests: Sequence[Mapping[str, Any]], bound: float | None) -> tuple[str, str] | None:
-    total = sum(_number(request.get("tokens_per_sec")) or 0.0 for request in requests)
-    if bound is None or bound <= 0 or total <= bound * 1.02:  # the bound's own error is below two per cent
+def _speed(requests: Sequence[Mapping[str, Any]], concurrency: int | None) -> float:
+    """Tokens a second of a full round: the mean request, so many times."""
+    speeds = [speed for request in requests if (speed := number(request.get("tokens_per_sec")))]
+    return sum(speeds) / len(speeds) * min(len(speeds), concurrency or len(speeds)) if speeds else 0.0
+
+
+def _impossible(speed: float, bound: float | None) -> tuple[str, str] | None:
+    if bound is None or not impossible(speed, bound):
         return None
-    return "impossible-speed", f"{total:.1f} tok/s in all; memory bandwidth allows {bound:.1f}"
+    return "impossible-speed", f"{speed:.1f} tok/s in all; memory bandwidth allows {bound:.1f}"
 
 
 def _text(request: Mapping[str, Any]) -> str:
     return next((value.strip() for key in TEXTS if isinstance(value := request.get(key), str) and value.strip()), "")
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

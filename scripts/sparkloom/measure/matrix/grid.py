@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkloom.judge.capacity.speed import impossible
+from sparkloom.judge.beyond import impossible
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.spec import Cell, CellResult, Level, Spec
 

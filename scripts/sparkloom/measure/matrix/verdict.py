@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparkloom.judge.capacity.speed import impossible
+from sparkloom.judge.beyond import impossible
 from sparkloom.measure.matrix.spec import Status
 
 SILENT = {"stall", "no-token"}  # what a client sees of an engine that hangs

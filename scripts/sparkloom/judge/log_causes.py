@@ -1,0 +1,46 @@
+"""Causes that only a log tells: a port that is taken, memory that something else holds, libraries that differ.
+
+What a profile shows beforehand is a rule (`judge/rules`); the rest is data: `data/log_causes.yml`, and beside it
+`field_messages.jsonl`, the lines that the patterns were written from.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkloom.base.finding import Severity
+
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class LogCause:
+    """One cause: how a log says it, why it comes, what to do."""
+
+    id: str
+    severity: Severity
+    log_pattern: str
+    why: str
+    fix: str
+
+
+@cache
+def every() -> tuple[LogCause, ...]:
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entries = yaml.load((DATA / "log_causes.yml").read_text(encoding="utf-8"), Loader=loader)
+    return tuple(
+        LogCause(name, entry["severity"], entry["pattern"], entry["why"], entry["fix"])
+        for name, entry in entries.items()
+    )
+
+
+def seen() -> list[dict[str, str]]:
+    """Lines as people met them: `cause`, `line`, `source`."""
+    lines = (DATA / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,86 @@
+"""A recorded level from a file: ours, one level of it, or anybody's list of requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.measure.guard.batch import judge_batch, number
+
+EXPECTED = (
+    'expected {"requests": [{"tokens_per_sec": 5.3, "output_tokens": 3072, "finish_reason": "length", ...}]}, '
+    "or a result of `sparkloom bench`"
+)
+
+
+def judge_batch_file(path: Path) -> dict[str, Any]:
+    """Verdict over a level, or over the worst one of a whole run."""
+    levels = _levels(_read(path), path)
+    judged = [_judged(level, path) for level in levels]
+    return next((verdict for verdict in judged if verdict["verdict"] != "ok"), judged[0])
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError.single(str(path), f"cannot be read: {error.strerror}; {EXPECTED}", rule="unreadable") from None
+    except UnicodeDecodeError as error:
+        raise InputError.single(str(path), f"is no UTF-8 text: {error}", rule="unreadable") from None
+    except json.JSONDecodeError as error:
+        message = f"not valid JSON ({error.msg}); {EXPECTED}"
+        raise InputError.single(str(path), message, line=error.lineno, column=error.colno, rule="bad-json") from None
+    except (ValueError, RecursionError):
+        message = f"not valid JSON (nested too deep or an endless number); {EXPECTED}"
+        raise InputError.single(str(path), message, rule="bad-json") from None
+
+
+def _levels(data: Any, path: Path) -> list[Any]:
+    levels = data.get("levels") if isinstance(data, dict) else None
+    if levels is None:
+        return [data]
+    if not isinstance(levels, list) or not levels:
+        raise InputError.single(str(path), f"levels: no list with a level in it; {EXPECTED}", rule="wrong-type")
+    return levels
+
+
+def _judged(level: Any, path: Path) -> dict[str, Any]:
+    told = level if isinstance(level, dict) else {}
+    lists = [told.get("requests"), told.get("per_request"), level]
+    requests = next((found for found in lists if isinstance(found, list)), None)
+    if requests is None or not all(isinstance(request, dict) for request in requests):
+        raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")
+    if not requests:
+        raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
+    return judge_batch(
+        requests,
+        bound_tok_s=_speed(told, "bound_tok_s", path),
+        ceiling_tok_s=_speed(told, "ceiling_tok_s", path),
+        concurrency=_count(told, "concurrency", path),
+        prompts_distinct=_distinct(told, path),
+    )
+
+
+def _speed(told: Mapping[str, Any], key: str, path: Path) -> float | None:
+    value = told.get(key)
+    if value is None or ((found := number(value)) is not None and found > 0):
+        return number(value)
+    raise InputError.single(str(path), f"{key} is {value!r}; expected tokens a second, as 147.0", rule="wrong-type")
+
+
+def _count(told: Mapping[str, Any], key: str, path: Path) -> int | None:
+    value = told.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InputError.single(str(path), f"{key} is {value!r}; expected a whole number above 0", rule="wrong-type")
+
+
+def _distinct(told: Mapping[str, Any], path: Path) -> bool | int | None:
+    value = told.get("prompts_distinct")
+    if value is None or (isinstance(value, int) and value >= 0):  # a boolean is one of these
+        return value
+    message = f"prompts_distinct is {value!r}; expected true, false, or how many different prompts there were"
+    raise InputError.single(str(path), message, rule="wrong-type")
