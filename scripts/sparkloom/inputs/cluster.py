@@ -47,6 +47,9 @@ class Rail(Strict):
 
 class Fabric(Strict):
     mtu: Annotated[int, Field(ge=1280, le=9216)] = 9000
+    rail_gbit: Literal[200, 100, 50, 40, 25, 10] = Field(
+        default=200, description="speed of each rail's link, as its port reports it; what checks expect follows"
+    )
     rails: Annotated[list[Rail], Field(min_length=1, max_length=2)]
     first_host: Annotated[int, Field(ge=1)] = 11
     vfs_per_rail: Annotated[int, Field(ge=1, le=16)] = 2

@@ -7,13 +7,12 @@ Ports are found by their PCI address and vendor. Each QSFP port of a Spark shows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import Cluster, Rail
+from sparkloom.inputs.cluster import Cluster, Fabric, Rail
 
 Port = Mapping[str, Any]
-RAIL_MBIT = 200_000
 MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
 
 
@@ -78,18 +77,27 @@ def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]
         return
     if not port["carrier"]:
         yield _finding(node, rail, f"{name} without carrier", "a link", _cable(rail, port, ports))
-    elif port["speed"] < RAIL_MBIT:
-        yield _finding(
-            node,
-            rail,
-            f"{name} at {port['speed'] / 1000:g} Gb/s",
-            f"{RAIL_MBIT / 1000:g} Gb/s",
-            "the cable and the switch's port speed (a breakout port must offer 200G); a ConnectX-7 that is stuck low "
-            "comes back by powering both ends off",
-            warn=not cluster.expect_gb10,
-        )
+    elif port["speed"] != cluster.fabric.rail_gbit * 1000:
+        yield _speed(node, cluster, rail, port)
     if cluster.expect_gb10 and not port["hca"]:
         yield _finding(node, rail, f"{name} has no RDMA device", "one", "modprobe mlx5_ib; see dmesg for mlx5")
+
+
+def _speed(node: str, cluster: Cluster, rail: Rail, port: Port) -> Finding:
+    """Slower than the site says is refused, faster is worth a word: its thresholds are those of a slower fabric."""
+    wanted, speed = cluster.fabric.rail_gbit, port["speed"] / 1000
+    faster, usual = speed > wanted, speed in get_args(Fabric.model_fields["rail_gbit"].annotation)
+    declare = f"fabric.rail_gbit: {speed:g} in fabric.yml"
+    cure = (
+        "the cable and the switch's port speed (autonegotiation often settles for less: set the port to "
+        f"{wanted}G); a ConnectX-7 that is stuck low comes back by powering both ends off"
+    )
+    if faster:
+        cure = f"{declare}, or what is slower than it could be will pass playbooks/verify.yml"
+    elif usual:
+        cure += f"; or {declare}, where the switch or a breakout cable gives no more"
+    found = f"{port['interface']} at {speed:g} Gb/s"
+    return _finding(node, rail, found, f"{wanted} Gb/s", cure, warn=faster or not cluster.expect_gb10)
 
 
 def _cable(rail: Rail, port: Port, ports: list[Port]) -> str:
