@@ -50,7 +50,7 @@ class Fabric(Strict):
     rail_gbit: Literal[200, 100, 50, 40, 25, 10] = Field(
         default=200, description="speed of each rail's link, as its port reports it; what checks expect follows"
     )
-    rails: Annotated[list[Rail], Field(min_length=1, max_length=2)]
+    rails: Annotated[list[Rail], Field(max_length=2)] = Field(description="empty where no cable leads to another node")
     first_host: Annotated[int, Field(ge=1)] = 11
     vfs_per_rail: Annotated[int, Field(ge=1, le=16)] = 2
     serving_vf: Annotated[int, Field(ge=0)] = 0
