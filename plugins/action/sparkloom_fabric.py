@@ -8,7 +8,9 @@ from sparkloom.site import ansible, nodefiles
 DOCUMENTATION = r"""
 module: sparkloom_fabric
 short_description: Plan what each node has on the rails
-description: ["From the inventory's fabric.yml; it takes no options. C(nodes) has the files and pings of each, C(rails) their names."]
+description:
+  - From the inventory's fabric.yml; it takes no options.
+  - C(nodes) has the files and pings of each, C(rails) the names of the rails.
 """
 
 

@@ -56,8 +56,7 @@ def addresses(cluster: Cluster, node: str) -> list[str]:
     """
     if not cluster.fabric.rails:
         return [given for each in cluster.nodes if each.name == node and (given := each.management_address)]
-    function = cluster.fabric.check_vf if cluster.fabric.check_vf is not None else cluster.fabric.serving_vf
-    return [endpoint.address for endpoint in fabric.plan(cluster).of(node, function)]
+    return [endpoint.address for endpoint in fabric.plan(cluster).at_host() if endpoint.node == node]
 
 
 def complete(answers: Sequence[Mapping[str, Any]]) -> bool:

@@ -118,8 +118,8 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
     if parallel.nodes > 1 and not cluster.fabric.rails:
         message = (
             f"launch.parallel.nodes = {parallel.nodes}, but fabric.yml of '{cluster.name}' has no rails; cable the "
+            "nodes and declare fabric.rails, or take a profile for one node"
         )
-        message += "nodes and declare fabric.rails, or take a profile for one node"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf

@@ -80,9 +80,7 @@ def tests(
     if 2 * size * queue_pairs > MOST_BYTES:
         message = f"{size} bytes on {queue_pairs} queue pairs register {2 * size * queue_pairs >> 20} MiB per run"
         raise InputError.single("fabric_check_bytes", f"{message}; at most {MOST_BYTES >> 20}", rule="fabric-check")
-    fabric = cluster.fabric
-    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
-    ends = {(e.node, e.rail): e for e in plan.endpoints if e.vf == vf}
+    ends = {(e.node, e.rail): e for e in plan.at_host()}
     order = [node for node in plan.nodes if node in nodes]
     shape = {"bytes": size, "iterations": iterations, "queue_pairs": queue_pairs}
 
