@@ -10,7 +10,7 @@ from sparkloom.site.cabling import look
 DOCUMENTATION = r"""
 module: sparkloom_cabling
 short_description: Judge how the nodes are cabled
-description: [What each node told, and what it was taken for, is kept in build/<site>/cabling.json.]
+description: ["What each node told, and what it was taken for, is kept in build/<site>/cabling.json."]
 options:
   machine: {type: str, required: true, description: [Variable that every node registered from sparkloom_machine.]}
   links: {type: str, required: true, description: [Variable that every node registered from sparkloom_links.]}
