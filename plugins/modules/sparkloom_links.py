@@ -118,11 +118,10 @@ def speak(made: socket.socket, data: bytes) -> None:
 
 
 def neighbours(ports: list[str]) -> list[dict]:
-    """Whose MAC the kernel has learned behind each port."""
+    """Whose MAC answers behind each port now; an older entry may be of a cable that was moved."""
     table = json.loads(run("ip", "-json", "neighbour", "show") or "[]")
-    return [
-        {"interface": row["dev"], "mac": row["lladdr"]} for row in table if row.get("dev") in ports and "lladdr" in row
-    ]
+    answering = [row for row in table if "lladdr" in row and "REACHABLE" in row.get("state", [])]
+    return [{"interface": row["dev"], "mac": row["lladdr"]} for row in answering if row.get("dev") in ports]
 
 
 def wake(net: Path, ports: list[str]) -> list[str]:

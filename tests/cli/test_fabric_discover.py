@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import discover
-from tests.cli.test_cli import run
+from tests.cli.test_cli import COMMAND, run
 from tests.places import REPO
 from tests.site.cabling.test_cablings import FOUR, OUTER, facts, ring
 
@@ -38,7 +39,8 @@ def test_the_playbook_is_run_and_machines_without_a_port_are_named(site: Path) -
     cluster.write_text(cluster.read_text().replace("name: gb10", "name: discover-test"))
     before = (site / "group_vars/all/fabric.yml").read_text()
     try:
-        done = run("fabric", "discover", "-i", str(site), "--json")
+        command = [*COMMAND, "fabric", "discover", "-i", str(site), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
         assert done.returncode == 1, done.stderr
         told = json.loads(done.stdout)
         assert told["kind"] == "no fabric" and not told["fabric"]["written"]

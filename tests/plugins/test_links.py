@@ -174,6 +174,20 @@ def test_what_is_no_words_of_ours_is_not_heard() -> None:
         assert links.heard(head + said) is None
 
 
+def test_only_neighbours_that_answer_now_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A STALE entry may be of a cable that was moved since."""
+    rows = [
+        {"dev": "a", "lladdr": "02:00:00:00:00:01", "state": ["REACHABLE"]},
+        {"dev": "a", "lladdr": "02:00:00:00:00:02", "state": ["STALE"]},
+        {"dev": "a", "state": ["FAILED"]},
+        {"dev": "wlan0", "lladdr": "02:00:00:00:00:03", "state": ["REACHABLE"]},
+    ]
+    monkeypatch.setattr(links, "run", lambda *_: json.dumps(rows))
+    assert links.neighbours(["a", "b"]) == [{"interface": "a", "mac": "02:00:00:00:00:01"}]
+    monkeypatch.setattr(links, "run", lambda *_: "")
+    assert links.neighbours(["a"]) == []
+
+
 def test_ports_that_are_not_there_are_not_listened_on(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/carrier").write_text("1\n")
