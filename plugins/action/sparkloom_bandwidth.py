@@ -39,7 +39,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         if args["what"] == "plan":
             return bandwidth.tests(cluster, fabric.plan(cluster), args["nodes"], **args["shape"])
-        limits = bandwidth.thresholds(len(cluster.fabric.rails), args["thresholds"])
+        limits = bandwidth.thresholds(cluster.fabric, args["thresholds"])
         left_out = list(verdict.unread(ansible.registered(task_vars, args["served"])))
         runs = verdict.without(ansible.registered(task_vars, args["runs"]), left_out)
         measures = bandwidth.measures(runs, limits)

@@ -8,11 +8,14 @@ from sparkloom.site import ansible, nodefiles
 DOCUMENTATION = r"""
 module: sparkloom_fabric
 short_description: Plan what each node has on the rails
-description: ["From the inventory's fabric.yml; it takes no options. C(nodes) has the files and pings of each."]
+description:
+  - From the inventory's fabric.yml; it takes no options.
+  - C(nodes) has the files and pings of each, C(rails) the names of the rails.
 """
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
-        return {"nodes": nodefiles.every(cluster, fabric.plan(cluster))}
+        plan = fabric.plan(cluster)
+        return {"nodes": nodefiles.every(cluster, plan), "rails": list(plan.rails)}

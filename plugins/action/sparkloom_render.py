@@ -35,7 +35,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         reached = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
         if args["what"] == "network":
             delegates = multus.multus(args["image"], args["cni_bin"], args["cni_conf"])
-            return {**reached, "objects": delegates, "attachments": manifests.fabric_objects(cluster)}
+            given = manifests.fabric_objects(cluster)
+            return {**reached, "objects": delegates, "attachments": given, "rails": len(cluster.fabric.rails)}
         rendered = case.render(args["profile"], cluster, force=args["force"], policy=args["transport"])
         launch = rendered.case.launch
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -69,3 +70,10 @@ def gids(folder: Path) -> list[tuple[int, str]]:
         if gid.strip(b"0:"):
             used.append((int(name), gid.decode()))
     return sorted(used)
+
+
+def mounted(prefixes: list[str]) -> list[str]:
+    """Mount points below these, the latest first. The kernel writes a space in a name as \\040."""
+    lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
+    points = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[1]) for line in lines]
+    return [p for p in reversed(points) if any(p.startswith(f"{prefix}/") for prefix in prefixes)]

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.sparkloom_read import completed
+from ansible.module_utils.sparkloom_read import completed, mounted
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_remove
@@ -63,10 +63,13 @@ def end(pids: list) -> None:
             continue
 
 
-def mounted(prefixes: list) -> list:
-    lines = Path("/proc/self/mounts").read_text().splitlines()
-    points = [line.split()[1] for line in lines]
-    return [p for p in reversed(points) if any(p.startswith(f"{prefix}/") for prefix in prefixes)]
+def unmount(prefixes: list) -> list:
+    """What is still mounted afterwards, with what umount said."""
+    said = {}
+    for point in mounted(prefixes):
+        done = run("umount", "-l", point)
+        said[point] = " ".join((done.stderr or done.stdout).split()) or f"umount ended with {done.returncode}"
+    return [f"{point} ({said.get(point, 'mounted meanwhile')})" for point in dict.fromkeys(mounted(prefixes))]
 
 
 def namespaces() -> list:
@@ -96,6 +99,9 @@ def gone(path: Path) -> bool:
 
 
 def clear(path: Path) -> None:
+    """Never through a mount: what lies there is somebody's volume, not K3s'."""
+    if mounted([str(path)]):
+        return
     if path.is_mount():
         for inside in path.iterdir():
             clear(inside)
@@ -110,7 +116,8 @@ def foreign(services: list) -> list:
     return [str(unit) for unit in units if unit.exists() and "sparkloom" not in unit.read_text(errors="replace")]
 
 
-def take(args: dict) -> None:
+def take(args: dict) -> list:
+    """What could not be unmounted; then no file is removed."""
     for name in args["services"]:
         run("systemctl", "disable", "--now", f"{name}.service")
         (UNITS / f"{name}.service").unlink(missing_ok=True)
@@ -119,8 +126,8 @@ def take(args: dict) -> None:
     while (pids := shims(args["data"])) and time.monotonic() < until:
         end(pids)
         time.sleep(0.2)
-    for point in mounted(args["mounts"]):
-        run("umount", "-l", point)
+    if held := unmount(args["mounts"]):
+        return held
     # A rail's function in one of them comes back to the host by itself.
     for name in namespaces():
         run("ip", "netns", "delete", name)
@@ -134,6 +141,7 @@ def take(args: dict) -> None:
     for path in map(Path, args["empty"]):
         if path.is_dir() and not path.is_mount() and not any(path.iterdir()):
             path.rmdir()
+    return []
 
 
 def main() -> None:
@@ -158,7 +166,11 @@ def main() -> None:
         )
     before = present(args)
     if before and not module.check_mode:
-        take(args)
+        if held := take(args):
+            module.fail_json(
+                msg=f"still mounted: {'; '.join(held)}; expected nothing below what is removed. K3s was stopped, no "
+                "file was removed; unmount it by hand and run this again"
+            )
         left = present(args)
         if left:
             module.fail_json(msg=f"could not be taken away: {'; '.join(left)}; reboot the machine and run this again")

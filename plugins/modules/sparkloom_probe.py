@@ -22,7 +22,7 @@ options:
     type: list
     elements: dict
     default: []
-    description: ["Interface, MAC and address of each function; it may have moved into a pod."]
+    description: ["Interface, MAC or PCI place, and address of each; it may have moved into a pod."]
   settle_seconds:
     type: int
     default: 0
@@ -100,8 +100,8 @@ def wait_for_links(args: dict) -> dict[str, dict]:
 
 
 def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
-    """Functions that are not on the host but live in another network namespace, recognised by their MAC."""
-    missing = {f["mac"].lower(): f["interface"] for f in functions if f["interface"] not in present}
+    """Functions that are not on the host but live in another network namespace, by their MAC; whole ports by place."""
+    missing = {f["mac"].lower() or f["pci"]: f["interface"] for f in functions if f["interface"] not in present}
     if not missing:
         return []
     seen, interfaces = {Path("/proc/self/ns/net").readlink()}, set()
@@ -113,9 +113,10 @@ def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
         if namespace in seen:
             continue
         seen.add(namespace)
-        inside = json.loads(run("nsenter", "--target", process.name, "--net", "ip", "-json", "link", "show") or "[]")
-        macs = {link.get("address", "").lower() for link in inside}
-        interfaces |= {missing[mac] for mac in macs & missing.keys()}
+        show = ("ip", "-json", "-details", "link", "show")
+        inside = json.loads(run("nsenter", "--target", process.name, "--net", *show) or "[]")
+        marks = {mark for link in inside for mark in (link.get("address", "").lower(), link.get("parentdev"))}
+        interfaces |= {missing[mark] for mark in marks & missing.keys()}
     return sorted(interfaces)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_kernel as kernel
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_read import mounted
 
 DOCUMENTATION = r"""
 module: sparkloom_undo
@@ -98,6 +99,12 @@ def main() -> None:
     files = recorded("file") if module.params["records"] else []
     keys = sorted(settings()) if module.params["records"] else []
     gone = [path for name in module.params["remove"] if there(path := Path(name))]
+    folders = [path for path in gone if not path.is_symlink()]
+    if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
+        module.fail_json(
+            msg=f"found {', '.join(held)} mounted below what is removed; expected nothing there. Nothing was removed; "
+            "unmount it and run this again"
+        )
     if not module.check_mode:
         put_back(module, files)
         for path in filter(there, gone):  # a folder that came with a file went with it

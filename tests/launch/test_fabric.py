@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars, load
-from sparkloom.launch import fabric
+from sparkloom.launch import downloads, fabric
+from sparkloom.launch.resolve import resolve
 from tests.places import REPO
 
 SHIPPED = load()
@@ -51,7 +53,7 @@ def test_shipped_plan_is_what_the_inventory_promises() -> None:
 
 
 @pytest.mark.parametrize("rails", [RAILS, RAILS[:1]], ids=["two rails", "one rail"])
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 64])
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8, 16, 17, 64])
 def test_nothing_is_given_twice(count: int, rails: list[dict[str, str]]) -> None:
     plan = fabric.plan(cluster(count, rails=rails, vfs_per_rail=3, check_vf=2))
     assert len(plan.endpoints) == count * len(rails) * 2
@@ -59,6 +61,24 @@ def test_nothing_is_given_twice(count: int, rails: list[dict[str, str]]) -> None
     assert len({e.mac for e in plan.endpoints}) == len(plan.endpoints)
     assert len({(e.node, e.interface) for e in plan.endpoints}) == len(plan.endpoints)
     assert all(int(e.mac[:2], 16) & 3 == 2 for e in plan.endpoints), "locally administered, unicast"
+
+
+def test_one_spark_alone_has_no_rails_whatever_the_shipped_file_says() -> None:
+    plan = fabric.plan(cluster(1))
+    assert (plan.rails, plan.endpoints, plan.attachments) == ((), (), ())
+    assert plan.of("spark1") == ()
+
+
+def test_several_sparks_without_a_cable_say_so_and_hand_weights_on_by_the_management_network() -> None:
+    data = variables(2, rails=RAILS)
+    data["fabric"]["rails"] = []
+    for number, node in enumerate(data["nodes"], 1):
+        node["management_address"] = f"192.168.1.{number}"
+    apart = from_vars(data)
+    assert fabric.plan(apart).endpoints == ()
+    assert [downloads.addresses(apart, node) for node in ("spark1", "spark2")] == [["192.168.1.1"], ["192.168.1.2"]]
+    with pytest.raises(InputError, match=r"launch.parallel.nodes = 2, but fabric.yml of 'gb10' has no rails"):
+        resolve(profile.load("nvidia--minimax-m2.5-nvfp4--2node"), apart)
 
 
 def test_a_new_node_moves_nobody() -> None:

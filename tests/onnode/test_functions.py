@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -242,3 +243,30 @@ def test_a_driver_without_them_is_a_note_and_no_failure(node: Node, monkeypatch,
     assert node.run(monkeypatch) == 0
     said = capsys.readouterr().out
     assert said.startswith("as planned") and f"note: {PF}: its driver offers no pause per priority" in said
+
+
+def whole(node: Node, *, in_pod: bool) -> None:
+    """The plan of a port that pods get whole."""
+    made = {"pf": PF, "pci": "0000:01:00.0", "count": 0, "functions": [], "whole": True}
+    node.plan.write_text(json.dumps({"rails": [made]}))
+    if in_pod:
+        shutil.rmtree(node.root / f"class/net/{PF}")
+
+
+def test_a_port_that_a_living_pod_has_whole_is_left_alone_and_not_undone(node: Node, monkeypatch, capsys) -> None:
+    whole(node, in_pod=True)
+    assert node.run(monkeypatch) == 0 and capsys.readouterr().out == "as planned\n"
+    assert node.run(monkeypatch, "--undo") == 1 and f"{PF}: in a pod" in capsys.readouterr().err
+
+
+def test_a_port_that_a_dead_pod_left_behind_comes_back(node: Node, monkeypatch, capsys) -> None:
+    whole(node, in_pod=True)
+    monkeypatch.setattr(stray, "find", lambda wanted, pci, young: [("/run/netns/x", "net2", pci["0000:01:00.0"])])
+    assert node.run(monkeypatch) == 0 and f"{PF}: back from /run/netns/x" in capsys.readouterr().out
+    assert any(f"link set dev net2 name {PF}" in line for line in node.asked)
+
+
+def test_a_port_on_the_host_gets_no_functions_when_pods_get_it_whole(node: Node, monkeypatch, capsys) -> None:
+    whole(node, in_pod=False)
+    node.write("sriov_totalvfs", "0")
+    assert node.run(monkeypatch) == 0 and capsys.readouterr().out == "as planned\n" and node.asked == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -169,3 +171,52 @@ def test_a_folder_is_cleared(tmp_path: Path) -> None:
     assert (tmp_path / "data/deep").exists() and remove.gone(tmp_path / "link")
     remove.clear(tmp_path / "data")
     assert remove.gone(tmp_path / "data")
+
+
+IN_ITS_OWN_MOUNTS = """
+import ansible.module_utils, json, subprocess, sys
+utilities, path, folder = sys.argv[1:]
+ansible.module_utils.__path__.append(utilities)
+from pathlib import Path
+import importlib.util
+spec = importlib.util.spec_from_file_location("remove", path)
+remove = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(remove)
+point = Path(folder, "k3s/pvc of somebody")
+point.mkdir(parents=True)
+subprocess.run(["mount", "-t", "tmpfs", "none", str(point)], check=True)
+(point / "precious").write_text("x")
+seen = remove.mounted([folder])
+remove.run = lambda *argv, **_: subprocess.CompletedProcess(argv, 32, "", "umount: target is busy.")
+held = remove.unmount([folder])
+remove.clear(Path(folder, "k3s"))
+kept = (point / "precious").exists()
+remove.run = lambda *argv, **_: subprocess.run(argv, capture_output=True, text=True)
+left = remove.unmount([folder])
+remove.clear(Path(folder, "k3s"))
+print(json.dumps([seen, held, kept, left, Path(folder, "k3s").exists()]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounts in a namespace: needs root")
+def test_nothing_is_removed_through_a_mount_and_a_name_with_a_space_is_unmounted(tmp_path: Path) -> None:
+    """Its name was read as `pvc\\040of\\040somebody`, umount did not find it, and its files went with K3s'."""
+    module_file = f"{REPO}/plugins/modules/sparkloom_k3s_remove.py"
+    command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", IN_ITS_OWN_MOUNTS]
+    done = subprocess.run([*command, UTILITIES, module_file, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    seen, held, kept, left, there = json.loads(done.stdout)
+    point = f"{tmp_path}/k3s/pvc of somebody"
+    assert seen == [point] and held == [f"{point} (umount: target is busy.)"]
+    assert kept, "a file of somebody's volume was removed"
+    assert left == [] and not there
+
+
+def test_no_file_goes_while_something_is_mounted_below(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "k3s").mkdir()
+    monkeypatch.setattr(remove, "run", lambda *argv, **_: subprocess.CompletedProcess(argv, 0, "", ""))
+    monkeypatch.setattr(remove, "shims", lambda data: [])
+    monkeypatch.setattr(remove, "unmount", lambda prefixes: [f"{tmp_path}/k3s/x (busy)"])
+    lists = {"services": [], "mounts": [str(tmp_path)], "links": [], "remove": [str(tmp_path / "k3s")], "empty": []}
+    assert remove.take({"data": str(tmp_path), **lists}) == [f"{tmp_path}/k3s/x (busy)"]
+    assert (tmp_path / "k3s").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,20 @@ def test_sysctl_keys_with_a_dot_in_an_interface_name(tmp_path: Path, monkeypatch
     assert kernel.apply("net.ipv4.conf.eth0/7.rp_filter", "2") is None
     assert kernel.live("net.ipv4.conf.eth0/7.rp_filter") == "2"
     assert kernel.live("net.none") is None
+
+
+def test_a_whole_port_in_a_pod_is_known_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its MAC is the card's own, which no plan knows."""
+    wanted = [{"interface": "enp1s0f0np0", "mac": "", "address": "192.168.100.11", "pci": "0000:01:00.0"}]
+    inside = '[{"ifname": "tun0"}, {"ifname": "net1", "address": "4c:bb:47:00:00:01", "parentdev": "0000:01:00.0"}]'
+    monkeypatch.setattr(probe, "run", lambda *argv: inside if argv[0] == "nsenter" else "")
+    with subprocess.Popen(["unshare", "--net", "sleep", "20"]) as pod:
+        try:
+            until = time.monotonic() + 10
+            here = Path("/proc/self/ns/net").readlink()
+            while Path(f"/proc/{pod.pid}/ns/net").readlink() == here and time.monotonic() < until:
+                time.sleep(0.02)
+            assert probe.in_pods(wanted, {}) == ["enp1s0f0np0"]
+            assert probe.in_pods(wanted, {"enp1s0f0np0": {}}) == []
+        finally:
+            pod.kill()

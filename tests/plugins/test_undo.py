@@ -126,3 +126,13 @@ def test_a_folder_that_goes_with_its_files_need_not_be_removed_too(node: Path, m
     write(folder / "guard.py", "x")
     assert run(monkeypatch, remove=[str(folder)]).result["changed"] is True
     assert not folder.exists()
+
+
+def test_nothing_is_removed_while_something_is_mounted_below(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """shutil.rmtree would have gone through it."""
+    (node / "cache/somebody").mkdir(parents=True)
+    (node / "other").mkdir()
+    monkeypatch.setattr(undo, "mounted", lambda folders: [f"{folders[0]}/somebody"])
+    done = run(monkeypatch, remove=[str(node / "cache"), str(node / "other")])
+    assert done.result["failed"] and f"{node}/cache/somebody mounted below" in done.result["msg"]
+    assert (node / "cache/somebody").exists() and (node / "other").exists()

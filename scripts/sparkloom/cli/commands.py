@@ -53,8 +53,8 @@ COMMANDS = (
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
         "fabric",
-        "Rails, virtual functions, MACs, addresses and network attachments, per node.",
-        "cli.profiles:fabric",
+        "Rails, functions, addresses and attachments, per node; `fabric discover` finds out how the Sparks are cabled.",
+        "cli.cabling:fabric",
     ),
     Command("nccl-log", "Which transport NCCL really took, per rank, and why.", "cli.reading:nccl_log"),
     Command("guard", "Is this output text, or garbage that benchmarks well?", "cli.reading:guard"),

@@ -39,10 +39,6 @@ def env(
     show.out({variable.name: variable.value for variable in shown.env}, json, _environment)
 
 
-def fabric(inventory: Inventory = None, json: Json = False) -> None:
-    show.out(case.fabric(inventory), json, _fabric)
-
-
 def _profiles(listing: list[dict[str, Any]]) -> None:
     rows = show.table("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>")
     rows.columns[0].no_wrap = True
@@ -72,14 +68,3 @@ def _words(words: list[str]) -> str:
 
 def _environment(variables: dict[str, str]) -> str:
     return "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-
-
-def _fabric(plan: dict[str, Any]) -> None:
-    rows = show.table("node", "rail", "PF", "PCI", "VF>", "interface", "MAC", "address", "MTU>", "HCA")
-    for node in plan["nodes"]:
-        for end in node["endpoints"]:
-            address = end["address"] if "/" in end["address"] else f"{end['address']}/{end['prefix']}"
-            device = (end["rail"], end["pf"], end["pci"], str(end["vf"]), end["interface"], end["mac"])
-            rows.add_row(node["name"], *device, address, str(end["mtu"]), end["hca"])
-    show.console().print(rows)
-    show.console().print("\nnetwork attachments: " + ", ".join(nad["name"] for nad in plan["nads"]))

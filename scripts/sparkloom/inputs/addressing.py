@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import Any
 
-from sparkloom.inputs.cluster import Cluster, Fabric
+from sparkloom.base.errors import did_you_mean
+from sparkloom.inputs.cluster import Cluster, Fabric, Port
 
 Loc = tuple[str | int, ...]
 K3S_NETWORKS = {"pod_cidr": "10.42.0.0/16", "service_cidr": "10.43.0.0/16"}  # what K3s takes when told nothing
@@ -103,18 +104,35 @@ def _rails(cluster: Cluster) -> Iterator[Fault]:
                 f"a rail is one half of a port, each with its own {key}",
             )
     for number, rail in enumerate(rails):
-        yield from _interface(cluster, number, rail.pf, rail.pci)
-    domains = {rail.pci[:4] for rail in rails}
-    if cluster.expect_gb10 and len(rails) == 2 and len(domains) == 1 and rails[0].pci != rails[1].pci:
-        yield Fault(
-            ("fabric", "rails", 1, "pci"),
-            f"{rails[1].pci} is in PCI domain {rails[1].pci[:4]} like rail '{rails[0].name}': both share one x4 link, "
-            f"so a second rail adds nothing; take the port's other half (0002:{rails[0].pci[5:]}) or declare one rail",
-        )
+        yield from _interface(cluster, ("fabric", "rails", number), rail)
+        for node, port in rail.ports.items():
+            loc = ("fabric", "rails", number, "ports", node)
+            if node not in (names := [each.name for each in cluster.nodes]):
+                yield Fault(loc, f"'{node}' is no Spark of this inventory{did_you_mean(node, names)}")
+            yield from _interface(cluster, loc, port)
+    yield from _halves(cluster)
 
 
-def _interface(cluster: Cluster, number: int, pf: str, pci: str) -> Iterator[Fault]:
-    loc = ("fabric", "rails", number)
+def _halves(cluster: Cluster) -> Iterator[Fault]:
+    """On every node two rails are two halves: different ports, and of different PCI domains."""
+    if len(cluster.fabric.rails) < 2:
+        return
+    first, second = cluster.fabric.rails
+    for node in ("", *{**first.ports, **second.ports}):
+        one, other = first.at(node), second.at(node)
+        loc: Loc = ("fabric", "rails", 1, *(("ports", node) if node in second.ports else ()), "pci")
+        if node and one.pci == other.pci:
+            yield Fault(loc, f"{other.pci} is rail '{first.name}' too on {node}; a rail is one half of a port")
+        elif cluster.expect_gb10 and one.pci != other.pci and one.pci[:4] == other.pci[:4]:
+            yield Fault(
+                loc,
+                f"{other.pci} is in PCI domain {other.pci[:4]} like rail '{first.name}': both share one x4 link, "
+                f"so a second rail adds nothing; take the port's other half (0002:{one.pci[5:]}) or declare one rail",
+            )
+
+
+def _interface(cluster: Cluster, loc: Loc, port: Port) -> Iterator[Fault]:
+    pf, pci = port.pf, port.pci
     if pf == cluster.management_interface:
         yield Fault((*loc, "pf"), f"{pf} is the management interface too; name the CX-7 port's interface")
     longest = f"{re.sub(r'np[0-9]+$', '', pf)}v{cluster.fabric.vfs_per_rail - 1}"

@@ -54,21 +54,40 @@ class Server(Strict):
     management_interface: str | None = Field(default=None, description="where it is not called as on the Sparks")
 
 
-class Rail(Strict):
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")]
+Attach = Literal["vf", "pf"]
+
+
+class Port(Strict):
     pf: str = Field(description="network interface of the physical function, as enp1s0f0np0")
     pci: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
+
+
+class Rail(Port):
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")]
     subnet: Network
+    attach: Attach | None = Field(default=None, description="where this half is not attached as the fabric says")
+    ports: dict[Name, Port] = Field(default={}, description="by node, where its cable is in another port")
+
+    def at(self, node: str) -> Port:
+        return self.ports.get(node, self)
 
 
 class Fabric(Strict):
     mtu: Annotated[int, Field(ge=1280, le=9216)] = 9000
-    rails: Annotated[list[Rail], Field(min_length=1, max_length=2)]
+    rail_gbit: Literal[200, 100, 50, 40, 25, 10] = Field(
+        default=200, description="speed of each rail's link, as its port reports it; what checks expect follows"
+    )
+    attach: Attach = Field(default="vf", description="pods get a virtual function, or the whole port (pf)")
+    rails: Annotated[list[Rail], Field(max_length=2)] = Field(description="empty where no cable leads to another node")
     first_host: Annotated[int, Field(ge=1)] = 11
     vfs_per_rail: Annotated[int, Field(ge=1, le=16)] = 2
     serving_vf: Annotated[int, Field(ge=0)] = 0
     check_vf: Annotated[int, Field(ge=0)] | None = None
     lossless: bool = False
+
+    def whole(self, rail: Rail) -> bool:
+        """Pods get the port itself: where firmware gives this half no virtual functions."""
+        return (rail.attach or self.attach) == "pf"
 
 
 class Kubernetes(Strict):

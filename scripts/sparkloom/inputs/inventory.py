@@ -55,7 +55,12 @@ def _validated(source: Document) -> Cluster:
     faults = addressing.faults(cluster)
     if faults:
         raise InputError([source.problem(fault.loc, str(fault), "fabric") for fault in faults])
-    return cluster
+    return cluster if len(cluster.nodes) > 1 else _alone(cluster)
+
+
+def _alone(cluster: Cluster) -> Cluster:
+    """A rail leads to another node: one Spark has none, whatever the shipped fabric.yml says."""
+    return cluster.model_copy(update={"fabric": cluster.fabric.model_copy(update={"rails": []})})
 
 
 def _gather(folder: Path) -> Document:

@@ -50,9 +50,13 @@ def nodes(loaded: LoadedProfile, cluster: Cluster) -> list[str]:
 
 
 def addresses(cluster: Cluster, node: str) -> list[str]:
-    """The node's own ends of the rails: the functions that stay on the host while pods hold the others."""
-    function = cluster.fabric.check_vf if cluster.fabric.check_vf is not None else cluster.fabric.serving_vf
-    return [endpoint.address for endpoint in fabric.plan(cluster).of(node, function)]
+    """The node's own ends of the rails: the functions that stay on the host while pods hold the others.
+
+    Nodes without rails hand weights on over the management network.
+    """
+    if not cluster.fabric.rails:
+        return [given for each in cluster.nodes if each.name == node and (given := each.management_address)]
+    return [endpoint.address for endpoint in fabric.plan(cluster).at_host() if endpoint.node == node]
 
 
 def complete(answers: Sequence[Mapping[str, Any]]) -> bool:

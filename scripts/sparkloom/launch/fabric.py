@@ -15,7 +15,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.inputs import addressing
-from sparkloom.inputs.cluster import Cluster, Node, Rail
+from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
 LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
@@ -23,7 +23,7 @@ LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One virtual function of one node on one rail."""
+    """One virtual function of one node on one rail, or the whole port: that has the MAC it was made with, not ours."""
 
     node: str
     rail: str
@@ -37,6 +37,11 @@ class Endpoint:
     mtu: int
     hca: str
     pf_hca: str
+    attachment: str
+
+    @property
+    def whole(self) -> bool:
+        return self.interface == self.pf
 
     @property
     def cidr(self) -> str:
@@ -45,7 +50,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """How pods ask for one VF index of one rail; the same on every node, since VFs have the same names there."""
+    """How pods ask for one VF index of one rail: one for all nodes whose cable is in the same port."""
 
     name: str
     rail: str
@@ -61,6 +66,12 @@ class Plan:
     endpoints: tuple[Endpoint, ...]
     attachments: tuple[Attachment, ...]
     nodes: tuple[str, ...]
+    serving_vf: int
+
+    def at_host(self) -> tuple[Endpoint, ...]:
+        """Per node and rail the function that stays on the host; where none does, the one that pods get."""
+        kept = {(e.node, e.rail): e for e in self.endpoints if e.vf == self.serving_vf}
+        return tuple((kept | {(e.node, e.rail): e for e in self.endpoints if e.vf != self.serving_vf}).values())
 
     def of(self, node: str, vf: int | None = None) -> tuple[Endpoint, ...]:
         """The node's endpoints, of one VF index or of all, one per rail, in rail order."""
@@ -75,7 +86,7 @@ def plan(cluster: Cluster) -> Plan:
     faults = addressing.faults(cluster)
     if faults:
         raise InputError(p for f in faults for p in InputError.single(cluster.name, str(f), rule="fabric").problems)
-    fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
+    fabric = cluster.fabric
     width = addressing.block(max(node.fabric_index for node in cluster.nodes))
     site = sha256(cluster.name.encode()).digest()[:2]
     networks = [IPv4Network(rail.subnet) for rail in fabric.rails]
@@ -85,45 +96,65 @@ def plan(cluster: Cluster) -> Plan:
             _endpoint(cluster, node, rail, vf, mac(site, number, vf, node.fabric_index), networks[number], width)
             for node in cluster.nodes
             for number, rail in enumerate(fabric.rails)
-            for vf in in_use
+            for vf in in_use(fabric, rail)
         ),
         attachments=attachments(cluster),
         nodes=tuple(node.name for node in cluster.nodes),
+        serving_vf=fabric.serving_vf,
     )
 
 
+def in_use(fabric: Fabric, rail: Rail) -> tuple[int, ...]:
+    """A whole port has one place, that of the serving function."""
+    return (fabric.serving_vf,) if fabric.whole(rail) else addressing.vfs_in_use(fabric)
+
+
 def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
-    fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
+    fabric = cluster.fabric
     return tuple(
-        Attachment(attachment_name(rail.name, vf), rail.name, vf, vf_interface(rail.pf, vf), fabric.mtu, rail.subnet)
+        Attachment(
+            attachment_name(fabric, rail, pf, vf),
+            rail.name,
+            vf,
+            interface(fabric, rail, pf, vf),
+            fabric.mtu,
+            rail.subnet,
+        )
         for rail in fabric.rails
-        for vf in in_use
+        for vf in in_use(fabric, rail)
+        for pf in dict.fromkeys(rail.at(node.name).pf for node in cluster.nodes)
     )
 
 
 def _endpoint(
     cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: str, network: IPv4Network, width: int
 ) -> Endpoint:
-    pf_hca = hca(rail.pf, rail.pci)
+    port, whole = rail.at(node.name), cluster.fabric.whole(rail)
+    pf_hca = hca(port.pf, port.pci)
     return Endpoint(
         node=node.name,
         rail=rail.name,
-        pf=rail.pf,
-        pci=rail.pci,
+        pf=port.pf,
+        pci=port.pci,
         vf=vf,
-        interface=vf_interface(rail.pf, vf),
-        mac=mac_address,
+        interface=interface(cluster.fabric, rail, port.pf, vf),
+        mac="" if whole else mac_address,
         address=str(IPv4Address(addressing.address(cluster.fabric, network, node.fabric_index, vf, width))),
         prefix=network.prefixlen,
         mtu=cluster.fabric.mtu,
-        hca=f"{pf_hca}v{vf}",
+        hca=pf_hca if whole else f"{pf_hca}v{vf}",
         pf_hca=pf_hca,
+        attachment=attachment_name(cluster.fabric, rail, port.pf, vf),
     )
 
 
 def mac(site: bytes, rail: int, vf: int, index: int) -> str:
     """Locally administered. The site's two bytes keep two clusters on one switch apart, the rest one cluster's VFs."""
     return f"02:5b:{site[0]:02x}:{site[1]:02x}:{rail << 4 | vf:02x}:{index:02x}"
+
+
+def interface(fabric: Fabric, rail: Rail, pf: str, vf: int) -> str:
+    return pf if fabric.whole(rail) else vf_interface(pf, vf)
 
 
 def vf_interface(pf: str, vf: int) -> str:
@@ -144,12 +175,14 @@ def pod_interface(rail_number: int) -> str:
     return f"net{rail_number + 1}"
 
 
-def attachment_name(rail: str, vf: int) -> str:
-    return f"rail-{rail}-vf{vf}"
+def attachment_name(fabric: Fabric, rail: Rail, pf: str, vf: int) -> str:
+    """One for all nodes; those whose cable is in another port have one of that port."""
+    name = f"rail-{rail.name}-{'pf' if fabric.whole(rail) else f'vf{vf}'}"
+    return name if pf == rail.pf else f"{name}-{pf.lower()}"
 
 
 def netplan(plan: Plan, node: str) -> dict[str, Any]:
-    """Netplan data of one node: PFs up and without address, VFs with the address that their pods will use.
+    """Netplan data of one node: PFs up and without address, what pods get with the address that they will use.
 
     networkd, not NetworkManager: it configures a VF again by itself when a pod gives it back.
     """

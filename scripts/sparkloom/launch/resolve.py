@@ -124,6 +124,12 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
         known = ", ".join(node.name for node in cluster.nodes)
         message = f"launch.parallel.nodes = {parallel.nodes}, but inventory '{cluster.name}' has only: {known}"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "too-few-nodes")])
+    if parallel.nodes > 1 and not cluster.fabric.rails:
+        message = (
+            f"launch.parallel.nodes = {parallel.nodes}, but fabric.yml of '{cluster.name}' has no rails; cable the "
+            "nodes and declare fabric.rails, or take a profile for one node"
+        )
+        raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf
     places = tuple(

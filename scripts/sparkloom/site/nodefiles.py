@@ -26,29 +26,37 @@ def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
 
 def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
     mine = [endpoint for endpoint in plan.endpoints if endpoint.node == node]
-    parents = [{"interface": rail.pf, "mtu": cluster.fabric.mtu} for rail in cluster.fabric.rails]
+    ports = [rail.at(node).pf for rail in cluster.fabric.rails if not cluster.fabric.whole(rail)]
+    parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
     return {
         "netplan": HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
         "links": [*parents, *({"interface": e.interface, "mtu": e.mtu, "cidr": e.cidr} for e in mine)],
-        "functions": [{"interface": e.interface, "mac": e.mac, "address": e.address} for e in mine],
-        "functions_file": _functions_file(cluster, mine),
+        "functions": [
+            {"interface": e.interface, "mac": e.mac, "address": e.address, "pci": e.pci if e.whole else ""}
+            for e in mine
+        ],
+        "functions_file": _functions_file(cluster, node, mine),
         "sysctl": _sysctl(mine),
     }
 
 
-def _functions_file(cluster: Cluster, mine: list[Endpoint]) -> str:
-    described: list[Mapping[str, Any]] = [
-        {
-            "pf": rail.pf,
-            "pci": rail.pci,
-            "lossless": {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP}
-            if cluster.fabric.lossless
-            else None,
-            "count": cluster.fabric.vfs_per_rail,
-            "functions": [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == rail.pf],
-        }
-        for rail in cluster.fabric.rails
-    ]
+def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
+    described: list[Mapping[str, Any]] = []
+    for rail in cluster.fabric.rails:
+        port, whole = rail.at(node), cluster.fabric.whole(rail)
+        made = [] if whole else [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == port.pf]
+        described.append(
+            {
+                "pf": port.pf,
+                "pci": port.pci,
+                "lossless": {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP}
+                if cluster.fabric.lossless
+                else None,
+                "count": 0 if whole else cluster.fabric.vfs_per_rail,
+                "functions": made,
+                **({"whole": True} if whole else {}),
+            }
+        )
     return json.dumps({"rails": described}, indent=2) + "\n"
 
 

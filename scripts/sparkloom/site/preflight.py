@@ -36,7 +36,7 @@ class Judged:
     @property
     def report(self) -> str:
         text = report(self.nodes, host.names(self.cluster), self.findings)
-        versions = {host.firmware(self.cluster, p) for p in self.probes.values() if "ports" in p} - {""}
+        versions = {host.firmware(self.cluster, n, p) for n, p in self.probes.items() if "ports" in p} - {""}
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
 
     @property

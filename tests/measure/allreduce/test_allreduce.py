@@ -88,7 +88,7 @@ def test_where_nothing_crosses_the_network_it_is_refused(name: str, word: str) -
 
 
 def test_real_logs_over_sockets_are_no_success_at_any_speed() -> None:
-    found = verdict.judge(real("socket"), rails=2, nodes=2, least={"two rails": 1.0})
+    found = verdict.judge(real("socket"), rails=2, nodes=2, rail_gbit=10)
     assert found["verdict"] == "wrong-transport" and "socket" in found["why"] and found["busbw_gb_s"] == 4.037
     assert found["nccl"] == "2.28.9" and found["latency_us"] == 40.86 and len(found["sizes"]) == 9
 
@@ -125,6 +125,12 @@ def test_bandwidth_tells_the_ways_apart(
     line = json.dumps({"allreduce": {"nccl": "2.28.9", "sizes": sizes}})
     found = verdict.judge({"0": f"spark1 | {line}", "1": ""}, rails=rails, nodes=2)
     assert found["verdict"] == expected and word in found["why"] and found["latency_us"] == 30.0
+
+
+def test_a_fabric_of_100_gbit_is_not_measured_by_one_of_200() -> None:
+    assert [verdict.least(rails, gbit) for rails, gbit in ((2, 200), (1, 200), (2, 100), (1, 100), (2, 25))] == [
+        21.9, 9.5, 9.5, 9.5, 2.38,
+    ]  # fmt: skip
 
 
 def test_a_rank_that_dies_without_a_word_of_ours_is_quoted() -> None:

@@ -70,7 +70,7 @@ def test_a_run_that_could_fill_unified_memory_is_refused() -> None:
 
 def test_a_misspelt_threshold_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'rail_gbit'"):
-        bandwidth.thresholds(2, {"rail_gbits": 1})
+        bandwidth.thresholds(SITE.fabric, {"rail_gbits": 1})
 
 
 # --- what the figures mean ------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def judge(spoil: Any = None, nodes: list[str] = NODES, missing: str = "") -> tup
                     whole[perftest.LATENCY] = LAT.format(us=whole["us"])
                 if missing not in (run["client"], run["server"]):
                     results.setdefault(client, []).append(whole)
-    limits = bandwidth.thresholds(2, {})
+    limits = bandwidth.thresholds(SITE.fabric, {})
     left_out = list(verdict.unread({missing: {"missing": ["ib_write_bw"]}})) if missing else []
     found = bandwidth.measures(results, limits)
     judged = list(bandwidth.pairs(found, limits))
@@ -177,8 +177,18 @@ def test_without_perftest_nothing_is_called_good() -> None:
     ]
 
 
-def test_one_rail_has_a_threshold_of_its_own() -> None:
-    assert bandwidth.thresholds(1, {}).sum_gbit == 87.5 and bandwidth.thresholds(2, {}).sum_gbit == 175
+@pytest.mark.parametrize(
+    ("rails", "link", "each", "together", "stuck"),
+    [(2, 200, 80, 175, 20), (1, 200, 87.5, 87.5, 20), (2, 100, 40, 87.5, 20), (1, 100, 87.5, 87.5, 20),
+     (2, 40, 16, 35, 8), (1, 25, 21.875, 21.875, 10.9375)],
+)  # fmt: skip
+def test_thresholds_follow_the_number_and_the_speed_of_the_rails(
+    rails: int, link: int, each: float, together: float, stuck: float
+) -> None:
+    fabric = SITE.fabric.model_copy(update={"rails": SITE.fabric.rails[:rails], "rail_gbit": link})
+    limits = bandwidth.thresholds(fabric, {})
+    assert (limits.rail_gbit, limits.sum_gbit, limits.degraded_gbit) == (each, together, stuck)
+    assert bandwidth.thresholds(fabric, {"rail_gbit": 1}).rail_gbit == 1, "a site has the last word"
 
 
 # --- perftest's own output ------------------------------------------------------------------------------------

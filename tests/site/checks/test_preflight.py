@@ -126,6 +126,30 @@ def test_one_fault_gives_one_finding(
     assert finding.rule in host.names(CLUSTER)
 
 
+def hundred(port: dict[str, Any]) -> None:
+    port.update(speed=100_000)
+
+
+def test_a_healthy_fabric_of_100_gbit_passes_where_the_site_says_so(probes: dict[str, Machine]) -> None:
+    for probe in probes.values():
+        hundred(at(probe, "0000:01:00.0"))
+        hundred(at(probe, "0002:01:00.0"))
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    assert len(errors(findings)) == 8
+    assert all("fabric.rail_gbit: 100 in fabric.yml" in finding.fix for finding in findings)
+    narrow = CLUSTER.model_copy(update={"fabric": CLUSTER.fabric.model_copy(update={"rail_gbit": 100})})
+    assert host.judge(narrow, probes, EXPECTED) == []
+    at(probes["spark2"], "0000:01:00.0").update(speed=200_000)
+    (faster,) = host.judge(narrow, probes, EXPECTED)
+    assert faster.severity == "warning" and "fabric.rail_gbit: 200" in faster.fix
+
+
+def test_a_stuck_card_is_not_called_a_slower_fabric(probes: dict[str, Machine]) -> None:
+    at(probes["spark1"], "0000:01:00.0").update(speed=13_000)
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert "rail_gbit" not in finding.fix and "powering both ends off" in finding.fix
+
+
 def test_a_kernel_with_its_cure_or_that_the_site_allows_passes(probes: dict[str, Machine]) -> None:
     probes["spark1"]["system"].update(kernel="7.0.0-1019-nvidia", cmdline="quiet kho=off")
     probes["spark2"]["system"].update(kernel="7.0.0-1019-nvidia")

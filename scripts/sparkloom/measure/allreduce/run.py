@@ -36,12 +36,13 @@ def run(profile: str, inventory: case.Inventory, say: Callable[[str], object], *
     launch = case.judge(profile, cluster).launch
     objects = jobs.objects(launch, cluster, largest=largest)
     reached = client.of(cluster)
-    return carry_out(launch, objects, reached, BatchV1Api(reached.core.api_client), say)
+    batch = BatchV1Api(reached.core.api_client)
+    return carry_out(launch, objects, reached, batch, say, rail_gbit=cluster.fabric.rail_gbit)
 
 
 def carry_out(
     launch: Launch, objects: list[dict[str, Any]], reached: Client, batch: Batch, say: Callable[[str], object],
-    *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
+    *, rail_gbit: float = 200, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:  # fmt: skip
     served = reached.pods(names.ENGINES)
     if served:
@@ -61,7 +62,7 @@ def carry_out(
         logs = {rank: reached.whole(pod) for rank, (pod, _) in phases.items()}
     finally:
         _remove(reached, batch)
-    judged = verdict.judge(logs, rails=len(launch.fabric), nodes=len(launch.ranks))
+    judged = verdict.judge(logs, rails=len(launch.fabric), nodes=len(launch.ranks), rail_gbit=rail_gbit)
     return {"profile": launch.profile.name, "ranks": {rank: phase for rank, (_, phase) in phases.items()}, **judged}
 
 

@@ -10,18 +10,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.onnode.nccl import log as nccl_log
-from sparkloom.site.checks.bandwidth import MODES
+from sparkloom.site.checks import bandwidth
 
-# GB/s of bus bandwidth. Over two rails the collective reaches what RDMA itself must reach; over one, NCCL stays below
-# RDMA's 10.9 (the seeds' figures for two rails, one rail and sockets).
-LEAST = {"two rails": round(MODES[2].sum_gbit / 8, 1), "one rail": 9.5}
+# GB/s of bus bandwidth over one half of a port: NCCL stays below RDMA's 10.9 there (the seeds' figure).
+ONE_HALF = 9.5
 SOCKETS = 4.0  # what sockets reach at best: below it, they are the likely reason whatever the log says
 SMALL = 128 << 10  # what a decode step reduces
 
 
-def judge(
-    logs: Mapping[str, str], *, rails: int, nodes: int, least: Mapping[str, float] | None = None
-) -> dict[str, Any]:
+def least(rails: int, rail_gbit: float) -> float:
+    """Over two whole rails the collective reaches what RDMA itself must reach; on a narrower wire it stays below."""
+    together = min(rail_gbit, rails * bandwidth.HALF_GBIT)
+    if together > bandwidth.HALF_GBIT:
+        return round(bandwidth.expected(rails, rail_gbit).sum_gbit / 8, 1)
+    return round(ONE_HALF * together / bandwidth.HALF_GBIT, 2)
+
+
+def judge(logs: Mapping[str, str], *, rails: int, nodes: int, rail_gbit: float = 200) -> dict[str, Any]:
     """`logs`: rank -> what it printed. The verdict is `ok`, `slow`, `wrong-transport` or `failed`, with a reason."""
     report = nccl_log.read_text("\n".join(logs.values()), rails=rails, nodes=nodes)
     result, errors = None, []
@@ -32,7 +37,7 @@ def judge(
             if "error" in told:
                 errors.append(f"rank {rank}: {told['error']}")
     mode = "two rails" if rails > 1 else "one rail"
-    wanted = {**LEAST, **(least or {})}[mode]
+    wanted = least(rails, rail_gbit)
     judged: dict[str, Any] = {
         "mode": mode,
         "least_busbw_gb_s": wanted,
@@ -68,7 +73,7 @@ def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) ->
         ", as over sockets"
         if best < SOCKETS
         else ", as over one rail"
-        if mode == "two rails" and best >= LEAST["one rail"]
+        if wanted > ONE_HALF and best >= ONE_HALF
         else ""
     )
     cure = "playbooks/verify.yml measures every pair of nodes and names the slow end"

@@ -36,9 +36,22 @@ def recover(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     return changes
 
 
+def port_home(each: rail.Rail, dry: bool, young: float) -> list[str]:
+    """A port that pods get whole is in a living pod, or comes back from a dead one; its read-back misses it else."""
+    name, changes = each.plan["pf"], []
+    for namespace, there, _ in stray.find({}, {each.plan["pci"]: name}, young):
+        changes.append(f"{name}: back from {namespace}, whose pod is gone")
+        if not dry:
+            stray.bring_home(namespace, there, name)
+    return changes
+
+
 def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> list[str]:
     changes = []
     for each in rails:
+        if each.plan.get("whole") and not rail.wait_for(each.pf, wait):
+            changes += port_home(each, dry, young)
+            continue
         if not rail.wait_for(each.pf, wait):
             name = each.plan["pf"]
             raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
@@ -50,7 +63,10 @@ def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> 
 
 
 def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
-    changes = recover(rails, dry, young)
+    changes = recover([each for each in rails if not each.plan.get("whole")], dry, young)
+    for each in rails:
+        if each.plan.get("whole") and not rail.wait_for(each.pf, 0):
+            changes += port_home(each, dry, young)
     if held := [name for each in rails for name in each.in_use()] if not (changes and dry) else []:
         raise FunctionsError(
             f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again"

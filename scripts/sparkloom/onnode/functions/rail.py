@@ -147,7 +147,9 @@ class Rail:
         return bool(int(text(self.pf / "flags") or "1", 16) & 1)
 
     def in_use(self) -> list[str]:
-        """Planned functions that are there but not on the host: a pod holds them."""
+        """Planned functions that are there but not on the host, or the whole port: a pod holds them."""
+        if self.plan.get("whole"):
+            return [] if self.pf.exists() else [self.plan["pf"]]
         there = number(self.pf / "device/sriov_numvfs")
         return [f["interface"] for f in self.plan["functions"] if f["vf"] < there and not self.address(f["interface"])]
 

@@ -1,8 +1,8 @@
 """NetworkAttachmentDefinitions: one per rail and VF index in use, and the annotation that asks for them.
 
-All nodes share a definition, since a VF has the same name everywhere; the address comes with each pod
-(`ips`), where static IPAM takes it from the runtime configuration. host-device moves the link as it
-stands, so the MTU is the host's; the annotation says what it should be.
+Nodes whose cable is in the same port share a definition, since a VF has the same name there; the address
+comes with each pod (`ips`), where static IPAM takes it from the runtime configuration. host-device moves
+the link as it stands, so the MTU is the host's; the annotation says what it should be.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def annotation(endpoints: Iterable[Endpoint]) -> str:
     return json.dumps(
         [
             {
-                "name": fabric.attachment_name(endpoint.rail, endpoint.vf),
+                "name": endpoint.attachment,
                 "interface": fabric.pod_interface(number),
                 "ips": [endpoint.cidr],
             }

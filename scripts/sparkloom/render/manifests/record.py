@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch.fabric import attachment_name
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import files, names
 
@@ -20,7 +19,7 @@ def config_hash(
     supervisor: Mapping[str, str],
 ) -> str:
     """Over everything that a running rank would see change: all ranks' pods, their files, their networks."""
-    joined = {attachment_name(endpoint.rail, endpoint.vf) for endpoint in launch.topology.head.endpoints}
+    joined = {end.attachment for rank in launch.ranks for end in rank.place.endpoints}
     seen = {
         "pods": list(templates),
         "files": files.contents(launch),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.site import perftest
 
@@ -19,29 +19,43 @@ MOST_BYTES = 64 << 20  # registered memory of one run: unified memory that runs 
 class Thresholds:
     """What the fabric has to show; `sum_gbit` is for all rails of a pair at the same time.
 
-    Two rails: 175 Gb/s is where NVIDIA's own script for connected Sparks says pass (21.875 GB/s); 189.85 was measured
-    with perftest by NVIDIA's performance guide, 218.4 by users. One rail: half of that. A ConnectX-7 that is stuck low
-    shows about 13 Gb/s on a clean link (PR 108 of NVIDIA's playbooks); nothing healthy is that slow. Latency: 1.5 us
-    were measured (eugr's notes); 10 is far from any healthy path through one switch.
+    Latency: 1.5 us were measured (eugr's notes); 10 is far from any healthy path through one switch.
     """
 
-    rail_gbit: float = 80.0
-    sum_gbit: float = 175.0
-    degraded_gbit: float = 20.0
+    rail_gbit: float
+    sum_gbit: float
+    degraded_gbit: float
     latency_us: float = 10.0
 
 
-MODES = {1: Thresholds(rail_gbit=87.5, sum_gbit=87.5), 2: Thresholds()}
+# Of what two rails can carry at once: 175 of 200 Gb/s is where NVIDIA's own script for connected Sparks says pass
+# (21.875 GB/s); 189.85 was measured with perftest by NVIDIA's performance guide, 218.4 by users. A link that is
+# slower than its halves, 100G, is the narrow place: the same share of it.
+PASS = 0.875
+HALF_GBIT = 100.0  # one half of a port, whatever its link: PCIe carries 109 to 112 (LLMKube #1423, eugr's notes)
+# Two rails at once share the link, and one may get less of it than the other.
+SHARE = 0.8
+# A ConnectX-7 that is stuck low shows about 13 Gb/s on a clean link (PR 108 of NVIDIA's playbooks); nothing healthy on
+# a link of 100 Gb/s or more is that slow. Never more than half of what a rail must reach: that is slow, not stuck.
+STUCK_GBIT = 20.0
 
 
-def thresholds(rails: int, own: Mapping[str, Any]) -> Thresholds:
-    """The mode's, with what a site says itself."""
-    known = asdict(MODES[rails])
+def expected(rails: int, link_gbit: float) -> Thresholds:
+    """What rails on a port with a link of that speed have to show."""
+    together = min(link_gbit, rails * HALF_GBIT)
+    each = (PASS if rails == 1 else SHARE) * together / rails
+    return Thresholds(rail_gbit=each, sum_gbit=PASS * together, degraded_gbit=min(STUCK_GBIT, each / 2))
+
+
+def thresholds(fabric: Fabric, own: Mapping[str, Any]) -> Thresholds:
+    """What follows from the number and the speed of the rails, with what a site says itself."""
+    mode = expected(len(fabric.rails), fabric.rail_gbit)
+    known = asdict(mode)
     for name in own:
         if name not in known:
             message = f"'{name}' is no threshold{did_you_mean(name, known)}; one of: {', '.join(known)}"
             raise InputError.single("fabric_check_thresholds", message, rule="unknown-key")
-    return replace(MODES[rails], **{name: float(value) for name, value in own.items()})
+    return replace(mode, **{name: float(value) for name, value in own.items()})
 
 
 # --- what to run ----------------------------------------------------------------------------------------------
@@ -66,9 +80,7 @@ def tests(
     if 2 * size * queue_pairs > MOST_BYTES:
         message = f"{size} bytes on {queue_pairs} queue pairs register {2 * size * queue_pairs >> 20} MiB per run"
         raise InputError.single("fabric_check_bytes", f"{message}; at most {MOST_BYTES >> 20}", rule="fabric-check")
-    fabric = cluster.fabric
-    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
-    ends = {(e.node, e.rail): e for e in plan.endpoints if e.vf == vf}
+    ends = {(e.node, e.rail): e for e in plan.at_host()}
     order = [node for node in plan.nodes if node in nodes]
     shape = {"bytes": size, "iterations": iterations, "queue_pairs": queue_pairs}
 

@@ -31,7 +31,7 @@ VERDICTS = {
     ),
     "sum": (
         "the rails are slower together than apart",
-        "the switch's port and its shaper: each QSFP port has to carry 200 Gb/s",
+        "the switch's port and its shaper: each QSFP port has to carry fabric.rail_gbit (fabric.yml)",
     ),
     "latency": ("slow to answer", "other traffic on the rail, energy saving of the switch's port (EEE) and of the CPU"),
     "one-rail": ("one rail only", "the other rail's row says why"),

@@ -150,7 +150,7 @@ def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Finding]:
 
 def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding]:
     """Not the same on all nodes: the odd ones out are named. No version is known to be wrong."""
-    versions = {node: firmware(cluster, probe) for node, probe in probes.items()}
+    versions = {node: firmware(cluster, node, probe) for node, probe in probes.items()}
     counts = Counter(filter(None, versions.values()))
     if len(counts) < 2:
         return
@@ -161,6 +161,6 @@ def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding
             yield Finding(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", fix, "warning")
 
 
-def firmware(cluster: Cluster, probe: Probe) -> str:
-    rails = {rail.pci for rail in cluster.fabric.rails}
+def firmware(cluster: Cluster, node: str, probe: Probe) -> str:
+    rails = {rail.at(node).pci for rail in cluster.fabric.rails}
     return " and ".join(sorted({p["firmware"] for p in probe["ports"] if p["pci"] in rails and p["firmware"]}))

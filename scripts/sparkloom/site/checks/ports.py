@@ -7,13 +7,12 @@ Ports are found by their PCI address and vendor. Each QSFP port of a Spark shows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import Cluster, Rail
+from sparkloom.inputs.cluster import Cluster, Fabric, Rail
 
 Port = Mapping[str, Any]
-RAIL_MBIT = 200_000
 MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
 
 
@@ -48,23 +47,24 @@ def _finding(node: str, rail: Rail, message: str, expected: str, fix: str, *, wa
 
 def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Finding | None]:
     """The port of a rail, or what is wrong with its name or place."""
-    where = f"fabric.rails[{rail.name}] in fabric.yml"
-    at = next((port for port in ports if port["pci"] == rail.pci), None)
-    named = next((port for port in ports if port["interface"] == rail.pf), None)
+    place, wanted = _where(node, rail), rail.at(node)
+    where = f"{place} in fabric.yml"
+    at = next((port for port in ports if port["pci"] == wanted.pci), None)
+    named = next((port for port in ports if port["interface"] == wanted.pf), None)
     if at is not None and at is named:
         return at, None
     if at is not None and not at["interface"]:
         cure = "see dmesg for mlx5_core; a function that did not start comes back by switching the node off and on"
-        return None, _finding(node, rail, f"{rail.pci} has no network interface", rail.pf, cure)
+        return None, _finding(node, rail, f"{wanted.pci} has no network interface", wanted.pf, cure)
     if at is not None:
         cure = f"pf: {at['interface']} in {where}"
-        return None, _finding(node, rail, f"{rail.pci} is {at['interface']} here, not {rail.pf}", rail.pf, cure)
+        return None, _finding(node, rail, f"{wanted.pci} is {at['interface']} here, not {wanted.pf}", wanted.pf, cure)
     if named is not None:
         cure = f'pci: "{named["pci"]}" in {where}'
-        return None, _finding(node, rail, f"{rail.pf} is at {named['pci']} here, not {rail.pci}", rail.pci, cure)
+        return None, _finding(node, rail, f"{wanted.pf} is at {named['pci']} here, not {wanted.pci}", wanted.pci, cure)
     seen = "; ".join(" + ".join(f"{p['interface'] or 'none'} {p['pci']}" for p in halves) for halves in twins(ports))
-    message = f"no {rail.pf} at {rail.pci}; here are {seen or 'no ports'}"
-    return None, _finding(node, rail, message, rail.pf, f"pf, pci of {where}")
+    message = f"no {wanted.pf} at {wanted.pci}; here are {seen or 'no ports'}"
+    return None, _finding(node, rail, message, wanted.pf, f"pf, pci of {where}")
 
 
 def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]) -> Iterator[Finding]:
@@ -77,40 +77,55 @@ def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]
         yield _finding(node, rail, f"{name} is switched off, its cable cannot be seen", "a link", cure, warn=True)
         return
     if not port["carrier"]:
-        yield _finding(node, rail, f"{name} without carrier", "a link", _cable(rail, port, ports))
-    elif port["speed"] < RAIL_MBIT:
-        yield _finding(
-            node,
-            rail,
-            f"{name} at {port['speed'] / 1000:g} Gb/s",
-            f"{RAIL_MBIT / 1000:g} Gb/s",
-            "the cable and the switch's port speed (a breakout port must offer 200G); a ConnectX-7 that is stuck low "
-            "comes back by powering both ends off",
-            warn=not cluster.expect_gb10,
-        )
+        yield _finding(node, rail, f"{name} without carrier", "a link", _cable(node, rail, port, ports))
+    elif port["speed"] != cluster.fabric.rail_gbit * 1000:
+        yield _speed(node, cluster, rail, port)
     if cluster.expect_gb10 and not port["hca"]:
         yield _finding(node, rail, f"{name} has no RDMA device", "one", "modprobe mlx5_ib; see dmesg for mlx5")
 
 
-def _cable(rail: Rail, port: Port, ports: list[Port]) -> str:
+def _speed(node: str, cluster: Cluster, rail: Rail, port: Port) -> Finding:
+    """Slower than the site says is refused, faster is worth a word: its thresholds are those of a slower fabric."""
+    wanted, speed = cluster.fabric.rail_gbit, port["speed"] / 1000
+    faster, usual = speed > wanted, speed in get_args(Fabric.model_fields["rail_gbit"].annotation)
+    declare = f"fabric.rail_gbit: {speed:g} in fabric.yml"
+    cure = (
+        "the cable and the switch's port speed (autonegotiation often settles for less: set the port to "
+        f"{wanted}G); a ConnectX-7 that is stuck low comes back by powering both ends off"
+    )
+    if faster:
+        cure = f"{declare}, or what is slower than it could be will pass playbooks/verify.yml"
+    elif usual:
+        cure += f"; or {declare}, where the switch or a breakout cable gives no more"
+    found = f"{port['interface']} at {speed:g} Gb/s"
+    return _finding(node, rail, found, f"{wanted} Gb/s", cure, warn=faster or not cluster.expect_gb10)
+
+
+def _where(node: str, rail: Rail) -> str:
+    return f"fabric.rails[{rail.name}]{f'.ports.{node}' if node in rail.ports else ''}"
+
+
+def _cable(node: str, rail: Rail, port: Port, ports: list[Port]) -> str:
     """Is the cable in the other cage? Then both of its halves have a carrier."""
     for halves in twins(ports):
         others = [half for half in halves if half["pci"] != port["pci"] and half["pci"][:4] == port["pci"][:4]]
         if others and len(halves) > 1 and all(half["carrier"] for half in halves):
+            found = f'{{pf: {others[0]["interface"]}, pci: "{others[0]["pci"]}"}}'
             return (
-                f'the cable is in the other port: pf: {others[0]["interface"]}, pci: "{others[0]["pci"]}" for rail '
-                f"{rail.name} in fabric.yml, or move the cable"
+                f"the cable is in the other port: move it, or ports: {{{node}: {found}}} for rail {rail.name} in "
+                "fabric.yml (pf and pci of the rail itself where it is so on every node)"
             )
-    return f"the cable and the switch's port, or fabric.rails[{rail.name}].pf in fabric.yml"
+    return f"the cable and the switch's port, or {_where(node, rail)}.pf in fabric.yml"
 
 
 def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[Finding]:
-    wanted = cluster.fabric.vfs_per_rail
+    wanted = 0 if cluster.fabric.whole(rail) else cluster.fabric.vfs_per_rail
     if port["total_vfs"] < wanted:
         yield _finding(
             node,
             rail,
             f"{port['interface']} offers {port['total_vfs']} virtual functions",
             f"{wanted}",
-            "SRIOV_EN and NUM_OF_VFS in its firmware (mlxconfig), or fabric.vfs_per_rail in fabric.yml",
+            "SRIOV_EN and NUM_OF_VFS in its firmware (mlxconfig), fabric.vfs_per_rail in fabric.yml, or attach: pf for "
+            f"rail {rail.name} where this half cannot: pods then get the whole port",
         )

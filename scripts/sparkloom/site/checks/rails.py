@@ -17,10 +17,9 @@ AGAIN = "playbooks/fabric.yml sets it; run it again and see what it says"
 
 def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     """Which peers each node pings, on each rail: over the function that stays on the host."""
-    fabric = cluster.fabric
-    vf = fabric.serving_vf if fabric.check_vf is None else fabric.check_vf
+    ends = plan.at_host()
     wanted: dict[str, list[dict[str, Any]]] = {node.name: [] for node in cluster.nodes}
-    for mine in (e for e in plan.endpoints if e.vf == vf):
+    for mine in ends:
         wanted[mine.node] += [
             {
                 "interface": mine.interface,
@@ -29,8 +28,8 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
                 "node": peer.node,
                 "mac": peer.mac,
             }
-            for peer in plan.endpoints
-            if peer.vf == vf and peer.rail == mine.rail and peer.node != mine.node
+            for peer in ends
+            if peer.rail == mine.rail and peer.node != mine.node
         ]
     return wanted
 
@@ -52,7 +51,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Colle
 
 
 def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Finding]:
-    node, name = endpoint.node, f"rail {endpoint.rail} VF {endpoint.vf}"
+    node, name = endpoint.node, f"rail {endpoint.rail} {'port' if endpoint.whole else f'VF {endpoint.vf}'}"
     link = probe["links"].get(endpoint.interface)
     if link is None:
         if endpoint.interface not in probe["in_pods"]:
@@ -86,7 +85,7 @@ def _neighbours(node: str, probe: Probe) -> Iterator[Finding]:
     """RDMA goes to the MAC that ARP learned: where another port answers for a peer, small pings pass all the same."""
     for ping in probe["pings"]:
         learned = str(ping.get("neighbour", "")).lower()
-        if ping["ok"] and learned and learned != ping["mac"].lower():
+        if ping["ok"] and learned and ping["mac"] and learned != ping["mac"].lower():
             name = f"{ping['interface']} to {ping['node']}"
             change = f"another port of {ping['node']} answers, or another machine has the address; {AGAIN}"
             yield Finding(node, name, f"{ping['address']} is at {learned}", ping["mac"], change)

@@ -1,0 +1,61 @@
+"""The rails: as the inventory plans them, and as the cables are."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom import case
+from sparkloom.base.finding import errors
+from sparkloom.cli import show
+from sparkloom.cli.options import Inventory, Json
+
+
+class What(StrEnum):
+    plan = "plan"
+    discover = "discover"
+
+
+def fabric(
+    what: Annotated[
+        What, typer.Argument(help="plan: what fabric.yml means; discover: look at the cables and write fabric.yml")
+    ] = What.plan,
+    inventory: Inventory = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: look and judge, write no file")] = False,
+    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    json: Json = False,
+) -> None:
+    if what is What.plan:
+        show.out(case.fabric(inventory), json, _fabric)
+        return
+    from sparkloom.site.cabling import look
+    from sparkloom.site.cabling.discover import discover
+
+    extra = ["-K"] if ask_become_pass else []
+    found, file = discover(inventory, extra, sys.stderr.write, dry=dry_run)
+    show.out({**look.as_dict(found), "fabric": file}, json, lambda _: f"{look.text(found)}\n{_outcome(found, file)}")
+    raise typer.Exit(1 if errors(found.findings) else 0)
+
+
+def _outcome(found: Any, file: dict[str, Any]) -> str:
+    if not found.used:
+        return f"{file['path']} is as it was"
+    if not file["changed"]:
+        return f"{file['path']} says so already"
+    if not file["written"]:
+        return f"{file['path']} says otherwise; without --dry-run it would be written"
+    return f"wrote {file['path']}; what it said before is beside it, in fabric.yml.before"
+
+
+def _fabric(plan: dict[str, Any]) -> None:
+    rows = show.table("node", "rail", "PF", "PCI", "VF>", "interface", "MAC", "address", "MTU>", "HCA")
+    for node in plan["nodes"]:
+        for end in node["endpoints"]:
+            address = end["address"] if "/" in end["address"] else f"{end['address']}/{end['prefix']}"
+            device = (end["rail"], end["pf"], end["pci"], str(end["vf"]), end["interface"], end["mac"])
+            rows.add_row(node["name"], *device, address, str(end["mtu"]), end["hca"])
+    show.console().print(rows)
+    show.console().print("\nnetwork attachments: " + ", ".join(nad["name"] for nad in plan["nads"]))

@@ -1,0 +1,110 @@
+"""The fabric.yml of what was found: ports, speed and exceptions; everything else stays as the site has it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from sparkloom.base import files
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.inventory import DEFAULT_INVENTORY
+from sparkloom.site.cabling.shape import Found, barren, usual
+
+KEPT = ".before"  # Ansible reads no such file
+
+
+def path_of(inventory: Path) -> Path:
+    folder = inventory.parent if inventory.name == "hosts.yml" else inventory
+    return folder / "group_vars" / "all" / "fabric.yml"
+
+
+def rails(found: Found, told: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One per half of the usual cage, named and addressed as the site says, with the nodes that differ."""
+    common = usual(found.used)
+    declared = []
+    for number, half in enumerate(common.halves[: len(told)]):
+        rail: dict[str, Any] = {
+            "name": told[number]["name"],
+            "pf": half["interface"],
+            "pci": half["pci"],
+            "subnet": told[number]["subnet"],
+        }
+        halves = {node: cage.half(half["pci"].partition(":")[0]) for node, cage in found.used.items()}
+        there = {node: mine for node, mine in halves.items() if mine}
+        if half in barren(found.used):
+            rail["attach"] = "pf"
+        others = {
+            node: {"pf": mine["interface"], "pci": mine["pci"]}
+            for node, mine in there.items()
+            if (mine["interface"], mine["pci"]) != (half["interface"], half["pci"])
+        }
+        declared.append(rail | ({"ports": others} if others else {}))
+    return declared
+
+
+def text(found: Found, before: str) -> str:
+    """The whole file; comments and keys that are not about cables are kept, and what says the same already."""
+    yaml = YAML()
+    yaml.width, yaml.preserve_quotes = 120, True
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    content = yaml.load(before)
+    fabric = content["fabric"]
+    told = fabric.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]
+    wanted = rails(found, told)
+    if wanted == _plain(fabric.get("rails")) and found.rail_gbit == fabric.get("rail_gbit", 200):
+        return before
+    fabric["rails"] = told[: len(wanted)]
+    for rail, values in zip(fabric["rails"], wanted, strict=True):
+        for key in ("attach", "ports"):
+            rail.pop(key, None)
+        for key, value in values.items():
+            if rail.get(key) != value:
+                rail[key] = _styled(value)
+    if found.rail_gbit != fabric.get("rail_gbit", 200):
+        fabric["rail_gbit"] = found.rail_gbit
+    stream = io.StringIO()
+    stream.write("---\n" if before.startswith("---\n") else "")
+    yaml.dump(content, stream)
+    return stream.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _styled(value: Any) -> Any:
+    """Ports on one line, as the rails are; a PCI address in quotes, or Ansible reads 0000:01:00.0 as the number 60."""
+    if isinstance(value, str):
+        return DoubleQuotedScalarString(value) if ":" in value else value
+    made = CommentedMap({key: _styled(inner) for key, inner in value.items()})
+    made.fa.set_flow_style()
+    return made
+
+
+def differs(found: Found, path: Path) -> bool:
+    """Whether `write` would change it."""
+    try:
+        before = path.read_text()
+    except OSError as error:
+        raise InputError.single(str(path), f"cannot be read: {error.strerror}", rule="missing-file") from None
+    return text(found, before) != before
+
+
+def write(found: Found, path: Path) -> bool:
+    """Whether the file changed; what it said before stays beside it."""
+    if not differs(found, path):
+        return False
+    try:
+        before = path.read_text()
+        files.write(path.with_name(path.name + KEPT), before)
+        files.write(path, text(found, before))
+    except OSError as error:
+        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
+    return True

@@ -1,0 +1,63 @@
+"""From what the nodes answered to what was found: merged, judged, kept, and told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base import files
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.site.cabling import shape
+from sparkloom.site.cabling.wires import Facts
+from sparkloom.site.checks import report
+
+Answers = Mapping[str, Mapping[str, Any]]
+
+
+def merge(machines: Answers, links: Answers) -> dict[str, dict[str, Any]]:
+    """By node; its ports as they were while it listened, when those that had been off were on."""
+    told = {}
+    for node, machine in machines.items():
+        heard = links.get(node, {})
+        if "ports" not in machine or "heard" not in heard:
+            continue
+        ports = [{**port, **heard["links"].get(port["interface"], {})} for port in machine["ports"]]
+        told[node] = {"ports": ports, **{key: heard[key] for key in ("heard", "lldp", "neighbours")}}
+    return told
+
+
+def judge(cluster: Cluster, facts: Facts) -> shape.Found:
+    return shape.judge([node.name for node in cluster.nodes], facts, cluster.management_interface)
+
+
+def text(found: shape.Found) -> str:
+    """What is on each wire, and what is not as it should be."""
+    lines = [f"found: {found.kind}"]
+    for wire in found.wires:
+        speed = min(cage.speed for cage in wire.cages)
+        behind = f", by {' and '.join(wire.switches)}" if wire.switches else ""
+        lines.append(f"  {wire}{behind} ({speed} Gb/s)")
+    return "\n".join([*lines, *([report.table(found.findings)] if found.findings else [])])
+
+
+def as_dict(found: shape.Found) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "rail_gbit": found.rail_gbit,
+        "wires": [
+            {"cages": [asdict(cage) for cage in wire.cages], "switches": list(wire.switches)} for wire in found.wires
+        ],
+        "used": {node: cage.name for node, cage in found.used.items()},
+        "findings": [report.as_dict(finding) for finding in found.findings],
+    }
+
+
+def keep(folder: Path, cluster: Cluster, facts: Facts, found: shape.Found) -> Path:
+    """cabling.json of the site: what each node told, and what it was taken for."""
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    content = {"site": cluster.name, "when": when, **as_dict(found), "nodes": facts}
+    return files.write(folder / "cabling.json", json.dumps(content, indent=1, sort_keys=True) + "\n")

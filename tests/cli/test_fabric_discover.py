@@ -1,0 +1,89 @@
+"""`sparkloom fabric discover` from its words to the file: through the real playbook, and with made-up cables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom.cli import program
+from sparkloom.inputs import inventory
+from sparkloom.site.cabling import discover
+from tests.cli.test_cli import COMMAND, run
+from tests.places import REPO
+from tests.site.cabling.test_cablings import FOUR, OUTER, facts, ring
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The shipped inventory with four Sparks that are this machine, which has no ports under a made-up sysfs."""
+    folder = tmp_path / "home"
+    shutil.copytree(REPO / "inventories/gb10", folder)
+    hosts = yaml.safe_load((folder / "hosts.yml").read_text())
+    hosts["all"]["children"]["sparks"]["vars"] = {
+        "ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cabling_seconds": 0.1,
+        "cabling_sysfs_root": str(tmp_path / "sys"),
+    }  # fmt: skip
+    (folder / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    return folder
+
+
+def test_the_playbook_is_run_and_machines_without_a_port_are_named(site: Path) -> None:
+    cluster = site / "group_vars/all/cluster.yml"
+    cluster.write_text(cluster.read_text().replace("name: gb10", "name: discover-test"))
+    before = (site / "group_vars/all/fabric.yml").read_text()
+    try:
+        command = [*COMMAND, "fabric", "discover", "-i", str(site), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 1, done.stderr
+        told = json.loads(done.stdout)
+        assert told["kind"] == "no fabric" and not told["fabric"]["written"]
+        rows = [(row["node"], row["check"], row["found"]) for row in told["findings"]]
+        assert rows == [(node, "cable", "no ConnectX-7 port") for node in FOUR]
+        assert (site / "group_vars/all/fabric.yml").read_text() == before
+    finally:
+        shutil.rmtree(REPO / "build/discover-test", ignore_errors=True)
+
+
+def ask(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], *words: str) -> int:
+    monkeypatch.setattr(discover, "ask", lambda *_: told)
+    monkeypatch.setattr(sys, "argv", ["sparkloom", "fabric", "discover", *words])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    return int(ended.value.code or 0)
+
+
+def test_the_file_is_written_and_a_second_look_finds_it_right(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = facts(FOUR, tuple((node, OUTER) for node in FOUR), gbit=100)
+    assert ask(monkeypatch, told, "-i", str(site), "--dry-run") == 0
+    assert "without --dry-run it would be written" in capsys.readouterr().out
+    assert inventory.load(site).fabric.rail_gbit == 200
+    assert ask(monkeypatch, told, "-i", str(site / "hosts.yml")) == 0
+    said = capsys.readouterr().out
+    assert "found: a switch" in said and "spark4's outer cage (100 Gb/s)" in said and "wrote " in said
+    fabric = inventory.load(site).fabric
+    assert (fabric.rails[1].pf, fabric.rails[1].pci, fabric.rail_gbit) == ("enP2p1s0f1np1", "0002:01:00.1", 100)
+    assert ask(monkeypatch, told, "-i", str(site)) == 0 and "says so already" in capsys.readouterr().out
+
+
+def test_what_cannot_be_served_is_refused_and_nothing_written(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(monkeypatch, facts(FOUR, *ring(FOUR)), "-i", str(site)) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "found: a ring of 4" in said and "is as it was" in said and "relayed" in said
+    assert not list(site.rglob("*.before"))
+
+
+def test_the_shipped_example_is_never_written() -> None:
+    done = run("fabric", "discover")
+    assert done.returncode == 2 and "which Sparks? found no -i" in done.stderr
+    assert run("fabric", "discovr").returncode == 2
