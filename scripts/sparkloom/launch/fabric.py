@@ -19,6 +19,8 @@ from sparkloom.inputs.cluster import Cluster, Node, Rail
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
 LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+# The first line of our netplan file: by it our file is told from everybody else's.
+NETPLAN_HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
 
 @dataclass(frozen=True, slots=True)
