@@ -55,6 +55,7 @@ class Attachment:
     interface: str
     mtu: int
     subnet: str
+    place: str = ""  # in sysfs; empty where functions are found by their name
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,27 @@ def plan(cluster: Cluster) -> Plan:
 def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
     fabric, in_use = cluster.fabric, addressing.vfs_in_use(cluster.fabric)
     return tuple(
-        Attachment(attachment_name(rail.name, vf), rail.name, vf, vf_interface(rail.pf, vf), fabric.mtu, rail.subnet)
+        Attachment(
+            attachment_name(rail.name, vf),
+            rail.name,
+            vf,
+            vf_interface(rail.pf, vf),
+            fabric.mtu,
+            rail.subnet,
+            place(rail.pci, vf) if fabric.attach_by == "pci" else "",
+        )
         for rail in fabric.rails
         for vf in in_use
     )
+
+
+def place(pci: str, vf: int) -> str:
+    """Where sysfs has a function, by its port's PCI address and its number, whatever it is called.
+
+    The function's own address follows from the card's firmware and is not known here. host-device (0.8 to 1.9) takes a
+    path only if it begins with /sys/devices/, and resolves the rest of it afterwards.
+    """
+    return f"/sys/devices/../bus/pci/devices/{pci}/virtfn{vf}"
 
 
 def _endpoint(
