@@ -208,6 +208,15 @@ def test_a_function_that_came_back_as_net1_gets_its_name_and_networkd_is_told(no
     assert told == [f"networkctl reconfigure {VF}"]
 
 
+def test_the_timer_leaves_what_a_hand_changed_to_the_role(node: Node, monkeypatch, capsys) -> None:
+    """Else the doctor would never see it."""
+    node.write("sriov_numvfs", "2")
+    node.function("02:00:00:00:00:99")
+    assert node.run(monkeypatch, "--steady", "5") == 0 and node.asked == []
+    node.write("sriov_numvfs", "0")
+    assert node.run(monkeypatch, "--steady", "5") == 0 and (node.device / "sriov_numvfs").read_text() == "0\n"
+
+
 def test_what_moves_while_the_timer_looks_is_left_to_the_next_look(node: Node, monkeypatch, capsys) -> None:
     """CNI gives a function back under its pod's name and renames it a moment later."""
     node.write("sriov_numvfs", "2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from sparkloom.site import nodefiles
 from sparkloom.site.foreign import adopt, judge
 from sparkloom.site.foreign.definitions import read
 from sparkloom.site.foreign.node import Node
+from tests.places import REPO
 from tests.site.foreign import published
 from tests.site.foreign.published import BOTH, CX7, file, netplan, network
 
+ORACLE = REPO / "tests/data/netplan/merged.json"
 CLUSTER = inventory.load()
 PLAN = fabric.plan(CLUSTER)
 ELSEWHERE = CLUSTER.model_copy(
@@ -210,3 +213,9 @@ def test_our_own_address_in_their_file_is_not_taken_from_our_function() -> None:
 def test_a_file_that_cannot_be_read_is_worth_knowing() -> None:
     (finding,) = judged(file("/etc/netplan/30-broken.yaml", "network: {version: 2"))
     assert finding.severity == "warning" and "/etc/netplan/30-broken.yaml" in finding.message
+
+
+@pytest.mark.parametrize("case", json.loads(ORACLE.read_text()), ids=lambda case: case["case"])
+def test_files_merge_as_the_real_netplan_merges_them(case: dict[str, Any]) -> None:
+    found = read([{**entry, "kind": "netplan", "whole": True} for entry in case["files"]], "# nobody's").definitions
+    assert {d.name: [cidr for cidr, _ in d.addresses] for d in found} == case["addresses"]

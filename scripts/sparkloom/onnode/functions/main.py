@@ -11,6 +11,7 @@ import fcntl
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,26 @@ def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     return changes
 
 
+def repaired(rails: Callable[[bool], list[rail.Rail]], dry: bool, steady: float, young: float) -> list[str]:
+    """Only what a pod left behind, and only what is still so after a while: CNI renames what it gives back itself.
+
+    Everything else that a hand has changed is for the role to mend, and for the doctor to see.
+    """
+
+    def mend(look: bool) -> list[str]:
+        found = [each for each in rails(look) if common.number(each.pf / "device/sriov_numvfs")]
+        changes = recover(found, look, young)
+        for each in found:
+            renamed = each.name_functions()
+            changes += renamed + (each.set_macs() if renamed and not look else [])
+        return changes
+
+    if not (first := mend(True)):
+        return []
+    time.sleep(steady)
+    return mend(dry) if mend(True) == first else []
+
+
 def run(args: argparse.Namespace, plans: list[dict[str, Any]]) -> list[str]:
     def rails(dry: bool) -> list[rail.Rail]:
         return [rail.Rail(plan, args.sysfs, dry) for plan in plans]
@@ -73,11 +94,7 @@ def run(args: argparse.Namespace, plans: list[dict[str, Any]]) -> list[str]:
     if args.undo:
         return as_before(rails(args.check), args.check, args.pod_start)
     if args.steady:
-        if not (first := as_planned(rails(True), True, args.wait, args.pod_start)):
-            return []
-        time.sleep(args.steady)
-        if as_planned(rails(True), True, args.wait, args.pod_start) != first:
-            return []  # it moves: the next run sees where to
+        return repaired(rails, args.check, args.steady, args.pod_start)
     return as_planned(rails(args.check), args.check, args.wait, args.pod_start)
 
 
