@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,6 +119,30 @@ def test_the_timer_does_likewise(node: SimpleNamespace) -> None:
     assert f"networkctl reconfigure {WAY}" not in script and f"10-netplan-{WAY}" not in script
     armed = next(n for n, line in enumerate(run.asked) if line.startswith("systemd-run"))
     assert armed < run.asked.index("networkctl reload")
+
+
+def test_the_timers_script_puts_every_file_back_also_one_with_a_space(node: SimpleNamespace, tmp_path: Path) -> None:
+    kept, new = node.root / "etc/NetworkManager/Wired connection 1.nmconnection", node.root / "etc/netplan/60-ours.yaml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("theirs\n")
+    kept.chmod(0o600)
+    run, idle = Node(node.root), tmp_path / "idle"
+    rollback.keep(run, [kept, new])
+    kept.unlink()
+    new.write_text("ours\n")
+    held = [step.line for step in generated.steps([RAIL], managed=[RAIL], profiles=True)]
+    rollback.arm(run, 60, [*held, f"ip address add 192.168.100.11/24 dev {RAIL} || true"])
+    idle.mkdir()
+    for name in ("udevadm", "nmcli", "networkctl", "systemctl", "ip", "logger", "sleep"):
+        (idle / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/told\n')
+        (idle / name).chmod(0o755)
+    script = rollback.KEPT.with_name("rollback.sh")
+    subprocess.run(["sh", "-e", str(script)], check=True, env={"PATH": f"{idle}:/usr/bin:/bin"})
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("theirs\n", 0o600) and not new.exists()
+    assert not rollback.KEPT.exists() and not script.exists(), "it takes itself away"
+    told = (tmp_path / "told").read_text().splitlines()
+    assert f"networkctl reconfigure {RAIL}" in told and told[-1].startswith("logger -t sparkloom")
+    assert not [line for line in told if "restart" in line]
 
 
 def test_a_rail_that_network_manager_has_is_taken_from_it_and_given_back(node: SimpleNamespace) -> None:

@@ -114,6 +114,17 @@ def test_addresses_by_hand_are_found_live() -> None:
     assert not errors(judged(live={"enp1s0f0np0": ["172.30.0.9/24"]}))
 
 
+def test_what_our_own_file_gave_by_an_earlier_plan_is_ours() -> None:
+    """The cable went to the other cage, or the subnet is another now."""
+    old = PLAN.of("spark2", 0)[0]
+    rails = [rail.model_copy(update={"pf": rail.pf.replace("f0np0", "f1np1"), "pci": rail.pci[:-1] + "1"})
+             for rail in CLUSTER.fabric.rails]  # fmt: skip
+    moved = CLUSTER.model_copy(update={"fabric": CLUSTER.fabric.model_copy(update={"rails": rails})})
+    live = {old.interface: [old.cidr]}
+    assert judged(OURS, live=live, cluster=moved) == judged(OURS, live=live, cluster=ELSEWHERE) == []
+    assert errors(judged(live=live, cluster=moved))
+
+
 def test_the_way_to_the_node_and_a_bridge_are_not_taken_over() -> None:
     for live in ({"enP7s7": ["192.168.100.5/24"]}, {"docker0": ["192.168.100.1/24"]}):
         (finding,) = judged(live=live, consent=True)
@@ -129,6 +140,7 @@ BY_OTHER_NAMES = {
     "bond": file(CX7, "network: {bonds: {bond0: {interfaces: [enp1s0f0np0, enp1s0f1np1], dhcp4: true}}}"),
     "vlan": file(CX7, "network: {vlans: {v5: {id: 5, link: enp1s0f0np0, addresses: [10.5.0.1/24]}}}"),
     "function": netplan(CX7, enp1s0f0v0={"addresses": ["10.10.0.2/24"], "macaddress": "02:00:0a:0a:02:00"}),
+    "functions of netplan": netplan(CX7, enp1s0f0np0={"virtual-function-count": 4}),
     "NetworkManager": file("/etc/NetworkManager/system-connections/cx7.nmconnection",
                            PROFILE.format("enp1s0f0np0", "192.168.100.11"), "NetworkManager"),
     "its yaml": netplan("/etc/netplan/90-NM-1.yaml", **{"NM-1": {"renderer": "NetworkManager",

@@ -143,13 +143,13 @@ def _owner(node: Node, cidr: str) -> str:
 
 def _live(node: Node, found: Read) -> Iterator[Claim]:
     """Addresses that no file explains: set by hand, by DHCP, or left by a file that has gone."""
-    ports, written = node.ports(), {cidr for d in found.definitions for cidr, _ in d.addresses}
+    ports, ours, written = node.ports(), node.ours, {cidr for d in found.definitions for cidr, _ in d.addresses}
     for name, link in node.links.items():
         for cidr in link["addresses"]:
-            if (name, cidr) in node.planned or cidr in written or cidr.startswith("169.254."):
+            if (name, cidr) in node.planned | ours or cidr in written or cidr.startswith("169.254."):
                 continue
             port, rail = ports.get(name), _rail(node.cluster, cidr)
-            if port and port[1] and node.ours:
+            if port and port[1] and ours:
                 continue
             what = f"{name} has {cidr}, which no file of netplan, NetworkManager or networkd gives it"
             if rail or (port and port[1]):

@@ -87,6 +87,8 @@ def _gives(section: str, body: dict[str, Any]) -> Iterator[str]:
         yield "DHCP"
     if "ipv4" in words(body.get("link-local")):
         yield "link-local addresses"
+    if body.get("virtual-function-count") or body.get("link"):
+        yield "virtual functions"
     if body.get("routes") or body.get("gateway4"):
         yield "routes"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
+from sparkloom.site.foreign import netplan
 from sparkloom.site.foreign.definition import Definition
 
 Network = Mapping[str, Any]  # what sparkloom_definitions read of a node: files and links
@@ -28,11 +29,14 @@ class Node:
         return dict(self.network["links"])
 
     @property
-    def ours(self) -> bool:
-        """Our own file is there: what is live on our functions beside it is drift, and the role mends it."""
-        return any(
-            file["kind"] == "netplan" and file["text"].startswith(NETPLAN_HEADER) for file in self.network["files"]
-        )
+    def ours(self) -> set[tuple[str, str]]:
+        """Interface and address of all that our own file gives, by a plan that may have been another one.
+
+        Where it is there, what is live on our functions beside it is drift, and the role mends it.
+        """
+        files = [file for file in self.network["files"] if file["text"].startswith(NETPLAN_HEADER)]
+        given = netplan.definitions(files, unreadable=[])
+        return {(definition.name, cidr) for definition in given for cidr, _ in definition.addresses}
 
     @property
     def management(self) -> set[str]:
