@@ -24,6 +24,7 @@ options:
       clock_seconds: {type: float, required: true, description: [How far a clock may be from the others.]}
       kernels_allowed: {type: list, elements: str, required: true, description: [Kernels that the site knows to work.]}
       memory_gib: {type: float, required: true, description: [Less than this available is a warning.]}
+      adopt: {type: bool, required: true, description: [Consent to take over what defines the rails now.]}
 """
 
 

@@ -92,6 +92,12 @@ def matches_file(path: Path) -> bool:
     return "content" in record and path.read_bytes() == kept and stat.S_IMODE(path.stat().st_mode) == record["mode"]
 
 
+def kept_content(path: Path) -> bytes | None:
+    """The bytes of before; none for a file that was not there, or that nothing is known of."""
+    record = load("file", str(path)) or {}
+    return base64.b64decode(record["content"]) if "content" in record else None
+
+
 def restore_file(path: Path, *, forget_it: bool = True) -> None:
     record = load("file", str(path))
     if record is None:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_definitions as definitions
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import number, outcome, run, text
 
@@ -15,7 +16,7 @@ DOCUMENTATION = r"""
 module: sparkloom_machine
 short_description: Read what a machine is
 description:
-  - System, kernel, driver, clock, memory, disks and network ports in one run. Changes nothing.
+  - System, kernel, driver, clock, memory, disks, network ports and who defines them in one run. Changes nothing.
 options:
   release_file: {type: path, default: /etc/dgx-release, description: [Names the machine.]}
   paths: {type: list, elements: path, default: [], description: ["Folders, there or to be, whose free space counts."]}
@@ -185,6 +186,7 @@ def main() -> None:
         disks=[disk(path) for path in args["paths"]],
         content_gib={folder: content_gib(folder) for folder in args["folders"]},
         ports=ports(sysfs),
+        network={"files": definitions.definitions(), "links": definitions.links(sysfs)},
     )
 
 

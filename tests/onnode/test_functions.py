@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.onnode.functions import common, lossless, rail, stray
+from sparkloom.onnode.functions import common, lossless, parent, rail, stray
 from sparkloom.onnode.functions import main as functions
 
 PF, VF, MAC = "enp1s0f0np0", "enp1s0f0v0", "02:5b:00:00:01:00"
@@ -56,6 +56,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(rail, "settle", lambda: None)
     monkeypatch.setattr(rail, "set_sysctls", lambda interface: None)
     monkeypatch.setattr(stray, "namespaces", lambda: iter(()))
+    monkeypatch.setattr(common, "ask", lambda *argv: None)
+    monkeypatch.setattr(common, "try_to", lambda *argv: None)
+    monkeypatch.setattr(parent, "notes", [])
     return Node(tmp_path, monkeypatch)
 
 
@@ -162,6 +165,66 @@ def test_undo_takes_nothing_from_a_pod(node: Node, monkeypatch, capsys) -> None:
     assert node.run(monkeypatch, "--undo") == 1
     assert f"{VF}: in a pod, nothing was changed" in capsys.readouterr().err
     assert (node.device / "sriov_numvfs").read_text() == "2\n" and common.ORIGIN.exists()
+
+
+# --- the port's own list of MACs ------------------------------------------------------------------------------
+
+
+def test_the_port_is_told_the_mac_of_its_function_and_told_back(node: Node, monkeypatch) -> None:
+    """Else the function has another one after a reset or a new start of its driver."""
+    node.write("sriov_numvfs", "2")
+    node.function(MAC)
+    (node.device / "virtfn0/net" / VF).mkdir(parents=True)
+    held = [{"vf": 0, "address": "00:00:00:00:00:00"}, {"vf": 1, "address": "00:00:00:00:00:00"}]
+    monkeypatch.setattr(common, "ask", lambda *argv: [{"ifname": PF, "vfinfo_list": held}])
+    assert node.run(monkeypatch, "--check") == 0 and node.asked == []
+    assert node.run(monkeypatch) == 0
+    assert node.asked == [f"link set {PF} vf 0 mac {MAC}"]
+    held[0]["address"] = MAC.upper()
+    node.asked.clear()
+    assert node.run(monkeypatch) == 0 and node.asked == []
+
+
+def test_a_function_in_a_pod_and_a_driver_without_the_list_are_left_alone(node: Node, monkeypatch, capsys) -> None:
+    node.write("sriov_numvfs", "2")
+    monkeypatch.setattr(common, "ask", lambda *argv: [{"vfinfo_list": [{"vf": 0, "address": "00:00:00:00:00:00"}]}])
+    assert node.run(monkeypatch) == 0 and node.asked == []
+    node.function(MAC)
+    node.refuse.add(f"link set {PF} vf 0 mac {MAC}")
+    capsys.readouterr()
+    assert node.run(monkeypatch) == 0 and "takes no MAC for a function" in capsys.readouterr().out
+
+
+# --- what the timer does ---------------------------------------------------------------------------------------
+
+
+def test_a_function_that_came_back_as_net1_gets_its_name_and_networkd_is_told(node: Node, monkeypatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(common, "try_to", lambda *argv: told.append(" ".join(argv)))
+    monkeypatch.setattr(functions.time, "sleep", lambda seconds: None)
+    node.write("sriov_numvfs", "2")
+    (node.device / "virtfn0/net/net1").mkdir(parents=True)
+    assert node.run(monkeypatch, "--steady", "5") == 0
+    assert node.asked == ["link set net1 down", f"link set net1 name {VF}"]
+    assert told == [f"networkctl reconfigure {VF}"]
+
+
+def test_the_timer_leaves_what_a_hand_changed_to_the_role(node: Node, monkeypatch, capsys) -> None:
+    """Else the doctor would never see it."""
+    node.write("sriov_numvfs", "2")
+    node.function("02:00:00:00:00:99")
+    assert node.run(monkeypatch, "--steady", "5") == 0 and node.asked == []
+    node.write("sriov_numvfs", "0")
+    assert node.run(monkeypatch, "--steady", "5") == 0 and (node.device / "sriov_numvfs").read_text() == "0\n"
+
+
+def test_what_moves_while_the_timer_looks_is_left_to_the_next_look(node: Node, monkeypatch, capsys) -> None:
+    """CNI gives a function back under its pod's name and renames it a moment later."""
+    node.write("sriov_numvfs", "2")
+    (node.device / "virtfn0/net/net1").mkdir(parents=True)
+    monkeypatch.setattr(functions.time, "sleep", lambda seconds: node.function(MAC))
+    assert node.run(monkeypatch, "--steady", "5") == 0
+    assert node.asked == [] and capsys.readouterr().out == "as planned\n"
 
 
 # --- functions in dead namespaces -----------------------------------------------------------------------------

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import sparkloom_backup as backup
+from ansible.module_utils import sparkloom_generated as generated
 from ansible.module_utils import sparkloom_kernel as kernel
+from ansible.module_utils import sparkloom_links as links
+from ansible.module_utils import sparkloom_rollback as rollback
 
 from tests.plugins.loading import module
 
@@ -105,7 +108,7 @@ class Netplan(Run):
     """Records commands; links never differ."""
 
     def __init__(self, path: Path, **params: Any) -> None:
-        super().__init__(rollback_after=60, expect=[], path=str(path), **params)
+        super().__init__(rollback_after=60, expect=[], subnets=[], adopt={}, path=str(path), **params)
         self.asked: list[str] = []
 
     def run_command(self, argv: list[str], check_rc: bool = False) -> tuple[int, str, str]:
@@ -116,7 +119,9 @@ class Netplan(Run):
 @pytest.fixture
 def netplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     tool = module("sparkloom_netplan")
-    monkeypatch.setattr(tool, "KEPT", tmp_path / "var")
+    monkeypatch.setattr(rollback, "KEPT", tmp_path / "var/rollback")
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
+    monkeypatch.setattr(generated.shutil, "which", lambda name: name)
     path = tmp_path / "60-ours.yaml"
     path.write_text("network: {version: 2}\n")
     path.chmod(0o600)
@@ -125,24 +130,25 @@ def netplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_a_netplan_file_goes_back_and_is_forgotten_once_the_node_answered(netplan: SimpleNamespace, records) -> None:
     run, before = Netplan(netplan.path), netplan.path.read_bytes()
-    netplan.tool.remember(run, netplan.path)
+    netplan.tool.remember(run, netplan.path, [])
     backup.write(netplan.path, "ours\n", 0o600)
     with pytest.raises(Done):
         netplan.tool.absent(run, netplan.path)
     assert run.result == {"changed": True} and netplan.path.read_bytes() == before
     armed = next(line for line in run.asked if line.startswith("systemd-run"))
-    script = netplan.tool.KEPT / "60-ours.yaml.restore"
+    script = rollback.KEPT.with_name("rollback.sh")
     assert "--on-active=60" in armed and armed.endswith(f"/bin/sh {script}") and ";" not in armed
-    assert f"cp -p {netplan.tool.KEPT}/60-ours.yaml.before {netplan.path};" in script.read_text()
-    assert run.asked.index(armed) < run.asked.index("netplan apply")
+    kept = str(netplan.path).strip("/").replace("/", "!")
+    assert f"cp -p '{rollback.KEPT}/{kept}' {netplan.path};" in script.read_text()
+    assert run.asked.index(armed) < run.asked.index("networkctl reload")
     assert records.exists(), "the timer may still put our file back"
     netplan.tool.proven(run, netplan.path)
-    assert not records.exists() and not list(netplan.tool.KEPT.glob("60-*"))
+    assert not records.exists() and not rollback.KEPT.exists() and not script.exists()
 
 
 def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespace, records: Path) -> None:
     run = Netplan(netplan.path)
-    netplan.tool.remember(run, netplan.path)
+    netplan.tool.remember(run, netplan.path, [])
     backup.write(netplan.path, "ours\n", 0o600)
     with pytest.raises(Done):
         netplan.tool.absent(run, netplan.path)
@@ -160,27 +166,30 @@ def test_an_undo_killed_before_its_proof_ends_in_the_next(netplan: SimpleNamespa
 def test_a_change_without_its_proof_does_not_become_what_comes_back(netplan: SimpleNamespace) -> None:
     proven = netplan.path.read_bytes()
     run = Netplan(netplan.path)
-    kept = netplan.tool.keep(run, netplan.path)
+    rollback.keep(run, [netplan.path])
+    (kept,) = rollback.KEPT.iterdir()
     backup.write(netplan.path, "first, and the controller died\n", 0o600)
-    assert netplan.tool.keep(run, netplan.path) == kept and kept.read_bytes() == proven
+    rollback.keep(run, [netplan.path])
+    assert kept.read_bytes() == proven
     netplan.tool.proven(Netplan(netplan.path), netplan.path)
     netplan.path.unlink()
-    assert netplan.tool.keep(run, netplan.path).stat().st_size == 0, "no file is to come back"
+    rollback.keep(run, [netplan.path])
+    assert kept.stat().st_size == 0, "no file is to come back"
 
 
 def test_an_undo_killed_between_file_and_links_puts_the_links_back_too(netplan: SimpleNamespace, monkeypatch) -> None:
-    run, done = Netplan(netplan.path), netplan.tool.restore_links
-    netplan.tool.remember(run, netplan.path)
+    run, done = Netplan(netplan.path), links.restore
+    netplan.tool.remember(run, netplan.path, [])
     backup.write(netplan.path, "ours\n", 0o600)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(netplan.tool, "restore_links", killed)
+    monkeypatch.setattr(links, "restore", killed)
     with pytest.raises(KeyboardInterrupt):
         netplan.tool.absent(run, netplan.path)
     asked: list[object] = []
-    monkeypatch.setattr(netplan.tool, "restore_links", lambda *words: (asked.append(words), done(*words)))
+    monkeypatch.setattr(links, "restore", lambda *words: (asked.append(words), done(*words)))
     again = Netplan(netplan.path)
     with pytest.raises(Done):
         netplan.tool.absent(again, netplan.path)
@@ -189,26 +198,26 @@ def test_an_undo_killed_between_file_and_links_puts_the_links_back_too(netplan: 
 
 def test_a_file_that_keeps_its_change_keeps_its_record(netplan: SimpleNamespace) -> None:
     run = Netplan(netplan.path)
-    netplan.tool.remember(run, netplan.path)
+    netplan.tool.remember(run, netplan.path, [])
     backup.write(netplan.path, "ours\n", 0o600)
     netplan.tool.proven(run, netplan.path)
-    assert backup.holds_file(netplan.path) and not list(netplan.tool.KEPT.glob("60-*"))
+    assert backup.holds_file(netplan.path) and not rollback.KEPT.exists()
 
 
 def test_links_go_back_to_size_state_and_kernel_settings(netplan: SimpleNamespace, tmp_path: Path, monkeypatch) -> None:
     """One that the functions' undo has put down stays down, though it was up when netplan first met it."""
     tool, ask = netplan.tool, Netplan(netplan.path)
-    monkeypatch.setattr(tool, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(links, "PROC", tmp_path / "proc")
     setting = tmp_path / "proc/ipv4/conf/port/promote_secondaries"
     setting.parent.mkdir(parents=True)
     setting.write_text("0\n")
-    ask.params["expect"] = [{"interface": "port", "mtu": 9000}]
     link = {"mtu": 1500, "flags": ["UP"], "addr_info": []}
-    monkeypatch.setattr(tool, "links", lambda module: {"port": link})
-    tool.remember(ask, netplan.path)
+    monkeypatch.setattr(links, "read", lambda module: {"port": link})
+    tool.remember(ask, netplan.path, ["port"])
+    ask.asked.clear()
     setting.write_text("1\n")
-    tool.restore_links(ask, netplan.path, up=set())
+    links.restore(ask, str(netplan.path), up=set())
     assert setting.read_text() == "0"
     assert ask.asked == ["ip link set port mtu 1500", "ip link set port down"]
-    tool.restore_links(ask, netplan.path, up={"port"})
+    links.restore(ask, str(netplan.path), up={"port"})
     assert ask.asked[-1] == "ip link set port up"

@@ -91,7 +91,8 @@ def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
     login.sh(
         two,
         f"ip link set {renamed} down; ip link set {renamed} name wrong0\n"
-        f"ip link set {changed} down; ip link set {changed} address 02:00:00:00:00:99\n"
+        # a port that was told a function's MAC may refuse another one from the function itself
+        f"ip link set {changed} down; ip link set {changed} address 02:00:00:00:00:99 || true\n"
         f"ip link set {changed} mtu 1500 up",
     )
     assert as_planned(rack, one) and as_planned(rack, two)

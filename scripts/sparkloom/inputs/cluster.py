@@ -84,6 +84,10 @@ class Fabric(Strict):
     serving_vf: Annotated[int, Field(ge=0)] = 0
     check_vf: Annotated[int, Field(ge=0)] | None = None
     lossless: bool = False
+    attach_by: Literal["pci", "name"] = Field(
+        default="pci",
+        description="how a pod's function is found: by its place on the bus, or by its name where it has none there",
+    )
 
     def whole(self, rail: Rail) -> bool:
         """Pods get the port itself: where firmware gives this half no virtual functions."""

@@ -19,6 +19,8 @@ from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
 LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+# The first line of our netplan file: by it our file is told from everybody else's.
+NETPLAN_HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Attachment:
     interface: str
     mtu: int
     subnet: str
+    place: str = ""  # in sysfs; empty where functions are found by their name
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +116,27 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
     fabric = cluster.fabric
     return tuple(
         Attachment(
-            attachment_name(fabric, rail, pf, vf),
+            attachment_name(fabric, rail, port.pf, vf),
             rail.name,
             vf,
-            interface(fabric, rail, pf, vf),
+            interface(fabric, rail, port.pf, vf),
             fabric.mtu,
             rail.subnet,
+            place(port.pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
         )
         for rail in fabric.rails
         for vf in in_use(fabric, rail)
-        for pf in dict.fromkeys(rail.at(node.name).pf for node in cluster.nodes)
+        for port in {rail.at(node.name).pf: rail.at(node.name) for node in cluster.nodes}.values()
     )
+
+
+def place(pci: str, vf: int | None) -> str:
+    """Where sysfs has a function (None: the whole port), by its port's PCI address and its number, not its name.
+
+    The function's own address follows from the card's firmware and is not known here. host-device (0.8 to 1.9) takes a
+    path only if it begins with /sys/devices/, and resolves the rest of it afterwards.
+    """
+    return f"/sys/devices/../bus/pci/devices/{pci}" + ("" if vf is None else f"/virtfn{vf}")
 
 
 def _endpoint(

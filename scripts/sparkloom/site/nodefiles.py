@@ -16,7 +16,6 @@ from sparkloom.site.checks import rails
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
 # The port has no address and would otherwise answer for those of its functions, with its own MAC.
 SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
-HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
 
 def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
@@ -29,8 +28,9 @@ def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
     ports = [rail.at(node).pf for rail in cluster.fabric.rails if not cluster.fabric.whole(rail)]
     parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
     return {
-        "netplan": HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
+        "netplan": fabric.NETPLAN_HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
         "links": [*parents, *({"interface": e.interface, "mtu": e.mtu, "cidr": e.cidr} for e in mine)],
+        "subnets": [rail.subnet for rail in cluster.fabric.rails],
         "functions": [
             {"interface": e.interface, "mac": e.mac, "address": e.address, "pci": e.pci if e.whole else ""}
             for e in mine
@@ -53,6 +53,7 @@ def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
                 if cluster.fabric.lossless
                 else None,
                 "count": 0 if whole else cluster.fabric.vfs_per_rail,
+                "subnets": [rail.subnet for rail in cluster.fabric.rails],
                 "functions": made,
                 **({"whole": True} if whole else {}),
             }

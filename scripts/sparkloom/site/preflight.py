@@ -53,11 +53,20 @@ class Judged:
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "failed": self.failed,
             "rows": self.rows,
-            "nodes": self.probes,
+            "nodes": {node: _kept(probe) for node, probe in self.probes.items()},
         }
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
         site_memory.keep(folder / site_memory.FILE, memories.free_to_cuda(self.probes), content["when"])
         return str(path)
+
+
+def _kept(probe: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without the text of a node's own files: which there are is enough."""
+    if "network" not in probe:
+        return probe
+    network = probe["network"]
+    files = [{key: file[key] for key in ("kind", "path")} for file in network["files"]]
+    return {**probe, "network": {**network, "files": files}}
 
 
 def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -101,6 +110,7 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
         clock_seconds=float(settings["clock_seconds"]),
         kernels_allowed=tuple(settings["kernels_allowed"]),
         memory_gib=float(settings["memory_gib"]),
+        adopt=bool(settings["adopt"]),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.base import docker, names
 from testbed.base.shell import RackError, run
-from testbed.beds.rack import cluster
+from testbed.beds.rack import cluster, setups
 
 FILE = f"{names.NODE_STATE}/faults.json"
 Held = dict[str, dict[str, dict[str, int]]]  # fault -> rail -> what to put back
@@ -90,6 +90,19 @@ def _made_up(fault: str) -> Fault:
     return Fault(MEANINGS[fault], on, off)
 
 
+def _set_up(name: str) -> Fault:
+    """Somebody else was here first."""
+
+    def on(node_index: int, container: str, rail: str) -> dict[str, int]:
+        cluster.node_sh(container, setups.come(name, node_index))
+        return {}
+
+    def off(node_index: int, container: str, rail: str, saved: dict[str, int]) -> None:
+        cluster.node_sh(container, setups.gone(node_index))
+
+    return Fault(setups.MEANINGS[name], on, off)
+
+
 def _unnamed(node_index: int, container: str, rail: str) -> dict[str, int]:
     cluster.node_sh(container, f"[ ! -e {RELEASE} ] || mv {RELEASE} {RELEASE}.away")
     return {}
@@ -112,6 +125,7 @@ FAULTS = {
     "clock-off": _made_up("clock-off"),
     "old-kernel": _made_up("old-kernel"),
     "no-release-file": Fault(f"{RELEASE} is gone: no GB10 by its name (the rail does not matter)", _unnamed, _named),
+    **{name: _set_up(name) for name in setups.SETUPS},
     "memory-kept": Fault("60 GiB of the node's memory stay used after an engine has ended (the rail does not matter)"),
 }
 

@@ -148,8 +148,17 @@ def test_attachments_for_every_vf_in_use() -> None:
     assert sorted(networks) == ["rail-a-vf0", "rail-a-vf1", "rail-b-vf0", "rail-b-vf1"]
     config = json.loads(networks["rail-b-vf1"]["spec"]["config"])
     assert config["plugins"] == [
-        {"type": "host-device", "device": "enP2p1s0f0v1", "capabilities": {"ips": True}, "ipam": {"type": "static"}}
+        {
+            "type": "host-device",
+            "kernelpath": "/sys/devices/../bus/pci/devices/0002:01:00.0/virtfn1",
+            "capabilities": {"ips": True},
+            "ipam": {"type": "static"},
+        }
     ]
+    rails = case.cluster().fabric.model_copy(update={"attach_by": "name"})
+    (by_name,) = attachments.definitions(case.cluster(fabric=rails))[3:]
+    plugin = json.loads(by_name["spec"]["config"])["plugins"][0]
+    assert plugin["device"] == "enP2p1s0f0v1" and "kernelpath" not in plugin
     assert networks["rail-b-vf1"]["metadata"]["annotations"]["sparkloom/mtu"] == "9000"
     assert case.of_kind(case.build(case.SOLO), "NetworkAttachmentDefinition") == []
 

@@ -69,6 +69,8 @@ RAIL_FAULTS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda p: p["links"][VF].update(addresses=[]), "no IPv4 address"),
     (lambda p: p["links"][VF].update(addresses=["10.0.0.1/24"]), "10.0.0.1/24"),
     (lambda p: p["links"][VF]["gids"].pop(1), "fe80::1"),
+    (lambda p: p["links"][VF]["addresses"].append("10.0.0.1/24"), f"{VF} with 10.0.0.1/24"),
+    (lambda p: p["links"].update({"enp1s0f0np0": {"addresses": ["192.168.100.11/24"]}}), "spark1's on this rail"),
     (lambda p: p["links"][VF]["gids"][1].update(type="IB/RoCE v1"), "RoCE v1"),
     (lambda p: p["links"][VF].update(gids=[]), "no RDMA device"),
     (lambda p: p["pings"][0].update(ok=False), "smaller ones pass"),

@@ -17,12 +17,14 @@ from sparkloom.site import preflight
 from sparkloom.site.checks import clocks, host, kernels, ports
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import report
+from tests.site.foreign import published
 
 CLUSTER = inventory.load()
 NODES = [node.name for node in CLUSTER.nodes]
 STORE = CLUSTER.model_store
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 EXPECTED = Expected(store=STORE, weights_gib=dict.fromkeys(NODES[:2], 308.0), driver="580.159")
+HALF = published.netplan(published.CX7, enp1s0f0np0={"addresses": ["192.168.100.9/24"]})
 Machine = dict[str, Any]
 Fault = Callable[[Machine], Any]
 
@@ -70,6 +72,7 @@ def machine() -> Machine:
             port("0002:01:00.1", "enP2p1s0f1np1"),
             port("0007:01:00.0", "enP7s7", vendor="0x10ec", device="0x8127"),
         ],
+        "network": published.network(),
     }
 
 
@@ -112,6 +115,7 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
     ("rail a", lambda p: at(p, "0000:01:00.0").update(up=False, carrier=False), "switched off", "warning"),
     ("rail b", lambda p: at(p, "0002:01:00.0").update(hca=""), "no RDMA device", "error"),
     ("firmware", lambda p: at(p, "0000:01:00.0").update(firmware="28.39.1002"), "28.39.1002", "warning"),
+    ("rail a", lambda p: p["network"].update(published.network(HALF)), "40-cx7.yaml", "error"),
 ]  # fmt: skip
 
 
@@ -303,7 +307,7 @@ def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Mac
 def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Path) -> None:
     settings = {
         "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "count_weights": True, "driver": "580.159",
-        "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
+        "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "adopt": False,
     }  # fmt: skip
     asked = preflight.reads(CLUSTER, settings)
     assert asked["paths"] == ["/var/lib", STORE]
@@ -313,6 +317,7 @@ def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Pat
     judged = preflight.judge(CLUSTER, probes, settings)
     assert not judged.failed and "firmware of the rails' ports: 28.45.4028" in judged.report
     kept = json.loads(Path(judged.keep(tmp_path / "build")).read_text())
+    assert all("text" not in file for node in kept["nodes"].values() for file in node["network"]["files"])
     assert set(kept["nodes"]) == set(NODES) and kept["rows"] == [] and kept["site"] == "gb10"
     spoiled = copy.deepcopy(probes)
     spoiled["spark1"]["disks"] = [{**disk, "free_gib": 320.0} for disk in spoiled["spark1"]["disks"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -22,6 +23,12 @@ def call(*argv: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
         raise FunctionsError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
+
+
+def try_to(*argv: str) -> None:
+    """Something that may not be possible now, and is none of the plan's business."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(argv, capture_output=True, timeout=20)
 
 
 def ask(*argv: str) -> Any:

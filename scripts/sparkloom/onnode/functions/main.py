@@ -1,17 +1,21 @@
 """Keep the rails' functions as /etc/sparkloom/functions.json plans them. Prints what it changed.
 
-Runs at boot before the network and whenever the fabric role runs; does nothing when all is as planned. A function in a
-living pod is left alone, one that a dead pod left behind comes back.
+Runs at boot before the network, whenever the fabric role runs, and every minute; does nothing when all is as planned. A
+function in a living pod is left alone, one that a dead pod left behind comes back.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from sparkloom.onnode.functions import common, lossless, rail, stray
+from sparkloom.onnode.functions import common, lossless, parent, rail, stray
 from sparkloom.onnode.functions.common import FunctionsError
 
 PLAN = Path("/etc/sparkloom/functions.json")
@@ -79,6 +83,37 @@ def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     return changes
 
 
+def repaired(rails: Callable[[bool], list[rail.Rail]], dry: bool, steady: float, young: float) -> list[str]:
+    """Only what a pod left behind, and only what is still so after a while: CNI renames what it gives back itself.
+
+    Everything else that a hand has changed is for the role to mend, and for the doctor to see.
+    """
+
+    def mend(look: bool) -> list[str]:
+        found = [each for each in rails(look) if common.number(each.pf / "device/sriov_numvfs")]
+        changes = recover(found, look, young)
+        for each in found:
+            renamed = each.name_functions()
+            changes += renamed + (each.set_macs() if renamed and not look else [])
+        return changes
+
+    if not (first := mend(True)):
+        return []
+    time.sleep(steady)
+    return mend(dry) if mend(True) == first else []
+
+
+def run(args: argparse.Namespace, plans: list[dict[str, Any]]) -> list[str]:
+    def rails(dry: bool) -> list[rail.Rail]:
+        return [rail.Rail(plan, args.sysfs, dry) for plan in plans]
+
+    if args.undo:
+        return as_before(rails(args.check), args.check, args.pod_start)
+    if args.steady:
+        return repaired(rails, args.check, args.steady, args.pod_start)
+    return as_planned(rails(args.check), args.check, args.wait, args.pod_start)
+
+
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("sparkloom-functions", description=__doc__)
     parser.add_argument("--sysfs", type=Path, default=Path("/sys"), help="where sysfs is mounted")
@@ -86,19 +121,23 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--pod-start", type=float, default=120, help="seconds for which a namespace without a process may be a pod's"
     )
+    parser.add_argument(
+        "--steady",
+        type=float,
+        default=0,
+        help="act on what is still so after these seconds: a pod that ends is not in the way",
+    )
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument("--undo", action="store_true", help="back to the functions of before the first run")
     args = parser.parse_args(words)
     try:
-        rails = [rail.Rail(plan, args.sysfs, args.check) for plan in json.loads(PLAN.read_text())["rails"]]
-        if args.undo:
-            changes = as_before(rails, args.check, args.pod_start)
-        else:
-            changes = as_planned(rails, args.check, args.wait, args.pod_start)
+        with PLAN.open() as plan:
+            fcntl.flock(plan, fcntl.LOCK_EX)  # the timer's run and the role's do not meet
+            changes = run(args, json.load(plan)["rails"])
     except (FunctionsError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(f"changed: {change}" for change in changes) or "as planned")
-    for note in lossless.notes:
+    for note in (*lossless.notes, *parent.notes):
         print(f"note: {note}")
     return 0

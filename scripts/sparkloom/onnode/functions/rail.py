@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.functions import common
+from sparkloom.onnode.functions import common, parent
 from sparkloom.onnode.functions.common import FunctionsError, number, text
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
@@ -48,7 +48,7 @@ class Rail:
         made = self.make()
         if made and not self.dry:
             self.wait_for_functions()
-        return made + self.name_functions() + self.set_macs()
+        return made + self.name_functions() + self.set_macs() + parent.as_planned(self.plan, self.here(), self.dry)
 
     def make(self) -> list[str]:
         """Create the functions when there are none; what exists is never torn down, a pod may hold it."""
@@ -96,10 +96,16 @@ class Rail:
         common.ip("link", "set", name, "down")
         common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
+        # A running networkd knows it by its name.
+        common.try_to("networkctl", "reconfigure", wanted)
 
     def address(self, interface: str) -> str | None:
         """None for a function that is not on the host, or that leaves it at this moment."""
         return text(self.net / interface / "address")
+
+    def here(self) -> list[dict[str, Any]]:
+        """The planned functions that are on the host."""
+        return [function for function in self.plan["functions"] if self.address(function["interface"]) is not None]
 
     def set_macs(self) -> list[str]:
         changes = []
@@ -178,6 +184,7 @@ class Rail:
                 changes.append(f"{now}: renamed {name}, as before")
                 if not self.dry:
                     self.rename(now, name)
+        changes += parent.as_before(self.plan, was, number(device / "sriov_numvfs"), self.dry)
         if not was["up"] and self.is_up():
             changes.append(f"{self.plan['pf']}: down, as before")
             if not self.dry:

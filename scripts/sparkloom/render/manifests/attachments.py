@@ -1,8 +1,9 @@
 """NetworkAttachmentDefinitions: one per rail and VF index in use, and the annotation that asks for them.
 
-Nodes whose cable is in the same port share a definition, since a VF has the same name there; the address
-comes with each pod (`ips`), where static IPAM takes it from the runtime configuration. host-device moves
-the link as it stands, so the MTU is the host's; the annotation says what it should be.
+Nodes whose cable is in the same port share a definition, since a VF has the same place on the bus there: its name is
+lost when a pod leaves it behind as net1. The address comes with each pod (`ips`), where static IPAM takes it from the
+runtime configuration. host-device moves the link as it stands, so the MTU is the host's; the annotation says what it
+should be.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
     }
     plugin = {
         "type": "host-device",
-        "device": attachment.interface,
+        **({"kernelpath": attachment.place} if attachment.place else {"device": attachment.interface}),
         "capabilities": {"ips": True},
         "ipam": {"type": "static"},
     }

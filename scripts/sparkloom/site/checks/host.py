@@ -11,7 +11,9 @@ from typing import Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10
+from sparkloom.launch import fabric
 from sparkloom.site.checks import clocks, kernels, memories, ports
+from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
 OLDEST_PYTHON = (3, 9)
@@ -35,6 +37,7 @@ class Expected:
     clock_seconds: float = 5
     kernels_allowed: tuple[str, ...] = ()
     memory_gib: float = GB10.free_before_load_gib
+    adopt: bool = False  # what somebody else has set up on the rails is taken over
 
 
 def names(cluster: Cluster) -> list[str]:
@@ -47,6 +50,7 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
     asked = [node.name for node in cluster.nodes if not only or node.name in only]
     read = {node: probes[node] for node in asked if "system" in probes.get(node, {})}
     findings: list[Finding] = []
+    plan = fabric.plan(cluster)
     for node in asked:
         if node not in read:
             findings.append(_unusable(node, probes.get(node, {})))
@@ -57,6 +61,7 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
         findings += memories.judge(node, read[node], expected.memory_gib) if cluster.expect_gb10 else ()
         findings += _disks(node, read[node], expected)
         findings += ports.judge(node, cluster, read[node])
+        findings += foreign.judge(cluster, plan, node, read[node].get("network"), expected.adopt)
     return [*findings, *clocks.judge(read, expected.clock_seconds), *_firmware(cluster, read)]
 
 

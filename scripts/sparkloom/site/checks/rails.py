@@ -45,6 +45,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Colle
             continue
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
             findings += _endpoint(endpoint, probe)
+        findings += _extra(node.name, cluster, plan, probe["links"])
         findings += _jumbo(node.name, probe["pings"], only)
         findings += _neighbours(node.name, probe)
     return findings
@@ -74,6 +75,30 @@ def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Finding]:
             f"a RoCE v2 GID for {endpoint.address}",
             "rdma link on the node: without this GID queue pairs fail with 'Network is unreachable'",
         )
+
+
+def _extra(node: str, cluster: Cluster, plan: Plan, links: Mapping[str, Any]) -> Iterator[Finding]:
+    """Addresses beside the planned ones: on a function each one, on any other link those in a rail's subnet."""
+    planned = {e.interface: e for e in plan.endpoints if e.node == node}
+    change = "playbooks/preflight.yml names the file that gives it; -e fabric_adopt=true takes it over"
+    for name, link in links.items():
+        own = planned.get(name)
+        for cidr in link["addresses"]:
+            holder = next((f", {e.node}'s on this rail" for e in plan.endpoints if e.address == cidr.split("/")[0]), "")
+            # a function that lacks its own address has a finding already, which names what it has
+            if own and own.cidr != cidr and own.cidr in link["addresses"]:
+                what = f"rail {own.rail} VF {own.vf}"
+                yield Finding(node, what, f"{name} with {cidr}{holder}", f"{own.cidr} alone", change)
+            rail = None if own else _rail_of(cluster, cidr)
+            if rail:
+                yield Finding(node, f"rail {rail}", f"{name} with {cidr}{holder}", "nothing of this rail there", change)
+
+
+def _rail_of(cluster: Cluster, cidr: str) -> str | None:
+    """The rail whose subnet an address lies in."""
+    network = ipaddress.IPv4Interface(cidr).network
+    rails = cluster.fabric.rails
+    return next((rail.name for rail in rails if network.overlaps(ipaddress.IPv4Network(rail.subnet))), None)
 
 
 def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:

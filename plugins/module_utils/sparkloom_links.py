@@ -1,0 +1,104 @@
+"""The live links that netplan's file describes: what differs, and how they were before the first change."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from ansible.module_utils import sparkloom_backup as backup
+from ansible.module_utils.basic import AnsibleModule
+
+PROC = Path("/proc/sys/net")
+# What networkd sets on a link that it manages, and leaves there when it no longer does.
+KEYS = ("ipv4/{}/promote_secondaries", "ipv6/{}/disable_ipv6", "ipv6/{}/addr_gen_mode", "ipv6/{}/accept_ra")
+
+
+def read(module: AnsibleModule) -> dict[str, dict]:
+    _, out, _ = module.run_command(["ip", "-json", "address", "show"])
+    return {link["ifname"]: link for link in json.loads(out or "[]")}
+
+
+def cidrs(link: dict) -> set[str]:
+    return {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"}
+
+
+def is_up(link: dict) -> bool:
+    return "UP" in link["flags"]
+
+
+def extra(want: dict, link: dict, subnets: Iterable[str]) -> set[str]:
+    """Addresses that a link has beside its own: on a function every one, on its port those in a rail's subnet."""
+    more = cidrs(link) - {want.get("cidr")}
+    if want.get("cidr"):
+        return more
+    networks = [ipaddress.ip_network(subnet) for subnet in subnets]
+    return {cidr for cidr in more if any(ipaddress.ip_interface(cidr).network.overlaps(n) for n in networks)}
+
+
+def differing(module: AnsibleModule, expect: list[dict], subnets: Iterable[str]) -> list[str]:
+    """Links on the host that are not as described; one that moved into a pod is not on the host."""
+    present, wrong = read(module), []
+    for want in expect:
+        link = present.get(want["interface"])
+        if link is None:
+            continue
+        lacks = bool(want.get("cidr")) and want["cidr"] not in cidrs(link)
+        if link["mtu"] != want["mtu"] or lacks or extra(want, link, subnets):
+            wrong.append(want["interface"])
+    return wrong
+
+
+def take(module: AnsibleModule, expect: list[dict], subnets: Iterable[str], addresses: Iterable[dict]) -> None:
+    """Addresses that stay although no file gives them any more."""
+    present = read(module)
+    gone = {(entry["interface"], entry["cidr"]) for entry in addresses}
+    gone |= {(w["interface"], c) for w in expect if w["interface"] in present
+             for c in extra(w, present[w["interface"]], subnets)}  # fmt: skip
+    for name, cidr in sorted(gone):
+        if name in present and cidr in cidrs(present[name]):
+            module.run_command(["ip", "address", "delete", cidr, "dev", name])
+
+
+# --- where it began -------------------------------------------------------------------------------------------
+
+
+def kernel(interface: str) -> dict[str, str]:
+    paths = (key.replace("{}", f"conf/{interface}") for key in KEYS)
+    return {path: (PROC / path).read_text().strip() for path in paths if (PROC / path).exists()}
+
+
+def remember(module: AnsibleModule, name: str, interfaces: Iterable[str], addresses: Iterable[dict]) -> None:
+    """Once for each link: netplan leaves an MTU or an address when a file goes. What is taken later is added."""
+    kept = backup.load("links", name) or {}
+    present = read(module)
+    for interface in interfaces:
+        if (link := present.get(interface)) and interface not in kept:
+            facts = {"mtu": link["mtu"], "up": is_up(link), "cidrs": sorted(cidrs(link)), "kernel": kernel(interface)}
+            kept[interface] = facts
+    for entry in addresses:
+        if was := kept.get(entry["interface"]):
+            was["cidrs"] = sorted({*was["cidrs"], entry["cidr"]})
+    backup.save("links", name, kept)
+
+
+def restore(module: AnsibleModule, name: str, up: set[str]) -> None:
+    """`up`: a port that the undo of its functions has put down already stays so."""
+    present = read(module)
+    for interface, was in (backup.load("links", name) or {}).items():
+        link = present.get(interface)
+        if link is None:
+            continue
+        for cidr in sorted(cidrs(link) - set(was["cidrs"])):
+            module.run_command(["ip", "address", "delete", cidr, "dev", interface])
+        for key, value in was["kernel"].items():
+            with contextlib.suppress(OSError):  # a mode that only the kernel itself may choose
+                (PROC / key).write_text(value)
+        module.run_command(["ip", "link", "set", interface, "mtu", str(was["mtu"])], check_rc=True)
+        module.run_command(["ip", "link", "set", interface, "down"], check_rc=True)
+        if was["up"] and interface in up:
+            module.run_command(["ip", "link", "set", interface, "up"], check_rc=True)
+        for cidr in sorted(set(was["cidrs"]) - cidrs(link)):
+            module.run_command(["ip", "address", "add", cidr, "dev", interface])

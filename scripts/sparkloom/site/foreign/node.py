@@ -1,0 +1,69 @@
+"""One node as the site plans it and as it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster, Rail
+from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
+from sparkloom.site.foreign import netplan
+from sparkloom.site.foreign.definition import Definition
+
+Network = Mapping[str, Any]  # what sparkloom_definitions read of a node: files and links
+NONE: Network = {"files": [], "links": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node as the site plans it and as it was read."""
+
+    name: str
+    cluster: Cluster
+    plan: Plan
+    network: Network
+
+    @property
+    def links(self) -> Mapping[str, Any]:
+        return dict(self.network["links"])
+
+    @property
+    def ours(self) -> set[tuple[str, str]]:
+        """Interface and address of all that our own file gives, by a plan that may have been another one.
+
+        Where it is there, what is live on our functions beside it is drift, and the role mends it.
+        """
+        files = [file for file in self.network["files"] if file["text"].startswith(NETPLAN_HEADER)]
+        given = netplan.definitions(files, unreadable=[])
+        return {(definition.name, cidr) for definition in given for cidr, _ in definition.addresses}
+
+    @property
+    def management(self) -> set[str]:
+        """Interfaces that are the way to the node."""
+        address = next(node.management_address for node in self.cluster.nodes if node.name == self.name)
+        held = {name for name, link in self.links.items() if any(a.split("/")[0] == address for a in link["addresses"])}
+        return {self.cluster.management_interface} | held
+
+    @property
+    def planned(self) -> set[tuple[str, str]]:
+        return {(e.interface, e.cidr) for e in self.plan.endpoints if e.node == self.name}
+
+    def ports(self) -> dict[str, tuple[Rail, bool]]:
+        """Interface -> its rail, and whether it is one of the functions that the plan gives an address."""
+        rails = {rail.name: rail for rail in self.cluster.fabric.rails}
+        found = {rail.pf: (rail, False) for rail in rails.values()}
+        return found | {e.interface: (rails[e.rail], True) for e in self.plan.endpoints if e.node == self.name}
+
+    def covered(self, definition: Definition, names: Mapping[str, Any]) -> list[str]:
+        """Those of these interfaces that a definition means."""
+        planned = {e.interface: e.mac for e in self.plan.endpoints if e.node == self.name}
+        return [
+            name
+            for name in names
+            if definition.covers(
+                name,
+                {*self.links.get(name, {}).get("macs", ()), planned.get(name, "")} - {""},
+                self.links.get(name, {}).get("driver", ""),
+            )
+        ]

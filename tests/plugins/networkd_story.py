@@ -1,0 +1,105 @@
+"""Runs in namespaces of its own, beside a real networkd: which links notice a change of the rails. Prints JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ansible.module_utils
+
+ansible.module_utils.__path__.append(sys.argv[1])
+
+from ansible.module_utils import sparkloom_generated as generated  # noqa: E402
+
+WAY, RAIL = "enP7s7", "enp1s0f0np0"
+
+
+class Module:
+    def run_command(self, argv: list[str], check_rc: bool = False) -> tuple[int, str, str]:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=check_rc)
+        return done.returncode, done.stdout, done.stderr
+
+
+def sh(script: str) -> None:
+    subprocess.run(["sh", "-ec", script], check=True, capture_output=True, timeout=30)
+
+
+def spoken(name: str, mtu: int, cidr: str) -> generated.File:
+    lines = [
+        "[Match]",
+        f"Name={name}",
+        "[Link]",
+        f"MTUBytes={mtu}",
+        "[Network]",
+        "LinkLocalAddressing=no",
+        f"Address={cidr}",
+    ]
+    return generated.File("\n".join([*lines, ""]).encode())
+
+
+def place(name: str) -> str:
+    return f"run/systemd/network/10-netplan-{name}.network"
+
+
+def has(name: str, cidr: str) -> bool:
+    return cidr in subprocess.run(["ip", "-o", "address", "show", name], capture_output=True, text=True).stdout
+
+
+def until(name: str, cidr: str) -> None:
+    for _ in range(150):
+        if has(name, cidr):
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"{name} never had {cidr}")
+
+
+def events(change: object) -> dict[str, int]:
+    """Link and address events while it happens, and the three seconds after."""
+    with subprocess.Popen(["ip", "monitor", "link", "address"], stdout=subprocess.PIPE, text=True) as monitor:
+        time.sleep(0.5)
+        change()
+        time.sleep(3)
+        monitor.terminate()
+        lines = monitor.stdout.read().splitlines()
+    return {name: sum(f" {name}" in line for line in lines) for name in (WAY, RAIL)}
+
+
+def rails_alone() -> None:
+    before = {place(WAY): spoken(WAY, 1500, "10.9.9.9/24")}
+    after = {**before, place(RAIL): spoken(RAIL, 9000, "192.168.100.12/24")}
+    for path, file in generated.pending(before, after, [RAIL]).items():
+        generated.write(path, file)
+    if why := generated.run(Module(), generated.steps([RAIL])):
+        raise SystemExit(why)
+
+
+def every_file() -> None:
+    """As `netplan generate` does, before networkd reads again."""
+    generated.write(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
+    generated.write(Path("/") / place(RAIL), spoken(RAIL, 9000, "192.168.100.12/24"))
+    sh("networkctl reload")
+
+
+def main() -> None:
+    # A read-only /sys tells networkd that there is no udev to wait for.
+    sh("mount -t sysfs -o ro sysfs /sys; mount -t tmpfs tmpfs /run; mkdir -p /run/dbus /run/systemd/netif/links")
+    sh("mkdir -p /run/systemd/netif/leases /run/systemd/netif/lldp; chown -R systemd-network: /run/systemd/netif")
+    for name in (WAY, RAIL):
+        sh(f"ip link add {name} mtu 9000 type veth peer name {name[:8]}x mtu 9000; ip link set {name[:8]}x up")
+    generated.write(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
+    sh("dbus-daemon --system --fork --nopidfile")
+    daemon = subprocess.Popen(["/lib/systemd/systemd-networkd"], stderr=subprocess.DEVNULL)
+    until(WAY, "10.9.9.9/24")
+    time.sleep(3)  # what its start still had to say
+    told = {"first": events(rails_alone)}
+    until(RAIL, "192.168.100.12/24")
+    told |= {"again": events(rails_alone), "every file": events(every_file)}
+    daemon.terminate()
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A network that is already set up, and the way to a machine, which no change of the rails touches.
+
+Goes on with the machines of test_vm_more.py, which are bare again by then.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.base.vm_names import Machine
+from testbed.beds.vm import login
+from tests.vm.machines import Rack, as_planned
+
+pytestmark = [pytest.mark.vm, pytest.mark.slow]
+WAY, UNIT = "enP7s7", "way-monitor"
+THEIRS = "/etc/netplan/40-cx7.yaml"
+# As NVIDIA's guide for two Sparks (dgx-spark-playbooks 0db7c14, connect-two-sparks), on the ports of these machines.
+GUIDE = """network:
+  version: 2
+  ethernets:
+    enp1s0f0np0: {{addresses: [192.168.100.{0}/24], dhcp4: no}}
+    enp2s0f0np0: {{addresses: [192.168.101.{0}/24], dhcp4: no}}
+"""
+
+
+def watch(machine: Machine) -> None:
+    login.sh(
+        machine,
+        f"""systemctl stop {UNIT} 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; rm -f /run/way.log
+        systemd-run --quiet --unit={UNIT} sh -c 'exec ip monitor link address > /run/way.log'; sleep 1""",
+    )
+
+
+def seen(machine: Machine) -> tuple[int, int]:
+    """Events of the management port, and of all others."""
+    login.sh(machine, f"sleep 1; systemctl stop {UNIT}")
+    lines = login.out(machine, "cat /run/way.log").splitlines()
+    mine = [line for line in lines if f" {WAY}" in line]
+    return len(mine), len(lines) - len(mine)
+
+
+def undo(rack: Rack, tmp_path: Path) -> None:
+    play = tmp_path / "undo.yml"
+    task = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
+    play.write_text(json.dumps([{"hosts": "sparks", "tasks": [task]}]))
+    rack.playbook(play)
+
+
+def test_what_a_guide_set_up_is_refused_taken_over_and_given_back(rack: Rack, tmp_path: Path) -> None:
+    for number, machine in enumerate(rack.machines):
+        text = GUIDE.format(10 + number)
+        login.sh(machine, f"umask 077; cat > {THEIRS} <<'EOF'\n{text}EOF\nnetplan apply; sleep 3")
+    before = [login.out(machine, f"sha256sum {THEIRS}; stat -c %a {THEIRS}") for machine in rack.machines]
+    refused = rack.run("playbooks/fabric.yml")
+    assert refused.returncode != 0 and f"{THEIRS} gives enp1s0f0np0 192.168.100.11/24" in refused.stdout
+    for machine in rack.machines:
+        watch(machine)
+    rack.playbook("playbooks/fabric.yml", "-e", "fabric_adopt=true")
+    events = [seen(machine) for machine in rack.machines]
+    assert all(way == 0 and others > 0 for way, others in events), events
+    assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
+    ports = login.out(rack.machines[1], "ip -4 -o address show dev enp1s0f0np0")
+    assert "192.168.100.11" not in ports
+    undo(rack, tmp_path)
+    assert [login.out(machine, f"sha256sum {THEIRS}; stat -c %a {THEIRS}") for machine in rack.machines] == before
+    for machine in rack.machines:
+        login.sh(machine, f"rm {THEIRS}; netplan apply; sleep 2; ip -4 address flush dev enp1s0f0np0")
+        login.sh(machine, "ip -4 address flush dev enp2s0f0np0")
+
+
+@pytest.mark.parametrize("manager", ["netplan", "networkd"])
+def test_the_way_to_a_machine_has_no_event_while_its_rails_come_and_go(
+    rack: Rack, tmp_path: Path, manager: str
+) -> None:
+    one = rack.machines[0]
+    if manager == "networkd":
+        login.sh(
+            one,
+            f"""cp /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
+            mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
+        )
+    for machine in rack.machines:
+        watch(machine)
+    rack.playbook()
+    undo(rack, tmp_path)
+    events = [seen(machine) for machine in rack.machines]
+    assert all(way == 0 and others > 0 for way, others in events), events
+    if manager == "networkd":
+        login.sh(
+            one,
+            "mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network; "
+            "networkctl reload; sleep 5",
+        )
+
+
+def test_a_function_that_came_back_as_net1_is_repaired_by_the_timer(rack: Rack, tmp_path: Path) -> None:
+    rack.playbook()
+    one = rack.machines[0]
+    name = rack.plan.of(one.name, 0)[0].interface
+    login.sh(one, f"ip link set {name} down; ip link set {name} name net1")
+    login.sh(one, f"for n in $(seq 60); do ip link show {name} >/dev/null 2>&1 && break; sleep 3; done; sleep 8")
+    assert as_planned(rack, one) == []
+    told = login.out(one, f"ip -j link show dev {rack.plan.of(one.name, 0)[0].pf}")
+    assert json.loads(told)[0]["vfinfo_list"][0]["address"] == rack.plan.of(one.name, 0)[0].mac
+    undo(rack, tmp_path)
