@@ -10,6 +10,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+PROGRAM = "sparkloom"
+ASKED_BY_SHELL = "_SPARKLOOM_COMPLETE"  # set by the function that `sparkloom completion` prints
+
 
 class Command(NamedTuple):
     """`where` is `module:function`, below this package; a group has the commands `below` it instead."""
@@ -86,6 +89,9 @@ COMMANDS = (
     ),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
     Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
+    Command(
+        "completion", "What completes commands, options and profiles in bash, zsh or fish.", "cli.completion:script"
+    ),
     Command(
         "schema", "The JSON schema of a profile, for editors (model_profiles/schema.json).", "cli.rendering:schema"
     ),
