@@ -17,7 +17,7 @@ def test_every_command_has_its_line() -> None:
 
 
 def test_every_status_of_the_program_is_explained_there_and_in_the_help() -> None:
-    ends = {"0", *re.findall(r"code = (\d+)", PROGRAM)}
+    ends = {"0", *re.findall(r"(?:code =|return) (\d+)", PROGRAM)}
     told = set(re.findall(r"^\| (\d+) \|", PAGE, re.M))
     assert ends <= told and {"0", "1", "2", "70", "130"} <= ends
     epilog = PROGRAM.split("EPILOG = (")[1].split(")\n")[0]

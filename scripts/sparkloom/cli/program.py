@@ -9,7 +9,6 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM
@@ -51,8 +50,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("SPARKLOOM_DEBUG"):
             raise
-        _internal(error)
-        code = 70
+        code = _unforeseen(error)
     else:
         return
     raise SystemExit(code)
@@ -97,7 +95,15 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _internal(error: Any) -> None:
+def _unforeseen(error: Exception) -> int:
+    """A cluster that does not answer is no bug of ours; everything else is."""
+    if "kubernetes" in sys.modules:
+        from sparkloom.site import patience
+
+        if told := patience.trouble(error):
+            sys.stderr.write(f"sparkloom: {told}\n")
+            return 2
     sys.stderr.write(
         f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
     )
+    return 70
