@@ -72,6 +72,8 @@ COMMANDS = (
         "A grid of configurations as data: run it cell by cell, resumable, and report it.",
         "cli.measuring:matrix",
     ),
+    Command("init", "An inventory of your own from Sparks that answer on SSH: three questions.", "cli.beginning:init"),
+    Command("up", "From Sparks that answer on SSH to a served model: site.yml, told on one screen.", "cli.upping:up"),
     Command(
         "doctor",
         "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
