@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sparkloom.cli import upping
 from sparkloom.site import up
@@ -76,3 +78,15 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
             (tmp_path / "inventories" / name / "hosts.yml").touch()
         done = piped("up")
         assert done.code == 2 and told in done.errors
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
+    now = Progress(up.parts(REPO / "site.yml"), task="Wait for every rank, the longest of all the tasks that there are")
+    for event in ({"kind": "play", "tags": ["preflight"], "at": 1.0}, {"kind": "play", "tags": ["nodes"], "at": 5.0}):
+        now.take(event)
+    terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
+    terminal.print(upping.picture(now))
+    lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= columns and any("4 s" in line for line in lines)
+    assert any("Wait for every rank" in line for line in lines)
