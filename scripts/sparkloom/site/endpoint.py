@@ -58,7 +58,7 @@ def _balanced(cluster: Cluster, told: Mapping[str, str]) -> str:
     """Where the cluster's Traefik is reached."""
     where = (told.get("gateway_service", "traefik"), told.get("gateway_service_namespace", "kube-system"))
     try:
-        addresses = patience.patiently(lambda: client.of(cluster).load_balanced(*where))
+        addresses = client.of(cluster).load_balanced(*where)
         why = f"the cluster has no Service {where[1]}/{where[0]} with an address"
     except InputError as error:
         addresses, why = [], error.problems[0].message
