@@ -13,6 +13,7 @@ COMMANDS = {
     "bare": ("testbed.face.bare", "bare machines, on which the roles make a K3s cluster"),
     "vm": ("testbed.face.vm", "virtual machines with a kernel of their own"),
     "engine": ("testbed.face.engine", "the stand-in engine's images, and faults for it"),
+    "scenario": ("testbed.face.scenario", "one molecule scenario, or one step of it"),
     "kills": ("testbed.trials.kills", "kills ranks of what serves, measures until all serve again"),
     "refusals": ("testbed.trials.refusals", "takes away what ranks need, measures until each fault is named"),
     "race": ("testbed.trials.race", "times how weights reach the nodes, by several ways"),

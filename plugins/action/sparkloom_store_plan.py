@@ -4,12 +4,13 @@ import uuid
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom.base.repository import REPO
+from sparkloom.base.repository import WORK
 from sparkloom.inputs import profile
 from sparkloom.launch import downloads
 from sparkloom.render import pack
 from sparkloom.site import ansible
 from sparkloom.site.checks import serving
+from sparkloom.site.store import answers as stores
 
 DOCUMENTATION = r"""
 module: sparkloom_store_plan
@@ -37,7 +38,7 @@ options:
       port: {type: int, required: true, description: [Where the nodes hand the weights on.]}
       connections: {type: int, required: true, description: [Files that travel at once.]}
 """
-BUILD = REPO / ".build" / "store"
+BUILD = WORK / ".build" / "store"
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
@@ -56,7 +57,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
         if args["what"] == "contents":
             answers = ansible.registered(task_vars, args["answers"])
-            return {"msg": downloads.contents({node: answers[node]["answer"] for node in answers})}
+            return {"msg": downloads.contents(stores.held(list(answers), answers, ansible.asked(task_vars)))}
         if args["what"] == "models":
             downloads.removable(models, args["remove"])
             program = str(pack.program("weights").keep(BUILD))
@@ -64,9 +65,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         checks = ansible.registered(task_vars, args["checks"])
         if args["what"] == "judge":
             findings = serving.weights([node for node in nodes if node in ansible.asked(task_vars)], checks)
-            return ansible.verdict(list(findings), f"verified on {', '.join(nodes)}")
+            verified = [node for node in nodes if node in ansible.asked(task_vars)]
+            return ansible.verdict(list(findings), f"verified on {', '.join(verified)}")
         settings = downloads.Settings(run=uuid.uuid4().hex, **args["settings"])
-        held = {node: checks[node]["answer"] for node in nodes}
-        specs = downloads.chain(cluster, models, nodes, held, settings)
+        held = stores.held(nodes, checks, ansible.asked(task_vars))
+        specs = downloads.chain(cluster, models, list(held), held, settings)
         hub = str(pack.client(BUILD)) if downloads.asks_hub(specs) else ""
-        return {"specs": specs, "client": hub, "msg": downloads.told(nodes, held, specs)}
+        return {"specs": specs, "client": hub, "msg": downloads.told(list(held), held, specs)}

@@ -163,3 +163,14 @@ def test_a_users_profile_may_live_anywhere_and_extend_a_shipped_one(tmp_path: Pa
     mine.write_text(f"extends: {ULTRA}\nsummary: mine\nlaunch: {{context_length: 131072}}\n")
     words = data("argv", str(mine), "--rank", "0")
     assert words[words.index("--context-length") + 1] == "131072" and "--moe-runner-backend" in words
+
+
+def test_a_cluster_that_does_not_answer_is_no_bug_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    from kubernetes.client import ApiException
+
+    from sparkloom.cli import program
+
+    assert program._unforeseen(ApiException(status=403, reason="Forbidden")) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("sparkloom: the cluster's API answers 403 Forbidden") and told.count("\n") == 1
+    assert program._unforeseen(KeyError("x")) == 70 and "this is a bug" in capsys.readouterr().err

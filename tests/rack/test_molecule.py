@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -25,10 +26,7 @@ def test_the_table_names_every_scenario() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_scenario(scenario: str) -> None:
-    env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
-    env["SPARKLOOM_INVENTORY"] = str(inventory.path().relative_to(REPO))
-    # The rack is everybody's and stays; a scenario with machines of its own takes them down.
-    own = (REPO / "molecule" / scenario / "destroy.yml").exists()
-    command = ["molecule", "test", f"--destroy={'always' if own else 'never'}", "-s", scenario]
+    env = {**os.environ, "NO_COLOR": "1", "SPARKLOOM_INVENTORY": str(inventory.path().relative_to(REPO))}
+    command = [sys.executable, "-m", "testbed", "scenario", scenario]
     done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
     assert done.returncode == 0, ESCAPES.sub("", done.stdout + done.stderr)[-8000:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 import threading
 from collections.abc import Iterator
@@ -13,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import inventory
 from sparkloom.onnode import smoke
 from sparkloom.render import certificates
 from sparkloom.site import endpoint
+from tests.places import REPO
 
 KEY = "sk-the-right-key-0123456789"
 
@@ -124,3 +128,50 @@ def test_a_certificate_for_another_name_is_said(tmp_path: Path) -> None:
 
 def test_nobody_there_is_said() -> None:
     assert "Error" in endpoint.settled(endpoint.Endpoint("127.0.0.1", 9), 0.2, sleep=lambda _: None)
+
+
+class Balanced:
+    """A cluster whose Traefik has these addresses."""
+
+    def __init__(self, addresses: list[str] | None) -> None:
+        self.addresses, self.asked = addresses, list[tuple[str, str]]()
+
+    def load_balanced(self, name: str, namespace: str) -> list[str] | None:
+        self.asked.append((namespace, name))
+        return self.addresses
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Path:
+    """The virtual rack's inventory: machines without addresses of their own, a gateway's folder beside the rack."""
+    folder = tmp_path / "kind"
+    shutil.copytree(REPO / "inventories/kind", folder)
+    laptop = folder / "group_vars/all/laptop.yml"
+    laptop.write_text(laptop.read_text().replace(".build/rack/gateway", str(tmp_path / "gateway")))
+    for name in ("ca.pem", "api-key"):
+        (tmp_path / "gateway").mkdir(exist_ok=True)
+        (tmp_path / "gateway" / name).write_text("x")
+    return folder
+
+
+def test_a_site_without_addresses_is_reached_as_its_cluster_says_with_its_own_key(
+    rack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sparkloom bench -i inventories/kind`, as it is documented, found no endpoint."""
+    asked = Balanced(["172.19.0.5"])
+    monkeypatch.setattr(endpoint.client, "of", lambda _: asked)
+    known = endpoint.reach(inventory.load(rack), rack)
+    assert known == ("https://172.19.0.5", tmp_path / "gateway/ca.pem", tmp_path / "gateway/api-key")
+    assert asked.asked == [("kube-system", "traefik")]
+
+
+def test_without_any_address_it_says_what_names_one(rack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint.client, "of", lambda _: Balanced(None))
+    with pytest.raises(InputError, match=r"spark1 has no management_address, and the cluster has no Service .*--url"):
+        endpoint.reach(inventory.load(rack), rack)
+
+
+def test_a_site_with_addresses_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint.client, "of", lambda _: pytest.fail("asked a cluster"))
+    known = endpoint.reach(inventory.load(), "inventories/gb10")
+    assert known.url.startswith("https://")

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+PROGRAM = "sparkloom"
+ASKED_BY_SHELL = "_SPARKLOOM_COMPLETE"  # set by the function that `sparkloom completion` prints
+
 
 class Command(NamedTuple):
     """`where` is `module:function`, below this package; a group has the commands `below` it instead."""
@@ -69,6 +72,8 @@ COMMANDS = (
         "A grid of configurations as data: run it cell by cell, resumable, and report it.",
         "cli.measuring:matrix",
     ),
+    Command("init", "An inventory of your own from Sparks that answer on SSH: three questions.", "cli.beginning:init"),
+    Command("up", "From Sparks that answer on SSH to a served model: site.yml, told on one screen.", "cli.upping:up"),
     Command(
         "doctor",
         "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
@@ -86,6 +91,9 @@ COMMANDS = (
     ),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
     Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
+    Command(
+        "completion", "What completes commands, options and profiles in bash, zsh or fish.", "cli.completion:script"
+    ),
     Command(
         "schema", "The JSON schema of a profile, for editors (model_profiles/schema.json).", "cli.rendering:schema"
     ),

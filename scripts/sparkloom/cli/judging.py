@@ -8,15 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.cli import linting, show, show_plan
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+from sparkloom.cli import linting, show, show_findings, show_plan
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
 
 
 def lint(
-    profiles: Annotated[
-        list[str] | None, typer.Argument(help="names or paths (default: every shipped profile)", show_default=False)
-    ] = None,
+    profiles: Profiles = None,
     overrides: Overrides = None,
     engine_version: Release = None,
     inventory: Inventory = None,
@@ -53,7 +51,7 @@ def diagnose(
 
 def _linted(linted: linting.Linted) -> None:
     terminal = show.console()
-    count = show.findings_list(terminal, linted.findings)
+    count = show_findings.listed(terminal, linted.findings)
     terminal.print(f"{len(linted.profiles)} profile(s): {count}", style="bold")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,32 +11,53 @@ from typer.core import TyperCommand, TyperGroup
 
 from sparkloom.cli.commands import Command
 
+NARROW = 52  # columns, below which the library would write wider than the window
+
+
+def _context() -> dict[str, Any]:
+    """How every command is asked for help, and how wide that is."""
+    columns = shutil.get_terminal_size().columns
+    return {"help_option_names": ["-h", "--help"]} | ({"terminal_width": columns - 2} if columns < NARROW else {})
+
 
 class LazyGroup(TyperGroup):
     """Help and hints come from the table; a command's own options from its function, once it is called."""
 
-    def __init__(self, name: str, table: Iterable[Command], help: str | None = None) -> None:
+    def __init__(self, name: str, table: Iterable[Command], help: str | None = None, epilog: str | None = None) -> None:
         self._table = {command.name: command for command in table}
         listed = [_listed(command) for command in self._table.values()]
-        super().__init__(name=name, commands=listed, help=help, no_args_is_help=True, rich_markup_mode=None)
+        super().__init__(
+            name=name,
+            commands=listed,
+            help=help,
+            epilog=epilog,
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            context_settings=_context(),
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)
         command = self._table.get(name or "")
-        if command is None or command.below:
-            return name, listed, rest
+        if command is None or command.below or (command.plain and ctx.resilient_parsing):
+            return name, listed, rest  # (a shell that completes a line asks, and runs nothing)
         if command.plain:  # named behind `--`
             raise SystemExit(command.load()(rest))
         return name, _loaded(command), rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each command's line in full: wrapped, not cut."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in self._table.values()])
 
 
 def _listed(command: Command) -> TyperCommand | LazyGroup:
     if command.below:
         return LazyGroup(command.name, command.below, command.help)
-    return TyperCommand(command.name, help=command.help, rich_markup_mode=None)
+    return TyperCommand(command.name, help=command.help, rich_markup_mode=None, context_settings=_context())
 
 
 def _loaded(command: Command) -> Any:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(command.name, help=command.help)(command.load())
+    app.command(command.name, help=command.help, context_settings=_context())(command.load())
     return typer.main.get_command(app)

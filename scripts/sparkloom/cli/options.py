@@ -7,7 +7,26 @@ from typing import Annotated
 
 import typer
 
-Profile = Annotated[str, typer.Argument(help="name from model_profiles/, or a path to a file", show_default=False)]
+from sparkloom.cli import names
+
+Profile = Annotated[
+    str,
+    typer.Argument(
+        help="name from model_profiles/, a part of one, a model's id, or a path to a file",
+        show_default=False,
+        callback=names.exact,
+        autocompletion=names.begun,
+    ),
+]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="names, parts of names or paths (default: every shipped profile)",
+        show_default=False,
+        callback=names.all_exact,
+        autocompletion=names.begun,
+    ),
+]
 Inventory = Annotated[
     Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
 ]

@@ -10,6 +10,8 @@ from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Rank, Release
 from sparkloom.judge import profile_status
 
+SPEEDS = ("n1", "n4", "n8")
+
 
 def profiles(json: Json = False) -> None:
     show.out(profile_status.listing(), json, _profiles)
@@ -40,18 +42,29 @@ def env(
 
 
 def _profiles(listing: list[dict[str, Any]]) -> None:
-    rows = show.table("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>")
-    rows.columns[0].no_wrap = True
+    terminal = show.console()
+    wide = show.table("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>")
+    short = show.table("profile", "on", "n1>", "n4>", "n8>", padding=(0, 1, 0, 0))
     for item in listing:
         engine = f"{item['engine']} {item['release']}"
-        speeds = [show.number(item[key]) for key in ("n1", "n4", "n8")]
-        rows.add_row(
-            item["name"], engine, str(item["nodes"]), str(item["tp"]), str(item["ep"]), item["status"], *speeds
-        )
-    show.console().print(rows)
-    show.console().print(
-        "\ntok/s at 1, 4 and 8 requests at once, from each profile's best evidence; `sparkloom plan NAME` explains one"
-    )
+        split = [str(item[key]) for key in ("nodes", "tp", "ep")]
+        wide.add_row(item["name"], engine, *split, item["status"], *_speeds(item))
+        whole = (str(round(item[key])) if (item[key] or 0) >= 100 else show.number(item[key]) for key in SPEEDS)
+        short.add_row(item["name"], f"{item['nodes']} {item['engine']}", *whole)
+    if not show.first_that_fits(terminal, wide, short):
+        for item in listing:
+            show.paragraph(terminal, item["name"])
+            show.paragraph(
+                terminal, f"{item['engine']} {item['release']}, {item['nodes']} node(s)", indent=2, style="dim"
+            )
+            show.paragraph(terminal, f"{' '.join(_speeds(item))} tok/s, {item['status']}", indent=2, style="dim")
+    said = "tok/s at 1, 4 and 8 requests at once, from each profile's best evidence; `sparkloom plan NAME` explains one"
+    terminal.print()
+    show.paragraph(terminal, f"{said}, and a part of a name will do")
+
+
+def _speeds(item: dict[str, Any]) -> list[str]:
+    return [show.number(item[key]) for key in SPEEDS]
 
 
 def _words(words: list[str]) -> str:

@@ -1,7 +1,6 @@
 """The program: what becomes of a failure.
 
-Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input. Never a traceback
-(SPARKLOOM_DEBUG=1 shows one).
+docs/exit-status.md says what each exit status means. Never a traceback (SPARKLOOM_DEBUG=1 shows one).
 """
 
 from __future__ import annotations
@@ -10,10 +9,15 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 from sparkloom.base.errors import InputError, Refused
-from sparkloom.cli.commands import COMMANDS
+from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM
+
+EPILOG = (
+    "Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input, 70 a bug of ours, 130 interrupted "
+    "(docs/exit-status.md). `sparkloom --version` says which one this is; `sparkloom completion bash` prints what "
+    "completes its words."
+)
 
 
 def main() -> None:
@@ -30,9 +34,9 @@ def main() -> None:
         show.problems(error.problems)
         code = 2
     except Refused as error:
-        from sparkloom.cli import show
+        from sparkloom.cli import show_findings
 
-        show.refusal(error.findings)
+        show_findings.refusal(error.findings)
         code = 1
     except KeyboardInterrupt:
         code = 130
@@ -46,8 +50,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("SPARKLOOM_DEBUG"):
             raise
-        _internal(error)
-        code = 70
+        code = _unforeseen(error)
     else:
         return
     raise SystemExit(code)
@@ -58,9 +61,25 @@ def _run() -> None:
     named = next((command for command in COMMANDS if words[:1] == [command.name]), None)
     if named and named.plain:
         raise SystemExit(named.load()(words[1:]))
+    if words == ["--version"]:
+        print(f"sparkloom {_version()}")
+        return
     from sparkloom.cli.lazy import LazyGroup  # brings the library that the plain ones do without
 
-    LazyGroup("sparkloom", COMMANDS)()
+    if ASKED_BY_SHELL in os.environ:
+        from sparkloom.cli import completion
+
+        completion.ready()
+    LazyGroup(PROGRAM, COMMANDS, epilog=EPILOG)(prog_name=PROGRAM, complete_var=ASKED_BY_SHELL)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("sparkloom")
+    except metadata.PackageNotFoundError:
+        return "from a checkout that is not installed (make setup)"
 
 
 def _ready() -> None:
@@ -76,7 +95,15 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _internal(error: Any) -> None:
+def _unforeseen(error: Exception) -> int:
+    """A cluster that does not answer is no bug of ours; everything else is."""
+    if "kubernetes" in sys.modules:
+        from sparkloom.site import patience
+
+        if told := patience.trouble(error):
+            sys.stderr.write(f"sparkloom: {told}\n")
+            return 2
     sys.stderr.write(
         f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
     )
+    return 70

@@ -12,8 +12,7 @@ from sparkloom.base.errors import Problem
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from sparkloom.base.finding import Finding
+    from rich.text import Text
 
 COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "green"}
 
@@ -53,15 +52,44 @@ def console(*, stderr: bool = False) -> Console:
     return Pipe(stderr=stderr, highlight=False, width=wide)
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def table(*columns: str, padding: tuple[int, int, int, int] = (0, 2, 0, 0)) -> Table:
+    """Columns that end with `>` are flush right; `padding` is what stands between two of them."""
     from rich.table import Table
 
-    result = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    result = Table(box=None, pad_edge=False, padding=padding, header_style="bold")
     for column in columns:
         result.add_column(
             column.removesuffix(">"), justify="right" if column.endswith(">") else "left", overflow="fold"
         )
     return result
+
+
+def window(terminal: Console) -> int | None:
+    """Columns that a person sees; None for a file or a pipe, where rows stay whole for grep and cut."""
+    return terminal.width if terminal.is_terminal else None
+
+
+def first_that_fits(terminal: Console, *tables: Table) -> bool:
+    """Prints the first table that needs no folding, widest first; False when none does and nothing was printed."""
+    unbound = terminal.options.update(max_width=1000)
+    for candidate in tables:
+        if window(terminal) is None or terminal.measure(candidate, options=unbound).maximum <= terminal.width:
+            terminal.print(candidate)
+            return True
+    return False
+
+
+def paragraph(terminal: Console, text: str | Text, indent: int = 0, style: str = "") -> None:
+    """Words as they stand (nothing in them is markup), wrapped in a window, in one line elsewhere."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    words = text if isinstance(text, Text) else Text(text)
+    words.overflow = "fold"
+    if window(terminal) is None:
+        terminal.print(Text(" " * indent) + words, style=style, soft_wrap=True)
+    else:
+        terminal.print(Padding(words, (0, 0, 0, min(indent, terminal.width // 4)), expand=False), style=style)
 
 
 def number(value: Any, digits: int = 1) -> str:
@@ -70,45 +98,9 @@ def number(value: Any, digits: int = 1) -> str:
     return f"{value:,.{digits}f}" if isinstance(value, float) else str(value)
 
 
-def findings_list(terminal: Console, findings: list[dict[str, Any]]) -> str:
-    """Prints findings, worst first, and returns how many of each severity there are."""
-    for finding in findings:
-        _finding(terminal, finding)
-    counts = {severity: sum(f["severity"] == severity for f in findings) for severity in ("error", "warning", "info")}
-    return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
-
-
-def _finding(terminal: Console, finding: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    head = Text.assemble(
-        (finding["where"], "dim"),
-        " ",
-        (finding["severity"], COLOURS[finding["severity"]]),
-        f" {finding['message']} ",
-        (f"[{finding['rule']}]", "dim"),
-    )
-    # soft_wrap: a finding is one line for grep, and as wide as the window for a person
-    terminal.print(head, soft_wrap=True)
-    if finding["fix"]:
-        terminal.print(Text(f"    fix: {finding['fix']}"), soft_wrap=True)
-    for source in finding["evidence"][:2]:
-        terminal.print(Text(f"    known from: {source}", style="dim"), soft_wrap=True)
-
-
 def problems(unusable: Iterable[Problem]) -> None:
     """What is unusable, on stderr: `file:line:column: message [rule]`, as compilers say it."""
     sys.stderr.write("".join(f"{problem}\n" for problem in unusable))
-
-
-def refusal(findings: list[Finding]) -> None:
-    terminal = console(stderr=True)
-    for finding in findings:
-        _finding(terminal, finding.as_dict())
-    terminal.print(
-        f"refused: {len(findings)} error finding(s); change the profile, or --force to render all the same",
-        style="bold",
-    )
 
 
 def complain(text: str) -> None:

@@ -1,22 +1,29 @@
-"""The plan on a terminal: fits or not, memory, limits, speed, what is launched; with --explain, why."""
+"""The plan on a terminal: fits or not, memory, speed, what limits, what is launched; with --explain, why."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sparkloom.cli.show import COLOURS, console, findings_list, number, table
+from sparkloom.cli import memory_bar, show_findings
+from sparkloom.cli.show import COLOURS, console, number, paragraph, table, window
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+TABLE = 120  # columns from which formula and origin stand beside their number
 
 
 def plan(data: dict[str, Any], explain: bool) -> None:
     terminal = console()
     _headline(terminal, data)
-    _memory(terminal, data, explain)
-    _speed(terminal, data, explain)
+    memory_bar.draw(terminal, data["memory"])
+    _speed(terminal, data)
+    _limits(terminal, data)
+    if explain:
+        _figures(terminal, data)
     _launch(terminal, data["launch"], explain)
-    findings_list(terminal, data["findings"])
+    show_findings.listed(terminal, data["findings"])
 
 
 def _headline(terminal: Console, data: dict[str, Any]) -> None:
@@ -27,25 +34,15 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
         data["fits"], ("fit unknown", COLOURS["warning"])
     )
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
-    terminal.print(Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
+    paragraph(terminal, Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
     for line in filter(None, (data.get("reason"), *data.get("notes", ()))):
-        _line(terminal, f"  {line}")
+        paragraph(terminal, line, indent=2, style="dim")
     if data.get("change"):
-        _line(terminal, f"  smallest change that fits: {data['change']}", "")
+        paragraph(terminal, f"smallest change that fits: {data['change']}", indent=2)
+    terminal.print()
 
 
-def _memory(terminal: Console, data: dict[str, Any], explain: bool) -> None:
-    rows = table("memory and limits", "value>", *(("how", "from") if explain else ()))
-    explained = data.get("explain", {})
-    for section in ("memory", "limits"):
-        for name, value in data[section].items():
-            details = explained.get(f"{section}.{name}", {}) if explain else {}
-            extra = (str(details.get("formula", "")), str(details.get("origin", ""))) if explain else ()
-            rows.add_row(name.replace("_", " "), number(value, 2), *extra)
-    terminal.print(rows)
-
-
-def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
+def _speed(terminal: Console, data: dict[str, Any]) -> None:
     speed = data["speed"]
     rows = table("tok/s at n requests", "1>", "4>", "8>")
     bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
@@ -58,37 +55,91 @@ def _speed(terminal: Console, data: dict[str, Any], explain: bool) -> None:
     )
     for name, values in shown:
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
+    terminal.print()
     terminal.print(rows)
     for n in speed.get("impossible", ()):
-        _line(terminal, f"  measured at n = {n} is beyond the memory bound: impossible", COLOURS["error"])
+        words = f"measured at n = {n} is beyond the memory bound: impossible"
+        paragraph(terminal, words, indent=2, style=COLOURS["error"])
     for n in speed.get("above_ceiling", ()):
-        text = f"  measured at n = {n} is above the expected ceiling: alike prompts wake few experts"
-        _line(terminal, text, COLOURS["warning"])
-    for name in ("bound", "ceiling", "predicted") if explain else ():
-        details = data.get("explain", {}).get(f"speed.{name}.1", {})
-        _line(terminal, f"  {name} (n = 1): {details.get('formula', '')} [{details.get('origin', '')}]")
+        words = f"measured at n = {n} is above the expected ceiling: alike prompts wake few experts"
+        paragraph(terminal, words, indent=2, style=COLOURS["warning"])
+
+
+def _limits(terminal: Console, data: dict[str, Any]) -> None:
+    terminal.print()
+    paragraph(terminal, "what limits", style="bold")
+    lines = _limiting(data["limits"], data["memory"]) if data["fits"] is not False else (data["reason"],)
+    for line in lines:
+        paragraph(terminal, line, indent=2)
+
+
+def _limiting(limits: dict[str, Any], memory: dict[str, Any]) -> Iterator[str]:
+    running, by_state = limits.get("max_running_requests"), limits.get("state_requests")
+    longest, full = limits.get("longest_request_tokens"), limits.get("full_context_requests")
+    if running is not None and by_state is not None and by_state <= running:
+        each = memory.get("state_slots_per_request")
+        yield f"requests at once: {running:,}, by the state slots ({memory.get('state_slots')}, {each} per request)"
+    elif running is not None:
+        yield f"requests at once: {running:,}, by the engine's settings"
+    if longest is not None and full == 0:
+        yield f"longest request: {longest:,} tokens, by the KV cache"
+    elif longest is not None:
+        yield f"longest request: {longest:,} tokens, by the context length"
+    if full and running and full < running:
+        yield f"of that length at once: {full:,}, by the KV cache"
+    for name, value in limits.items():
+        if name.endswith("_floor"):
+            yield f"{name.removesuffix('_floor')}: from {value} on it starts"
+
+
+def _figures(terminal: Console, data: dict[str, Any]) -> None:
+    """Every number of the plan, with how it was made and where that is from."""
+    rows = []
+    for section in ("memory", "limits"):
+        for name, value in data[section].items():
+            details = data["explain"].get(f"{section}.{name}", {})
+            made = (str(details.get("formula", "")), str(details.get("origin", "")))
+            rows.append((name.replace("_", " "), number(value, 2), *made))
+    for name in ("bound", "ceiling", "predicted"):
+        details = data["explain"].get(f"speed.{name}.1", {})
+        value = (data["speed"].get(name) or {}).get("1")
+        rows.append((f"{name}, n = 1", number(value), str(details.get("formula", "")), str(details.get("origin", ""))))
+    terminal.print()
+    _entries(terminal, ("number", "value>", "how", "from"), rows)
 
 
 def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
-    _line(terminal, f"image {launch['image']}")
+    terminal.print()
+    paragraph(terminal, f"image {launch['image']}", style="dim")
     if not explain:
         for rank in launch["ranks"]:
             addresses = ", ".join(f"{rail} {address}" for rail, address in rank["addresses"].items()) or "no rails"
-            _line(terminal, f"rank {rank['rank']} on {rank['node']}: {addresses}")
-        _line(terminal, "`--explain` shows the origin of every flag, variable and number")
+            paragraph(terminal, f"rank {rank['rank']} on {rank['node']}: {addresses}", style="dim")
+        paragraph(terminal, "`--explain` shows the origin of every flag, variable and number", style="dim")
+        terminal.print()
         return
-    rows = table("flag / variable", "value", "from", "why")
-    for setting in launch["settings"]:
-        rows.add_row("--" + setting["name"].replace("_", "-"), str(setting["value"]), _origin(setting), setting["why"])
-    for variable in launch["ranks"][0]["env"]:
-        rows.add_row(variable["name"], variable["value"], _origin(variable), variable["why"])
-    terminal.print(rows)
+    rows = [
+        ("--" + setting["name"].replace("_", "-"), str(setting["value"]), setting["why"], _origin(setting))
+        for setting in launch["settings"]
+    ]
+    rows += [(name["name"], name["value"], name["why"], _origin(name)) for name in launch["ranks"][0]["env"]]
+    _entries(terminal, ("flag / variable", "value", "why", "from"), rows)
+
+
+def _entries(terminal: Console, headers: tuple[str, str, str, str], rows: list[tuple[str, str, str, str]]) -> None:
+    """A table where it has room, else each name with its value, and below them why and from where."""
+    wide = window(terminal)
+    if wide is None or wide >= TABLE:
+        shown = table(*headers)
+        for row in rows:
+            shown.add_row(*row)
+        terminal.print(shown)
+        return
+    for name, value, why, origin in rows:
+        paragraph(terminal, f"{name}  {value}")
+        for words in filter(None, (why, origin and f"from {origin}")):
+            paragraph(terminal, words, indent=4, style="dim")
 
 
 def _origin(value: dict[str, Any]) -> str:
     return str(value["where"] or value["origin"])
-
-
-def _line(terminal: Console, text: str, style: str = "dim") -> None:
-    """As it stands: nothing in it is markup."""
-    terminal.print(text, style=style, markup=False, emoji=False)

@@ -16,6 +16,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.site import patience
 from sparkloom.site.checks import report
 
 Data = dict[str, Any]  # a task's arguments, its variables, its result
@@ -74,6 +75,10 @@ def guarded(work: Callable[[], Data]) -> Data:
         return {"failed": True, "msg": str(error)}
     except Refused as error:
         return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
+    except Exception as error:
+        if told := patience.trouble(error):
+            return {"failed": True, "msg": told}
+        raise
 
 
 class Action:

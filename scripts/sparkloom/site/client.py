@@ -13,6 +13,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.site import patience
 
 
 def selector(labels: Mapping[str, str]) -> str:
@@ -48,7 +49,7 @@ class Client:
                 rule="missing-file",
             )
         try:
-            return cls(client.CoreV1Api(config.new_client_from_config(kubeconfig)), namespace)
+            return cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
         except config.ConfigException as error:
             raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
 

@@ -7,14 +7,17 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
+from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.onnode import smoke
+from sparkloom.site import client, patience
 
 CHAT = "/v1/chat/completions"
 TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
@@ -29,15 +32,47 @@ class Reach(NamedTuple):
     key_file: Path | None
 
 
-def reach(cluster: Cluster) -> Reach:
-    """Every Spark answers; the first one is as good as any."""
-    first = cluster.nodes[0]
-    if not first.management_address:
-        message = f"{first.name} has no management_address, so the endpoint is not known; --url names it"
-        raise InputError.single("hosts.yml", message, rule="no-endpoint")
-    kept = Path("~/.config/sparkloom").expanduser() / cluster.name
-    ca, key = kept / "ca.pem", kept / "api-key"
-    return Reach(f"https://{first.management_address}", ca if ca.exists() else None, key if key.exists() else None)
+def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
+    """Every Spark answers, and the first one is as good as any; without addresses of machines, the cluster's own."""
+    told = _told(inventory)
+    folder = place(told.get("gateway_folder", f"~/.config/sparkloom/{cluster.name}"))
+    key = place(told.get("gateway_key_file", f"{folder}/api-key"))
+    ca = folder / "ca.pem"
+    address = cluster.nodes[0].management_address or _balanced(cluster, told)
+    port = told.get("gateway_port", "443")
+    url = f"https://{address}{'' if port == '443' else f':{port}'}"
+    return Reach(url, ca if ca.exists() else None, key if key.exists() else None)
+
+
+def _told(inventory: str | Path | None) -> dict[str, str]:
+    """The gateway's variables as an inventory's group_vars/all has them, where they are plain words."""
+    if inventory is None:
+        return {}
+    path = Path(inventory)
+    files = ((path.parent if path.name == "hosts.yml" else path) / "group_vars" / "all").glob("*.yml")
+    told = {name: str(value) for file in sorted(files) for name, value in document.load(file).data.items()}
+    return {name: value for name, value in told.items() if name.startswith("gateway_") and value and "{{" not in value}
+
+
+def _balanced(cluster: Cluster, told: Mapping[str, str]) -> str:
+    """Where the cluster's Traefik is reached."""
+    where = (told.get("gateway_service", "traefik"), told.get("gateway_service_namespace", "kube-system"))
+    try:
+        addresses = client.of(cluster).load_balanced(*where)
+        why = f"the cluster has no Service {where[1]}/{where[0]} with an address"
+    except InputError as error:
+        addresses, why = [], error.problems[0].message
+    except Exception as error:
+        addresses, why = [], patience.trouble(error)
+        if not why:
+            raise
+    if addresses:
+        return addresses[0]
+    message = (
+        f"{cluster.nodes[0].name} has no management_address, and {why}, so the endpoint is not known; --url names it, "
+        "and playbooks/gateway.yml opens one"
+    )
+    raise InputError.single("hosts.yml", message, rule="no-endpoint")
 
 
 @dataclass(frozen=True, slots=True)

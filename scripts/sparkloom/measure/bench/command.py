@@ -27,7 +27,8 @@ def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
     key = os.environ.get("SPARKLOOM_API_KEY")
     if not url:
         if not isinstance(endpoint, dict):
-            raise InputError.single("--inventory", f"its endpoint is {endpoint or 'unknown'}", rule="no-endpoint")
+            said = f"its endpoint is {endpoint}" if endpoint else "expected -i INVENTORY, or --url of a server"
+            raise InputError.single("--inventory", said, rule="no-endpoint")
         url, ca = endpoint["url"], ca or _path(endpoint["ca"])
         key_file = key_file or (None if key else _path(endpoint["key_file"]))
     return target.parse(url, ca=ca, key=target.read_key(key_file, key))

@@ -15,7 +15,7 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import REPO
+from sparkloom.base.repository import WORK
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
@@ -40,7 +40,7 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
     name = record.get("profile") or profile
     found: dict[str, Any] = {
         "site": cluster.name,
-        "endpoint": _endpoint(cluster),
+        "endpoint": _endpoint(cluster, inventory),
         "profile": name or unknown(site.problem or "nothing is served there"),
         "rails": _rails(cluster, record),
     }
@@ -52,10 +52,10 @@ def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str
     return found
 
 
-def _endpoint(cluster: Cluster) -> dict[str, str | None] | str:
+def _endpoint(cluster: Cluster, inventory: str) -> dict[str, str | None] | str:
     """Where the site serves, for a run that was given no address."""
     try:
-        known = reach(cluster)
+        known = reach(cluster, inventory)
     except InputError as error:
         return unknown(error.problems[0].message)
     return {name: None if value is None else str(value) for name, value in known._asdict().items()}
@@ -66,7 +66,7 @@ class Site:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._build = REPO / "build" / cluster.name
+        self._build = WORK / "build" / cluster.name
         self._reached: client.Client | None = None
         self.problem = ""
         self._guarded(self._reach)
@@ -172,7 +172,7 @@ class Site:
             kept = {}
         if not kept.get("ranks"):
             return {"transport": unknown(why), "nccl": unknown(why)}
-        return _judged(kept, f"{file.relative_to(REPO)}, as the last serve kept it; now {why}")
+        return _judged(kept, f"{file.relative_to(WORK)}, as the last serve kept it; now {why}")
 
 
 def _judged(report: dict[str, Any], source: str) -> dict[str, Any]:

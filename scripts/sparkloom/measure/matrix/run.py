@@ -105,7 +105,7 @@ def _seams(spec: Spec, options: Options) -> Seams:
     url = options.url or spec.url
     if url:
         return Seams(switch, [own, "bench"], logs, url, options.ca, options.key_file)
-    known = reach(case.cluster(inventory))
+    known = reach(case.cluster(inventory), inventory)
     return Seams(switch, [own, "bench"], logs, known.url, options.ca or known.ca, options.key_file or known.key_file)
 
 

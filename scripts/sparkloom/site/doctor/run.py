@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -15,8 +13,9 @@ from typing import IO
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import REPO
+from sparkloom.base.repository import REPO, WORK
 from sparkloom.inputs.inventory import DEFAULT_INVENTORY
+from sparkloom.site import play
 from sparkloom.site.doctor.verdict import Report, report
 
 TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w-]+ : )?(.*?)\] \*")
@@ -40,14 +39,11 @@ def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], objec
 
 def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], object]) -> list[str]:
     """One line for every task that begins; returns the last lines, for the case that there is no report."""
-    program = str(Path(sys.executable).with_name("ansible-playbook"))
-    command = [program, "-i", str(inventory.resolve()), *extra, "--check", "--diff", "playbooks/doctor.yml"]
-    env = {
-        **os.environ, "SPARKLOOM_DOCTOR_JSON": str(target), "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
-        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
-    }  # fmt: skip
+    playbook = REPO / "playbooks" / "doctor.yml"
+    command = play.command(playbook, inventory, [*extra, "--check", "--diff"])
+    env = play.environment(SPARKLOOM_DOCTOR_JSON=str(target))
     with subprocess.Popen(
-        command, cwd=REPO, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command, cwd=WORK, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:  # fmt: skip
         assert process.stdout
         try:

@@ -1,0 +1,65 @@
+"""`sparkloom init`: three questions, and an inventory of what answered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import WORK
+from sparkloom.cli import names, show
+from sparkloom.judge import profile_status
+from sparkloom.site import new_site, sparks
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="of the site; `home` is written as inventories/home")],
+    address: Annotated[
+        list[str] | None, typer.Option("--address", "-a", help="one for each Spark, as ssh takes it; rank 0 first")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="who logs in on them")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="what is to be served", autocompletion=names.begun)
+    ] = None,
+) -> None:
+    folder = WORK / "inventories" / name
+    new_site.require_free(folder)
+    reached = address or _answer("--address", "Sparks, by address or name", " ".join(sparks.announced())).split()
+    login = user or _answer("--user", "user on them", os.environ.get("USER") or "nvidia")
+    found = sparks.look(reached, login)
+    new_site.judge(found)
+    for spark in found:
+        rails = f"links on {', '.join(spark.linked)}" if spark.linked else "no ConnectX-7 port with a link"
+        show.complain(f"{spark.reached}: {spark.name}, {spark.address} on {spark.interface}, {rails}\n")
+    served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
+    cluster = new_site.write(folder, found, login, served)
+    shown = Path(os.path.relpath(folder))
+    show.say(
+        f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n"
+        f"next: sparkloom plan {served} -i {shown}\n"
+        f"      sparkloom up -i {shown} -K\n"
+    )
+
+
+def _answer(option: str, question: str, proposed: str) -> str:
+    """A person's word, or the proposal; refused where nobody sits at the other end."""
+    if not sys.stdin.isatty():
+        raise InputError.single(option, f"nobody is here to be asked for: {question}", rule="option")
+    sys.stderr.write(f"{question}{f' [{proposed}]' if proposed else ''}: ")
+    sys.stderr.flush()
+    given = sys.stdin.readline().strip() or proposed
+    if not given:
+        raise InputError.single(option, f"expected {question}", rule="option")
+    return given
+
+
+def _suited(nodes: int) -> str:
+    """The profile measured fastest among those for so many Sparks."""
+    fitting: Sequence[dict[str, object]] = [item for item in profile_status.listing() if item["nodes"] == nodes]
+    measured = [item for item in fitting if item["status"] == "measured"] or list(fitting)
+    return str(max(measured, key=lambda item: float(str(item["n1"] or 0)))["name"]) if measured else ""

@@ -1,0 +1,122 @@
+"""`sparkloom up`: site.yml with one screen of progress, and an end that says all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import WORK
+from sparkloom.cli import names, show
+from sparkloom.cli.options import Inventory
+from sparkloom.site import play, status
+from sparkloom.site import up as runs
+from sparkloom.site.endpoint import CHAT, reach
+from sparkloom.site.up import Part, Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
+SIGNS = {"waits": (" ", "dim"), "runs": (">", "bold"), "ok": ("=", "green"), "changed": ("+", "yellow")}
+FAILED = ("x", "bold red")
+SHOWN = 600  # characters of an error; the log has all of it
+
+
+def up(
+    inventory: Inventory = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="serve this instead of the inventory's profile", autocompletion=names.begun),
+    ] = None,
+    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
+    tags: Annotated[str | None, typer.Option("--tags", help="only these parts, as fabric,serve")] = None,
+    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+) -> None:
+    site = inventory or _only_site()
+    cluster = case.cluster(site)
+    extra = ["-K"] if ask_become_pass else []
+    given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={names.exact(profile)}"))
+    extra += [word for option, value in given if value for word in (option, value)]
+    play.require_collections()
+    log = WORK / "build" / cluster.name / "up.log"
+    terminal, begun = show.console(), time.time()
+    with _screen(terminal) as picture:
+        ended = runs.run(site, extra, log, picture)
+    show.paragraph(terminal, _end(ended, time.time() - begun, log))
+    if ended.good:
+        show.paragraph(terminal, _served(site))
+    raise typer.Exit(0 if ended.good else 1)
+
+
+def _only_site() -> Path:
+    """The one inventory that a person has made; refused where there is none, or a choice."""
+    found = sorted(path.parent for path in (WORK / "inventories").glob("*/hosts.yml") if path.parent.name not in OURS)
+    if len(found) == 1:
+        return found[0]
+    there = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
+    message = f"which site? {there}; -i names it, and inventories/gb10 is the one to copy"
+    raise InputError.single("--inventory", message, rule="no-site")
+
+
+@contextmanager
+def _screen(terminal: Console) -> Iterator[Callable[[Progress], None]]:
+    """In a window one picture that is drawn anew; elsewhere a line for each part that ended."""
+    if show.window(terminal) is None:
+        told: set[str] = set()
+        yield lambda progress: _lines(terminal, progress, told)
+        return
+    from rich.live import Live
+
+    with Live(console=terminal, auto_refresh=False) as live:
+        yield lambda progress: live.update(picture(progress), refresh=True)
+
+
+def picture(progress: Progress) -> RenderableType:
+    """Every part with its state; the one that runs also with its task."""
+    rows, now = show.table("", ">", ""), time.time()
+    for part in progress.parts:
+        sign, style = FAILED if part.failed else SIGNS[part.state]
+        seconds = f"{part.seconds(now):.0f} s" if part.begun is not None else ""
+        doing = f"\n  {progress.task}" if part.state == "runs" and progress.task else ""
+        rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
+    return rows
+
+
+def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
+    for part in progress.parts:
+        if part.ended is not None and part.tag not in told:
+            told.add(part.tag)
+            show.paragraph(terminal, f"{part.state:<8}{part.seconds(0):6.1f} s  {_told(part)}")
+
+
+def _told(part: Part) -> str:
+    return part.name + (f" ({part.changes} changes)" if part.changes else "")
+
+
+def _end(ended: Progress, seconds: float, log: Path) -> str:
+    if not ended.good:
+        shown = [f"{error['host']}: {error['task']}\n  {error['said'][:SHOWN]}" for error in ended.errors[-3:]]
+        said = "\n".join(shown) or "ansible-playbook ended before its first task"
+        return f"\n{said}\n\nnot up after {seconds:.0f} s; {log} has every line; the same command goes on from there"
+    total = sum(ended.changes.values())
+    if not total:
+        return f"\nunchanged: everything was as planned ({seconds:.0f} s)"
+    hosts = ", ".join(f"{host} {count}" for host, count in sorted(ended.changes.items()))
+    return f"\nup: {total} changes ({hosts}) in {seconds:.0f} s; {log}"
+
+
+def _served(site: Path) -> str:
+    """What is served, and where; a run of some parts only may end before there is anything."""
+    try:
+        now = status.status(site)
+        where = f"\n{reach(case.cluster(site), site).url}{CHAT}" if now["serving"] else ""
+        return status.text(now) + where
+    except InputError as error:
+        return f"what is served is not known: {error.problems[0].message}"

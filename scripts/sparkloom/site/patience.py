@@ -1,0 +1,106 @@
+"""The cluster's API, asked again where the answer is of the moment, and what it said at last in one line.
+
+A server that has just started answers 403 until its own rules are read, or refuses the connection; both pass within
+seconds. What was sent and lost on the way is asked again only where asking twice does no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+SECONDS = 12.0  # a person who waits for `status` should not wait longer to hear that the cluster is away
+FIRST, LONGEST = 0.5, 3.0  # pauses
+PASSING = frozenset({403, 429, 500, 502, 503, 504})  # 403: of a server whose rules are not read yet
+HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+
+Answer = TypeVar("Answer")
+
+
+def api_client(kubeconfig: str) -> Any:
+    """A client of the Kubernetes library that asks with patience; `configuration.retries = False` takes it away."""
+    from kubernetes import client, config
+
+    class Patient(client.ApiClient):  # type: ignore[misc]
+        def request(self, method: str, url: str, *words: Any, **options: Any) -> Any:
+            once = super().request
+            if self.configuration.retries is False:
+                return once(method, url, *words, **options)
+            return patiently(lambda: once(method, url, *words, **options), method)
+
+    configuration = type.__call__(client.Configuration)
+    config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    return Patient(configuration=configuration)
+
+
+def patiently(
+    ask: Callable[[], Answer],
+    method: str = "GET",
+    *,
+    seconds: float = SECONDS,
+    sleep: Callable[[float], None] | None = None,
+) -> Answer:
+    """The answer, or the last refusal once it has been the same for so long."""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    until, pause = time.monotonic() + seconds, FIRST
+    while True:
+        try:
+            return ask()
+        except (ApiException, HTTPError) as error:
+            if not passing(error, method) or time.monotonic() + pause > until:
+                raise
+        (sleep or time.sleep)(pause)
+        pause = min(pause * 2, LONGEST)
+
+
+def passing(error: Exception, method: str) -> bool:
+    """Whether the same question may get another answer, and may be asked twice."""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import MaxRetryError, NewConnectionError
+
+    if isinstance(error, ApiException):
+        return error.status in PASSING and (error.status in (403, 429, 503) or method in HARMLESS)
+    cause = error.reason if isinstance(error, MaxRetryError) else error
+    return method in HARMLESS or isinstance(cause, NewConnectionError)
+
+
+def trouble(error: BaseException) -> str:
+    """What the cluster's API said, in one line, with what to look at; empty when the error is none of the API's."""
+    import sys
+
+    if "kubernetes" not in sys.modules:  # nobody asked a cluster
+        return ""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    if isinstance(error, ApiException):
+        said = f"the cluster's API answers {error.status} {error.reason}"
+        if error.status == 401:
+            return f"{said}: the kubeconfig's credentials are not this cluster's; {COPY}"
+        if error.status == 403:
+            return f"{said}: {_why(error)}; the kubeconfig must be an administrator's ({COPY})"
+        return f"{said}: {_why(error)}"
+    if isinstance(error, HTTPError):
+        reason = getattr(error, "reason", None) or error
+        words = str(reason).split(">: ")[-1].split("Error('")[-1].removesuffix("')") or type(error).__name__
+        cure = "is its first server up, and its address in the kubeconfig right?"
+        return f"the cluster's API cannot be reached: {' '.join(words.split())}; {cure}"
+    return ""
+
+
+COPY = (
+    "playbooks/cluster.yml writes it anew for a K3s of ours; cluster.kubernetes.kubeconfig in cluster.yml names another"
+)
+
+
+def _why(error: Any) -> str:
+    """The message of a Status object; the headers and the body around it help nobody."""
+    import json
+
+    try:
+        return str(json.loads(error.body)["message"]) if error.body else "no more is said"
+    except (ValueError, KeyError, TypeError):
+        return " ".join(str(error.body).split())[:200]

@@ -1,0 +1,94 @@
+"""Looking for Sparks: who says in the local network that it is there, and what a machine says of itself over SSH."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from sparkloom.site.checks.ports import CONNECTX7, MELLANOX
+
+SERVICES = ("_ssh._tcp", "_workstation._tcp")  # what machines announce by mDNS
+WAIT = 8  # seconds for a login
+# Read only, for any shell; one `key value` a line.
+ASK = r"""
+echo "name $(hostname -s)"
+echo "machine $(uname -m)"
+echo "gpu $(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n1)"
+set -- $(ip -4 route show default | head -n1); while [ $# -gt 1 ]; do [ "$1" = dev ] && echo "interface $2"; shift; done
+port=$(ip -4 route show default | sed -n '1s/.* dev \([^ ]*\).*/\1/p')
+echo "address $(ip -4 -o addr show dev "$port" scope global 2>/dev/null | sed -n '1s/.* inet \([0-9.]*\).*/\1/p')"
+for port in /sys/class/net/*; do
+  [ -e "$port/device/vendor" ] || continue
+  carrier=$(cat "$port/carrier" 2>/dev/null || echo 0)
+  echo "port ${port##*/} $(cat "$port/device/vendor") $(cat "$port/device/device") $carrier"
+done
+"""
+
+
+class Spark(NamedTuple):
+    """One machine, as it was reached and as it told; `trouble` says why it cannot be one of ours."""
+
+    reached: str
+    name: str = ""
+    interface: str = ""
+    address: str = ""
+    linked: tuple[str, ...] = ()  # ConnectX-7 ports with a carrier
+    trouble: str = ""
+
+
+def announced() -> list[str]:
+    """Addresses of machines that announce themselves as a Spark by name; empty where nothing here can listen."""
+    browser = shutil.which("avahi-browse")
+    if not browser:
+        return []
+    found: dict[str, None] = {}
+    for service in SERVICES:
+        done = subprocess.run([browser, "-rpt", service], capture_output=True, text=True, errors="replace", timeout=30)
+        for line in done.stdout.splitlines():
+            fields = line.split(";")  # =;interface;IPv4;name;type;domain;host;address;port;text
+            if len(fields) > 7 and fields[0] == "=" and fields[2] == "IPv4" and "spark" in fields[6].lower():
+                found.setdefault(fields[7])
+    return sorted(found)
+
+
+def look(addresses: Iterable[str], user: str) -> list[Spark]:
+    """Every machine, all at once, in the order given."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda address: _look(address, user), addresses))
+
+
+def _look(address: str, user: str) -> Spark:
+    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT}"]
+    command = ["ssh", *options, f"{user}@{address}", "sh", "-s"]
+    try:
+        done = subprocess.run(command, input=ASK, capture_output=True, text=True, errors="replace", timeout=3 * WAIT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Spark(address, trouble=f"no answer to ssh {user}@{address}: {error}")
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        cure = f"`ssh {user}@{address}` must work without a password (ssh-copy-id {user}@{address})"
+        return Spark(address, trouble=f"{said}; {cure}")
+    return _told(address, done.stdout)
+
+
+def _told(address: str, text: str) -> Spark:
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if " " in line.strip()]
+    said = {key: value.strip() for key, value in (line for line in lines if len(line) == 2) if key != "port"}
+    ports = [line[1].split() for line in lines if line[0] == "port" and len(line) == 2]
+    linked = tuple(
+        port[0] for port in ports if len(port) == 4 and tuple(port[1:3]) == (MELLANOX, CONNECTX7) and port[3] == "1"
+    )
+    found = Spark(address, said.get("name", ""), said.get("interface", ""), said.get("address", ""), linked)
+    if said.get("machine") != "aarch64" or "GB10" not in said.get("gpu", ""):
+        seen = f"{said.get('machine', 'unknown')}, GPU {said.get('gpu') or 'none'}"
+        return found._replace(
+            trouble=f"{found.name or address} is no DGX Spark: found {seen}, expected aarch64, NVIDIA GB10"
+        )
+    if not found.address:
+        return found._replace(
+            trouble=f"{found.name} has no IPv4 address on its default route's port; the cluster needs one"
+        )
+    return found

@@ -1,0 +1,141 @@
+"""A run of site.yml as it is told to a person: its parts, what each changed, and what ended it.
+
+The playbook does the work and its whole output is kept; the callback `sparkloom_progress` says how far it is.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from sparkloom.base.repository import REPO, WORK
+from sparkloom.site import play
+
+EVERY = 0.25  # seconds between two looks
+
+
+@dataclass(slots=True)
+class Part:
+    """One playbook of site.yml."""
+
+    tag: str
+    name: str
+    begun: float | None = None
+    ended: float | None = None
+    changes: int = 0
+    failed: bool = False
+
+    @property
+    def state(self) -> str:
+        if self.failed:
+            return "failed"
+        if self.begun is None:
+            return "waits"
+        return "runs" if self.ended is None else "changed" if self.changes else "ok"
+
+    def seconds(self, now: float) -> float:
+        return 0.0 if self.begun is None else (self.ended or now) - self.begun
+
+
+@dataclass(slots=True)
+class Progress:
+    parts: list[Part]
+    task: str = ""
+    errors: list[dict[str, str]] = field(default_factory=list)  # the first of each host and text
+    lost: list[str] = field(default_factory=list)  # hosts that ended in failure
+    changes: Counter[str] = field(default_factory=Counter)  # by host
+    code: int | None = None  # of ansible-playbook
+
+    @property
+    def good(self) -> bool:
+        return self.code == 0
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind, at = event["kind"], float(event["at"])
+        if kind == "play":
+            self._play(event["tags"], at)
+        elif kind == "task":
+            self.task = event["name"]
+        elif kind == "changed":
+            self.changes[event["host"]] += 1
+            for part in self._running():
+                part.changes += 1
+        elif kind == "failed":
+            known = {(error["task"], error["said"]) for error in self.errors}
+            if (event["task"], event["said"]) not in known:
+                self.errors.append({key: str(event[key]) for key in ("host", "task", "said")})
+        elif kind == "end":
+            self.lost = list(event["failed"])
+            self._close(at, failed=bool(self.lost))
+
+    def _play(self, tags: list[str], at: float) -> None:
+        part = next((part for part in self.parts if part.tag in tags), None)
+        if part and part.ended is None and part.begun is not None:
+            return  # another play of the same playbook
+        self._close(at)
+        if part:
+            part.begun = at
+
+    def _running(self) -> Iterator[Part]:
+        return (part for part in self.parts if part.begun is not None and part.ended is None)
+
+    def _close(self, at: float, *, failed: bool = False) -> None:
+        for part in self._running():
+            part.ended, part.failed = at, failed
+
+
+def parts(playbook: Path) -> list[Part]:
+    """What a playbook of playbooks imports, in its order."""
+    return [Part(entry["tags"][0], entry["name"]) for entry in yaml.safe_load(playbook.read_text(encoding="utf-8"))]
+
+
+def run(
+    inventory: Path,
+    extra: Iterable[str],
+    log: Path,
+    show: Callable[[Progress], object],
+    playbook: Path = REPO / "site.yml",
+) -> Progress:
+    """Runs to the end and shows every change of the picture; what Ansible prints goes to `log`."""
+    progress = Progress(parts(playbook))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
+        told = Path(folder) / "progress"
+        told.touch()
+        command, env = play.command(playbook, inventory, extra), play.environment(SPARKLOOM_PROGRESS=str(told))
+        with (
+            told.open(encoding="utf-8") as events,
+            subprocess.Popen(command, cwd=WORK, env=env, stdout=output, stderr=subprocess.STDOUT) as process,
+        ):
+            try:
+                while process.poll() is None:
+                    _read(events, progress)
+                    show(progress)
+                    time.sleep(EVERY)
+            except BaseException:
+                process.terminate()
+                raise
+            _read(events, progress)
+    progress.code = process.returncode
+    show(progress)
+    return progress
+
+
+def _read(events: IO[str], progress: Progress) -> None:
+    """What came since the last look; a line that is still being written waits."""
+    while True:
+        before = events.tell()
+        line = events.readline()
+        if not line.endswith("\n"):
+            events.seek(before)
+            return
+        progress.take(json.loads(line))

@@ -1,0 +1,24 @@
+"""The page of exit statuses names every command, and every status that the program can end with."""
+
+from __future__ import annotations
+
+import re
+
+from sparkloom.cli.commands import COMMANDS
+from tests.places import REPO
+
+PAGE = (REPO / "docs/exit-status.md").read_text()
+PROGRAM = (REPO / "scripts/sparkloom/cli/program.py").read_text()
+
+
+def test_every_command_has_its_line() -> None:
+    told = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.M)
+    assert sorted(told) == sorted(command.name for command in COMMANDS)
+
+
+def test_every_status_of_the_program_is_explained_there_and_in_the_help() -> None:
+    ends = {"0", *re.findall(r"(?:code =|return) (\d+)", PROGRAM)}
+    told = set(re.findall(r"^\| (\d+) \|", PAGE, re.M))
+    assert ends <= told and {"0", "1", "2", "70", "130"} <= ends
+    epilog = PROGRAM.split("EPILOG = (")[1].split(")\n")[0]
+    assert ends <= set(re.findall(r"\d+", epilog)) and "docs/exit-status.md" in epilog

@@ -1,0 +1,65 @@
+"""The wheel is enough: unpacked far from any checkout, it plans, renders and finds its playbooks and inventory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.places import REPO
+
+ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's contents, made from what git would hand out."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=REPO, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        if not name.startswith(("tests/", "testbed/", "molecule/")) and (REPO / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPO / name, source / name)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(out), "."]
+    done = subprocess.run(build, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = out.glob("sparkloom-*.whl")
+    assert wheel.stat().st_size < 8_000_000
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(out / "site")
+    return out / "site"
+
+
+def run(site: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command = [sys.executable, "-P", "-m", "sparkloom.cli", *words]
+    return subprocess.run(command, cwd=folder, env={**kept, "PYTHONPATH": str(site)}, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_it_plans_and_renders_without_a_checkout(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, tmp_path, "plan", "ultra-550b-a55b-nvfp4", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["profile"] == ULTRA and plan["fits"] is True and len(plan["launch"]["ranks"]) == 4
+    assert str(REPO) not in done.stdout
+    done = run(installed, tmp_path, "render", ULTRA, "-o", "out")
+    assert done.returncode == 0 and (tmp_path / "out" / f"{ULTRA}.yaml").is_file(), done.stderr
+
+
+@pytest.mark.slow
+def test_it_carries_what_site_yml_needs_and_nothing_of_the_test_bed(installed: Path) -> None:
+    tree = installed / "sparkloom" / "tree"
+    for top in ("playbooks", "roles", "plugins", "model_profiles", "inventories/gb10"):
+        told = {path.relative_to(REPO) for path in (REPO / top).rglob("*") if path.is_file()}
+        told = {path for path in told if "__pycache__" not in path.parts}
+        assert told and all((tree / path).is_file() for path in told), top
+    assert (tree / "site.yml").is_file() and (tree / "ansible.cfg").is_file()
+    assert not [path for path in installed.rglob("*") if "testbed" in path.parts]
+    assert not (tree / "inventories/kind").exists()

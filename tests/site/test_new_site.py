@@ -1,0 +1,93 @@
+"""`sparkloom init`: from machines that answer to an inventory that loads; a program named ssh stands in for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkloom.cli import beginning
+from sparkloom.inputs import inventory
+from sparkloom.site import sparks
+from tests.cli.window import Seen, piped
+
+SPARK = """name {name}
+machine aarch64
+gpu NVIDIA GB10
+interface enP7s7
+address {address}
+port enP7s7 0x10ec 0x8127 1
+port enp1s0f0np0 0x15b3 0x1021 1
+port enP2p1s0f0np0 0x15b3 0x1021 1
+port enp1s0f1np1 0x15b3 0x1021 0
+"""
+SSH = """#!/bin/sh
+for word; do case "$word" in *@*) host=${word#*@};; esac; done
+[ -f "$0.$host" ] || { echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255; }
+cat "$0.$host"
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two Sparks and a laptop answer here."""
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(SSH)
+    program.chmod(0o755)
+    for name, address in (("spark-a", "10.1.0.11"), ("spark-b", "10.1.0.12")):
+        Path(f"{program}.{name}.local").write_text(SPARK.format(name=name, address=address))
+    Path(f"{program}.laptop").write_text("name laptop\nmachine x86_64\ngpu \ninterface wlan0\naddress 10.1.0.50\n")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(beginning, "WORK", tmp_path)
+    return program
+
+
+def init(*addresses: str, name: str = "my-rack") -> Seen:
+    given = [word for address in addresses for word in ("--address", address)]
+    return piped("init", name, *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node")
+
+
+def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: Path) -> None:
+    done = init("spark-a.local", "spark-b.local")
+    assert done.code == 0 and "2 Spark(s), serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors
+    assert "links on enp1s0f0np0, enP2p1s0f0np0" in done.errors
+    written = inventory.load(tmp_path / "inventories/my-rack")
+    assert [(n.name, n.management_address, n.fabric_index) for n in written.nodes] == [
+        ("spark-a", "10.1.0.11", 1), ("spark-b", "10.1.0.12", 2),
+    ]  # fmt: skip
+    assert written.name == "my-rack" and written.management_interface == "enP7s7"
+    text = (tmp_path / "inventories/my-rack/hosts.yml").read_text()
+    assert "ansible_user: ada" in text and "ansible_host: spark-a.local" in text
+
+
+def test_whatever_is_wrong_is_said_of_all_at_once_and_nothing_is_written(ssh: Path, tmp_path: Path) -> None:
+    done = init("spark-a.local", "laptop", "nowhere")
+    assert done.code == 2 and not (tmp_path / "inventories").exists()
+    assert "laptop is no DGX Spark: found x86_64, GPU none, expected aarch64, NVIDIA GB10" in done.errors
+    assert "No route to host; `ssh ada@nowhere` must work without a password" in done.errors
+
+
+def test_one_machine_named_twice_and_a_taken_name_are_refused(ssh: Path, tmp_path: Path) -> None:
+    assert "two machines have the name spark-a" in init("spark-a.local", "spark-a.local").errors
+    assert init("spark-a.local", "spark-b.local").code == 0
+    again = init("spark-a.local", "spark-b.local")
+    assert again.code == 2 and "is there already" in again.errors
+    assert "expected a short name" in init("spark-a.local", name="My_Rack").errors
+
+
+def test_without_anybody_to_ask_it_names_the_option(ssh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparks, "announced", lambda: [])
+    done = piped("init", "my-rack")
+    assert done.code == 2 and "--address" in done.errors and "nobody is here" in done.errors
+
+
+def test_machines_that_announce_themselves_are_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = tmp_path / "avahi-browse"
+    line = "=;eth0;IPv4;{name};_ssh._tcp;local;{name}.local;{address};22;\n"
+    told = line.format(name="spark-1f2e", address="10.1.0.11") + line.format(name="printer", address="10.1.0.9")
+    browser.write_text(f"#!/bin/sh\ncat <<'EOF'\n{told}EOF\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert sparks.announced() == ["10.1.0.11"]

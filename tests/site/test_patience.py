@@ -1,0 +1,152 @@
+"""The API of a cluster: what passes by itself is asked again, and what stays is one line with the right cure."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.client import ApiException
+from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
+
+from sparkloom.site import ansible, patience
+from sparkloom.site.client import Client
+
+FORBIDDEN = json.dumps({"message": 'pods is forbidden: User "admin" cannot list resource "pods"', "code": 403})
+
+
+class Server(BaseHTTPRequestHandler):
+    """An API server that says these statuses first, then lists no pods."""
+
+    first: list[int]
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append("GET")
+        self._say(self.first.pop(0) if self.first else 200)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.asked.append("POST")
+        self._say(self.first.pop(0) if self.first else 201)
+
+    def _say(self, status: int) -> None:
+        body = json.dumps({"items": []}) if status < 300 else FORBIDDEN if status == 403 else "upstream is away"
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Client, type[Server]]]:
+    class Mine(Server):
+        first, asked = [], []
+
+    monkeypatch.setattr(patience, "FIRST", 0.01)
+    monkeypatch.setattr(patience, "LONGEST", 0.01)
+    front = ThreadingHTTPServer(("127.0.0.1", 0), Mine)
+    threading.Thread(target=front.serve_forever, daemon=True).start()
+    yield Client.at(str(kubeconfig(tmp_path, front.server_port)), "sparkloom"), Mine
+    front.shutdown()
+    front.server_close()
+
+
+def kubeconfig(folder: Path, port: int) -> Path:
+    content: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "it", "user": {"token": "none"}}],
+    }
+    (folder / "kubeconfig").write_text(yaml.safe_dump(content))
+    return folder / "kubeconfig"
+
+
+@pytest.mark.parametrize("first", [[403], [403, 403, 503], [500, 429, 502]])
+def test_what_passes_is_asked_again(server: tuple[Client, type[Server]], first: list[int]) -> None:
+    reached, api = server
+    api.first.extend(first)
+    assert reached.pods({}) == [] and len(api.asked) == len(first) + 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409])
+def test_what_stays_is_not(server: tuple[Client, type[Server]], status: int) -> None:
+    reached, api = server
+    api.first.append(status)
+    with pytest.raises(ApiException):
+        reached.pods({})
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(("status", "times"), [(403, 2), (503, 2), (500, 1), (502, 1)])
+def test_what_may_have_been_done_is_not_done_twice(
+    server: tuple[Client, type[Server]], status: int, times: int
+) -> None:
+    reached, api = server
+    api.first.append(status)
+    body = {"metadata": {"name": "x"}}
+    if times == 1:
+        with pytest.raises(ApiException):
+            reached.core.create_namespaced_config_map("sparkloom", body)
+    else:
+        reached.core.create_namespaced_config_map("sparkloom", body)
+    assert api.asked == ["POST"] * times
+
+
+def test_patience_ends(server: tuple[Client, type[Server]], monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, api = server
+    api.first.extend([403] * 1000)
+    with pytest.raises(ApiException):
+        patience.patiently(lambda: reached.core.api_client.rest_client.GET(f"{_host(reached)}/"), seconds=0.1)
+    assert 1 < len(api.asked) < 50
+
+
+def test_one_who_has_no_patience_is_answered_at_once(server: tuple[Client, type[Server]]) -> None:
+    reached, api = server
+    reached.core.api_client.configuration.retries = False
+    api.first.append(403)
+    with pytest.raises(ApiException):
+        reached.pods({})
+
+
+def test_a_refused_connection_may_be_tried_again_whatever_was_asked_and_a_lost_one_only_for_a_question() -> None:
+    refused = MaxRetryError(None, "/", NewConnectionError(None, "Connection refused"))  # type: ignore[arg-type]
+    assert patience.passing(refused, "POST") and patience.passing(ProtocolError("reset"), "GET")
+    assert not patience.passing(ProtocolError("reset"), "POST")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ApiException(status=401, reason="Unauthorized"), "credentials are not this cluster's; playbooks/cluster.yml"),
+        (ApiException(status=500, reason="Internal"), "answers 500 Internal: no more is said"),
+        (MaxRetryError(None, "/", NewConnectionError(None, "refused")), "refused; is its first server up"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_stays_is_one_line_with_its_own_cure(error: Exception, told: str) -> None:
+    def work() -> ansible.Data:
+        raise error
+
+    result = ansible.guarded(work)
+    assert result["failed"] and told in result["msg"] and "\n" not in result["msg"] and len(result["msg"]) < 300
+
+
+def test_an_error_that_is_not_the_api_s_stays_a_bug() -> None:
+    with pytest.raises(ZeroDivisionError):
+        ansible.guarded(lambda: {"x": 1 / 0})
+
+
+def _host(reached: Client) -> str:
+    return str(reached.core.api_client.configuration.host)
