@@ -1,7 +1,7 @@
 """The program: what becomes of a failure.
 
-Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input. Never a traceback
-(SPARKLOOM_DEBUG=1 shows one).
+Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input (with `--json` the problems are JSON on standard
+output, too). Never a traceback (SPARKLOOM_DEBUG=1 shows one).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def main() -> None:
         from sparkloom.cli import show
 
         show.problems(error.problems)
+        if "--json" in sys.argv[1:]:
+            show.unusable(error.problems)
         code = 2
     except Refused as error:
         from sparkloom.cli import show
