@@ -1,4 +1,4 @@
-"""What cannot be read is said by name, as JSON too, with exit status 2; a reader who leaves does not change a verdict."""
+"""What cannot be read is said by name, as JSON too, with status 2; a reader who leaves does not change a verdict."""
 
 from __future__ import annotations
 
