@@ -52,7 +52,11 @@ def diagnose(
 def _linted(linted: linting.Linted) -> None:
     terminal = show.console()
     count = show_findings.listed(terminal, linted.findings)
-    terminal.print(f"{len(linted.profiles)} profile(s): {count}", style="bold")
+    unread = len({name for name, _ in linted.unusable})
+    judged = len(linted.profiles) - unread
+    parts = [f"{judged} profile(s): {count}"] if judged else []
+    parts += [f"{unread} profile(s) could not be judged: unusable, as stderr says"] if unread else []
+    terminal.print("; ".join(parts), style="bold")
 
 
 def _diagnosis(data: dict[str, Any]) -> None:

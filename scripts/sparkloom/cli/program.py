@@ -1,6 +1,7 @@
 """The program: what becomes of a failure.
 
-docs/exit-status.md says what each exit status means. Never a traceback (SPARKLOOM_DEBUG=1 shows one).
+docs/exit-status.md says what each exit status means; with `--json` the problems of unusable input are JSON on standard
+output, too. Never a traceback (SPARKLOOM_DEBUG=1 shows one).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def main() -> None:
         from sparkloom.cli import show
 
         show.problems(error.problems)
+        if "--json" in sys.argv[1:]:
+            show.unusable(error.problems)
         code = 2
     except Refused as error:
         from sparkloom.cli import show_findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,27 @@ COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "gree
 
 def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
     """JSON on request, else the human form (which prints, or returns text to print)."""
-    if as_json:
-        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
-        say(json.dumps(data, indent=2, ensure_ascii=plain) + "\n")
-        return
-    text = human(data)
-    if isinstance(text, str):
-        say(text if text.endswith("\n") else text + "\n")
+    try:
+        if as_json:
+            plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+            say(json.dumps(data, indent=2, ensure_ascii=plain) + "\n")
+            return
+        text = human(data)
+        if isinstance(text, str):
+            say(text if text.endswith("\n") else text + "\n")
+    except BrokenPipeError:
+        drop_output()  # the reader has seen enough; the exit status still is the verdict's
+
+
+def drop_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def unusable(found: Iterable[Problem]) -> None:
+    """The problems as `--json` gives them, on standard output; stderr has them as lines."""
+    problems = [problem._asdict() for problem in found]
+    out({"error": "unusable input", "problems": problems}, True, str)
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ import gzip
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -24,16 +24,18 @@ _GZIP = b"\x1f\x8b"
 _ODD = bytes(set(range(32)) - {8, 9, 10, 12, 13, 27})  # control characters that no terminal log holds
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines without their ends, each cut at LONGEST; `-` is standard input."""
+def lines(path: Path, words: Sequence[bytes] = (b"",)) -> Iterator[str]:
+    """Lines without their ends that hold one of the words, each cut at LONGEST; `-` is standard input."""
     rest, cut = b"", False
     for block in blocks(path):
-        parts = (rest + block).split(b"\n")
-        rest = parts.pop()
-        if cut and parts:
-            parts, cut = parts[1:], False
-        for part in parts:
-            yield part[:LONGEST].decode("utf-8", "replace")
+        data, first = rest + block, cut
+        end = data.rfind(b"\n")
+        whole, rest = (data[:end], data[end + 1 :]) if end >= 0 else (b"", data)
+        cut = cut and end < 0  # the line that was cut goes on
+        if whole and any(word in whole for word in words):
+            for part in whole.split(b"\n")[first:]:
+                if any(word in part for word in words):
+                    yield part[:LONGEST].decode("utf-8", "replace")
         if cut:
             rest = b""
         elif len(rest) > LONGEST:
@@ -104,7 +106,7 @@ def _refuse_strange(sample: bytes, name: str) -> None:
         raise _unusable(name, f"{what}; expected what an engine printed", rule="empty-input")
     text = sample.decode("utf-8", "replace")
     odd = text.count("\ufffd") + len(sample) - len(sample.translate(None, _ODD))
-    if odd > len(text) / 5:
+    if odd > max(32, len(text) / 5):
         raise _unusable(name, "is no text; expected a log, plain or gzip", rule="binary-input")
 
 

@@ -91,7 +91,7 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
 def _shown(path: Path) -> str:
     try:
         return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, RuntimeError, OSError):  # elsewhere, or links in a circle: reading it says so
         return str(path)
 
 

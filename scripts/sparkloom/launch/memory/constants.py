@@ -23,7 +23,7 @@ ALL_REDUCE_TWO_S = Figure(
     115e-6,
     "seconds per all-reduce of two Sparks over RoCE; other counts lie on the line through two and four",
     "four's less two hops of 25 us: nccl-tests at 32 to 48 KB take 38 us between two (dgx-spark-playbooks 103) and "
-    "59 us between four (b12x 295), 2026; MiniMax-M2.7 in NVFP4 on two Sparks (spark-vllm-docker 183) asks for 130 us",
+    "59 us between four (b12x 295), 2026; MiniMax-M2.7 in NVFP4 on two Sparks (recipe 183 of eugr) asks for 130 us",
 )
 ALL_REDUCE_SOCKET_S = Figure(
     560e-6,

@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sparkloom.onnode.nccl.headers import Key, messages
 
 _COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
-_HEADER = re.compile(
-    r"(?P<host>[A-Za-z0-9][\w.-]*):(?P<pid>\d+):(?P<tid>\d+) \[(?P<device>\d+)\] (?P<place>[\w./-]+:\d+ (?:\(\w+\) )?)?"
-    r"NCCL (?P<level>INFO|WARN) "
+# What a line must hold to say anything here; with colours between its letters no word is one.
+SPEAKS = (b"NCCL", b"nccl", b"Watchdog caught")
+_SPEAKS = re.compile("NCCL|nccl|Watchdog caught")
+_REPEATED, _MANY = 400, 1 << 15  # characters of a line, and lines, that are kept to be known again
+_PLAIN = re.compile(
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,18}):\d+ \[\d+\] "
+    r"(?:[\w./-]{1,200}:\d+ (?:\(\w{1,99}\) )?)?NCCL INFO "
 )
+# How messages begin that `_kind` knows, less those that hold "comm 0x" or "NCCL ".
+TELLING = (
+    "Channel ", "NCCL_", "NET/", "Connected all ", "Using network ", "Bootstrap", "Failed to ", "init.cc:", "group.cc:",
+    "bootstrap.cc:",
+)  # fmt: skip
+MOST_SAID = 1000  # warnings of a process that are kept: the first ones tell why
 _EPOCH = re.compile(r"^\[rank (?P<rank>\d+) epoch (?P<epoch>\d+)\] ")  # how a rank's supervisor marks a line
-_STAMP = re.compile(r"\s*\[\d{4}-\d\d-\d\d [\d:.]+\]\s*$")
-_VERSION = re.compile(r"^(?:.*\s)?NCCL version (?P<version>\d+\.\d+\.\d+\S*)")
+_VERSION = re.compile(r"(?:^|\s)NCCL version (?P<version>\d+\.\d+\.\d+\S*)")
 _LISTED = re.compile(r"(?P<name>[\w.+-]+):(?P<port>\d+)/(?P<link>RoCE|IB|UNKNOWN)")
 _SOCKET = re.compile(r"\[\d+\](?P<name>[^\s:]+):(?P<address>\S+)<\d+>")
 _COMM = re.compile(r"comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+)")
@@ -38,8 +50,6 @@ _OUTSIDE = re.compile(
     r"(?:\[rank(?P<rank>\d+)\].*)?(?P<text>Watchdog caught collective operation timeout.*"
     r"|nccl(?:UnhandledCuda|System|Internal|Remote)Error: .*|ncclInvalidUsage: .*|NCCL error: .*)"
 )
-
-Key = tuple[str, int]  # host and process id
 
 
 @dataclass(slots=True)
@@ -89,22 +99,35 @@ def read(lines: Iterable[str]) -> list[Process]:
     """
     processes: dict[Key, Process] = {}
     starts: dict[Key, tuple[str, int]] = {}  # rank and epoch that a supervisor gave it
+    hosts: dict[int, list[str]] = {}
     shared: str | None = None  # NCCL before 2.24 prints its version once, on rank 0, without a header
     outside: list[tuple[str | None, str]] = []
+    parsed: dict[str, list[tuple[Key, str, str]]] = {}  # a log repeats its lines; until another process speaks
     for line in lines:
-        text = _COLOUR.sub("", line.rstrip("\r\n"))
-        messages = _messages(text, processes.keys())
-        for key, level, message in messages:
+        said = parsed.get(line)
+        if said is None:
+            if not _SPEAKS.search(line) or _idle(line, processes):
+                continue
+            said = messages(_COLOUR.sub("", line.rstrip("\r\n")), hosts)
+            if said and len(line) < _REPEATED and len(parsed) < _MANY:
+                parsed[line] = said
+        for key, level, message in said:
             process = processes.get(key)
             anew = process is not None and process.started and message.startswith("Bootstrap") and "Using" in message
+            if process is None:
+                hosts.setdefault(key[1], []).append(key[0])
+                parsed.clear()
             if process is None or anew:
                 process = processes[key] = Process(*key)
             _take(process, level, message)
-            if mark := _EPOCH.match(text):
+            if line.startswith(("[rank ", "\x1b")) and (mark := _EPOCH.match(_COLOUR.sub("", line))):
                 starts[key] = (mark["rank"], int(mark["epoch"]))
-        if not messages and (match := _VERSION.match(text)):
+        if said:
+            continue
+        text = _COLOUR.sub("", line.rstrip("\r\n"))
+        if match := _VERSION.search(text):
             shared = match["version"]
-        elif not messages and (match := _OUTSIDE.search(text)):
+        elif len(outside) < MOST_SAID and (match := _OUTSIDE.search(text)):
             outside.append((match["rank"], match["text"]))
     last = {rank: max(epoch for other, epoch in starts.values() if other == rank) for rank, _ in starts.values()}
     processes = {key: p for key, p in processes.items() if key not in starts or starts[key][1] == last[starts[key][0]]}
@@ -114,52 +137,59 @@ def read(lines: Iterable[str]) -> list[Process]:
     return list(processes.values())
 
 
-def _messages(text: str, known: Collection[Key]) -> list[tuple[Key, str, str]]:
-    """Who says what at which level in one line of the file."""
-    cuts = []
-    for header in _HEADER.finditer(text):
-        host = _joined(header["host"], int(header["pid"]), known)
-        cuts.append((header, host, header.start() + len(header["host"]) - len(host)))
-    ends = [start for _, _, start in cuts[1:]] + [len(text)]
-    return [
-        ((host, int(header["pid"])), header["level"], _STAMP.sub("", text[header.end() : end]).rstrip())
-        for (header, host, _), end in zip(cuts, ends, strict=False)  # no header, no message
-    ]
-
-
-def _joined(host: str, pid: int, known: Collection[Key]) -> str:
-    """The host without the end of another line that stuck to it: `13000spark-1` is spark-1, once that is known.
-
-    A hyphen joins the words of one name: `my-worker-1` is not worker-1.
-    """
-    for name, number in known:
-        if number == pid and host != name and host.endswith(name) and host[-len(name) - 1] != "-":
-            return name
-    return host
+def _idle(line: str, processes: Mapping[Key, Process]) -> bool:
+    """A plain line of a known process that tells nothing: most of a long log."""
+    head = _PLAIN.match(line)
+    if head is None or (head["host"], int(head["pid"])) not in processes:
+        return False
+    end = head.end()
+    return not line.startswith(TELLING, end) and not any(word in line[end:] for word in ("comm 0x", "NCCL "))
 
 
 def _take(process: Process, level: str, text: str) -> None:
-    if level == "WARN":
+    if level == "WARN" and len(process.warnings) < MOST_SAID:
         process.warnings.append(text)
-    if match := _CHANNEL.match(text):
-        _take_channel(process, match)
-    elif match := _ASKED.match(text):
+    if text.startswith("Channel ") and (hop := _hop(text)):
+        _take_channel(process, *hop)
+        return
+    kind, match = _kind(text)
+    if kind == "asked" and match:
         process.asked[match["name"]] = match["value"]
-    elif match := _COMM.search(text):
+    elif kind == "comm" and match:
         _take_comm(process, match, text)
-    elif text.startswith("NET/"):
+    elif kind == "net":
         _take_net(process, text)
-    elif match := _VERSION.match(text):
+    elif kind == "version" and match:
         process.version = match["version"]
-    elif text.startswith("Connected all "):
+    elif kind == "connected":
         process.connected = True
-    elif text.startswith("Using network "):
+    elif kind == "network":
         process.network = text.removeprefix("Using network ").split()[0]
-    elif match := _TRACE.match(text):
+    elif kind == "trace" and match:
         if match["code"] not in ("0", "7"):
             process.failure = match["code"]
-    elif text.startswith(("Failed to open libibverbs", "Failed to initialize NET plugin")):
+    elif kind == "note" and len(process.notes) < MOST_SAID:
         process.notes.append(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind(text: str) -> tuple[str, re.Match[str] | None]:
+    """What sort of message it is; the order is that of precedence."""
+    if match := _ASKED.match(text):
+        return "asked", match
+    if "comm 0x" in text and (match := _COMM.search(text)):
+        return "comm", match
+    if text.startswith("NET/"):
+        return "net", None
+    if "NCCL version" in text and (match := _VERSION.search(text)):
+        return "version", match
+    if text.startswith("Connected all "):
+        return "connected", None
+    if text.startswith("Using network ") and text.strip() != "Using network":
+        return "network", None
+    if match := _TRACE.match(text):
+        return "trace", match
+    return ("note" if text.startswith(("Failed to open libibverbs", "Failed to initialize NET plugin")) else ""), None
 
 
 def _take_comm(process: Process, match: re.Match[str], text: str) -> None:
@@ -176,17 +206,27 @@ def _take_comm(process: Process, match: re.Match[str], text: str) -> None:
     process.aborted += "Abort COMPLETE" in text
 
 
-def _take_channel(process: Process, match: re.Match[str]) -> None:
-    source, target = int(match["source"]), int(match["target"])
-    own = target if match["way"] == "receive" else source
-    if own not in process.ranks and len(process.ranks) == 1:  # a smaller communicator numbers its ranks anew
-        own = next(iter(process.ranks))
+@lru_cache(maxsize=1 << 12)
+def _hop(text: str) -> tuple[int, str] | None:
+    """Whose channel a message tells of, and over what."""
+    match = _CHANNEL.match(text)
+    if match is None:
+        return None
+    own = int(match["target"] if match["way"] == "receive" else match["source"])
     network, _, rest = (match["rest"] or "").partition("/")
-    via = match["via"]
-    if via == "NET":
-        index = re.match(r"\d+", rest)
-        via = f"NET/{network}/{index[0] if index else 0}"
-    process.ranks.setdefault(own, Rank(own)).channels[via] += 1
+    if match["via"] != "NET":
+        return own, match["via"]
+    index = re.match(r"\d+", rest)
+    return own, f"NET/{network}/{index[0] if index else 0}"
+
+
+def _take_channel(process: Process, own: int, via: str) -> None:
+    ranks = process.ranks
+    if own not in ranks:
+        if len(ranks) == 1:  # a smaller communicator numbers its ranks anew
+            own = next(iter(ranks))
+        ranks.setdefault(own, Rank(own))
+    ranks[own].channels[via] += 1
 
 
 def _take_net(process: Process, text: str) -> None:

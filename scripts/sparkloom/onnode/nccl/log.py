@@ -6,14 +6,14 @@ that it opened, and what it was asked for.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from sparkloom.base.errors import InputError
+from sparkloom.onnode import textlog
 from sparkloom.onnode.nccl import lines
 from sparkloom.onnode.nccl import why as reasons
 from sparkloom.onnode.nccl.lines import Process, Rank
@@ -75,7 +75,7 @@ def read_files(files: Sequence[Path], *, rails: int = 2, nodes: int | None = Non
     """Verdict over log files; `-` is standard input."""
     processes: list[Process] = []
     for file in files:
-        spoken = lines.read(_lines(file))
+        spoken = lines.read(textlog.lines(file, lines.SPEAKS))
         if not spoken:
             message = "no line of NCCL in it; run with NCCL_DEBUG=INFO (profile: env.NCCL_DEBUG) and give that log"
             raise InputError.single(str(file), message, rule="no-nccl-lines")
@@ -85,19 +85,6 @@ def read_files(files: Sequence[Path], *, rails: int = 2, nodes: int | None = Non
 
 def read_text(text: str, *, rails: int = 2, nodes: int | None = None) -> Report:
     return judge(lines.read(text.splitlines()), rails=rails, nodes=nodes)
-
-
-def _lines(file: Path) -> Iterable[str]:
-    """Logs hold what engines print, so bytes that are no text are replaced, not refused."""
-    if str(file) == "-":
-        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-        yield from sys.stdin
-        return
-    try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            yield from lines
-    except OSError as error:
-        raise InputError.single(str(file), f"cannot be read: {error.strerror}", rule="unreadable") from None
 
 
 def judge(processes: Sequence[Process], *, rails: int = 2, nodes: int | None = None) -> Report:
