@@ -120,6 +120,7 @@ def test_never_ready_without_a_token(pair: Ranks) -> None:
     pair.mode(0, "")
     pair.wait(lambda: pair.serving(epoch=2))
     assert [pair.probe(n, what)[0] for n in (0, 1) for what in ("ready", "live", "started")] == [0] * 6
+    assert [pair.ask(n, path)[0] for n in (0, 1) for path in ("/ready", "/live", "/started")] == [200] * 6
 
 
 def test_tokens_that_stop_coming_make_it_unready_then_restart_it(pair: Ranks) -> None:
