@@ -53,11 +53,11 @@ def test_the_doctor_gives_node_area_what_found_expected_fix_and_severity() -> No
 
 
 def test_no_other_type_says_how_severe_a_thing_is() -> None:
-    """A rule has a severity and findings carry it: whoever judges besides builds a Finding."""
+    """A rule has a severity, and a cause that only a log tells; findings carry it: whoever judges builds a Finding."""
     named = set()
     for path in (REPO / "scripts/sparkloom").rglob("*.py"):
         for item in ast.walk(ast.parse(path.read_text())):
             fields = item.body if isinstance(item, ast.ClassDef) else ()
             if any(isinstance(f, ast.AnnAssign) and ast.unparse(f.target) == "severity" for f in fields):
                 named.add(f"{path.relative_to(REPO / 'scripts/sparkloom')}:{item.name}")
-    assert named == {"base/finding.py:Finding", "judge/rules/base.py:Rule"}
+    assert named == {"base/finding.py:Finding", "judge/rules/base.py:Rule", "judge/log_causes.py:LogCause"}

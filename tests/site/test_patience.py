@@ -109,8 +109,8 @@ def test_patience_ends(server: tuple[Client, type[Server]], monkeypatch: pytest.
     reached, api = server
     api.first.extend([403] * 1000)
     with pytest.raises(ApiException):
-        patience.patiently(lambda: reached.core.api_client.rest_client.GET(f"{_host(reached)}/"), seconds=0.1)
-    assert 1 < len(api.asked) < 50
+        patience.patiently(lambda: reached.core.api_client.rest_client.GET(f"{_host(reached)}/"), seconds=2)
+    assert 1 < len(api.asked) < 500
 
 
 def test_one_who_has_no_patience_is_answered_at_once(server: tuple[Client, type[Server]]) -> None:

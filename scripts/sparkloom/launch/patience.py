@@ -34,11 +34,12 @@ def wait_seconds(load_seconds: float | None) -> int:
     return start_seconds(load_seconds) + 2 * START_OVER
 
 
-def settings(engine: Adapter, catalog: Catalog) -> list[Setting]:
-    """The flags for it that this release knows."""
-    return [Setting(name, SECONDS, Origin("platform", why=WHY)) for name in engine.patient_flags if catalog.flag(name)]
+def settings(engine: Adapter, catalog: Catalog | None) -> list[Setting]:
+    """The flags for it that this release knows; none of an engine without a catalog."""
+    known = [name for name in engine.patient_flags if catalog and catalog.flag(name)]
+    return [Setting(name, SECONDS, Origin("platform", why=WHY)) for name in known]
 
 
-def environment(engine: Adapter, catalog: Catalog) -> list[EnvVar]:
-    known = [name for name in engine.patient_env if catalog.variable(name)]
+def environment(engine: Adapter, catalog: Catalog | None) -> list[EnvVar]:
+    known = [name for name in engine.patient_env if catalog and catalog.variable(name)]
     return [EnvVar(name, str(SECONDS), Origin("platform", why=WHY)) for name in known]

@@ -72,7 +72,7 @@ def resolve(
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     topology = place(loaded, cluster)
-    catalog = engines.catalog(engine.name, spoken)
+    catalog = engines.catalog(engine.name, spoken) if releases.known(engine.name) else None
     derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]
     settings = merge(_from_profile(loaded), derived)
     patient = patience.environment(engine, catalog)

@@ -26,7 +26,7 @@ class Paced:
 
     def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [COMMAND, "bench", "--url", self.url, "--warmup", "0", "--max-tokens", "24", "-n", "2", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, **options)
         assert "Traceback" not in done.stderr, done.stderr
         return done
 

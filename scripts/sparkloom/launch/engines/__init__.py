@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -78,6 +77,8 @@ def requirements(view: LaunchView) -> Requirements:
 
 def fit(view: LaunchView) -> Fit:
     """Does it start, with how much cache, for how many requests; each engine by its own rules."""
+    from dataclasses import replace  # bench, which loads this door for an engine's data, goes without
+
     needs, memory = requirements(view), _memory(view.engine)
     careful = memory.fit(view, needs)
     if careful.fits is not False:
