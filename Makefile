@@ -5,7 +5,7 @@ demo:  ## the whole way on this machine: virtual rack, cluster, model, a streame
 	@testbed/face/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
-test-vm:  ## of these, only the fabric on virtual machines with a kernel of their own (docs/vm.md)
+test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/vm.md)
 	@testbed/face/test-vm.sh
 test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does four)
 	@testbed/face/test-kills.sh

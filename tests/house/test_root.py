@@ -38,6 +38,12 @@ def test_every_play_on_machines_asks_for_root_itself(path: Path) -> None:
         assert play.get("become") is True or "hosts" not in play, play["name"]
 
 
+@pytest.mark.parametrize("path", sorted(REPO.glob("molecule/*/*.yml")), ids=lambda path: str(path.relative_to(REPO)))
+def test_every_play_of_a_scenario_on_machines_too(path: Path) -> None:
+    for play in (entry for entry in load(path) if isinstance(entry, dict) and "spark" in str(entry.get("hosts"))):
+        assert play.get("become") is True, play["name"]
+
+
 @pytest.mark.parametrize("path", TASK_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_nothing_is_root_on_the_controller(path: Path) -> None:
     for task in tasks(load(path)):

@@ -14,7 +14,7 @@ from tests.vm.machines import REPO, Rack
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Minutes of emulation: only where somebody asks for it, as `make test` and `make test-vm` do."""
+    """Minutes of emulation: only where somebody asks for it, as `make test-vm` does."""
     if os.environ.get("SPARKLOOM_VM") or "vm" in config.option.markexpr.replace("not vm", ""):
         return
     for item in items:

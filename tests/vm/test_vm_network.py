@@ -45,7 +45,7 @@ def seen(machine: Machine) -> tuple[int, int]:
 def undo(rack: Rack, tmp_path: Path) -> None:
     play = tmp_path / "undo.yml"
     task = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
-    play.write_text(json.dumps([{"hosts": "sparks", "tasks": [task]}]))
+    play.write_text(json.dumps([{"hosts": "sparks", "become": True, "tasks": [task]}]))
     rack.playbook(play)
 
 
