@@ -24,7 +24,9 @@ cat >"$home/.ssh/authorized_keys"
 chown "$1:$1" "$home/.ssh/authorized_keys"
 ssh-keygen -A >/dev/null
 systemctl unmask ssh.service ssh.socket >/dev/null 2>&1 || true
-systemctl enable --quiet --now ssh.service
+# a machine that has just booted may refuse a job or two
+for pause in 1 1 2 4; do systemctl enable --quiet --now ssh.service && break || sleep $pause; done
+systemctl is-active --quiet ssh.service || { systemctl status --no-pager ssh.service >&2; exit 1; }
 cat /etc/ssh/ssh_host_ed25519_key.pub
 """
 ADDRESS = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"

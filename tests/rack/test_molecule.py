@@ -29,4 +29,10 @@ def test_scenario(scenario: str) -> None:
     env = {**os.environ, "NO_COLOR": "1", "SPARKLOOM_INVENTORY": str(inventory.path().relative_to(REPO))}
     command = [sys.executable, "-m", "testbed", "scenario", scenario]
     done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, ESCAPES.sub("", done.stdout + done.stderr)[-8000:]
+    said = ESCAPES.sub("", done.stdout + done.stderr)
+    whole = REPO / f".build/scenarios/{scenario}.log"
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    whole.write_text(said)
+    # The first failure; what a scenario's cleanup says after it is in the file.
+    start = max(0, min((at for word in ("fatal: ", "failed: ") if (at := said.find(word)) >= 0), default=0) - 2000)
+    assert done.returncode == 0, f"all of it: {whole}\n{said[start : start + 8000]}"
