@@ -8,6 +8,7 @@ are read from faults.json, which `python -m testbed rack break` writes: {fault: 
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import os
@@ -270,10 +271,22 @@ def forget(folder: Path) -> None:
             del table[path]
 
 
+def show_unless_it_moves(device: Device, interface: Interface | None, on_node: bool) -> None:
+    """A function that goes into a pod at this moment leaves a stale handle; the next second shows where it is."""
+    try:
+        show(device, interface, on_node)
+    except OSError as error:
+        if error.errno not in (errno.ESTALE, errno.ENODEV):
+            raise
+
+
 class Meminfo:
     """A GB10's memory size less this machine's true usage, bound over /proc/meminfo before the kubelet starts."""
 
     def __init__(self) -> None:
+        # Started again, it would take what it showed for the machine's own, and count down from it every second.
+        while os.path.ismount("/proc/meminfo"):
+            subprocess.run(["umount", "/proc/meminfo"], check=True)
         self.real = os.open("/proc/meminfo", os.O_RDONLY)
         self.shown = os.open(RUN / "meminfo", os.O_RDWR | os.O_CREAT, 0o444)
         self.update()
@@ -306,8 +319,7 @@ def main() -> None:
         character_devices()
         found = locate()
         for device in DEVICES:
-            interface, on_node = found.get(device["netdev"], (None, False))
-            show(device, interface, on_node)
+            show_unless_it_moves(device, *found.get(device["netdev"], (None, False)))
         if first:
             ready()
             first = False
