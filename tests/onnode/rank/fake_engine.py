@@ -27,7 +27,7 @@ def mode() -> str:
         return ""
 
 
-def nccl(kind: str) -> None:
+def nccl(kind: str, late: float) -> None:
     network, rails = ("Socket", 1) if kind == "socket" else ("IB", 1 if kind == "one-rail" else 2)
     lines = [IB.replace(" [1]roceP2p1s0f0v0:1/RoCE", "") if rails == 1 else IB, f"Using network {network}"]
     if network == "Socket":
@@ -36,8 +36,11 @@ def nccl(kind: str) -> None:
     lines += [f"ncclCommInitRankConfig {comm}ranks 2 cudaDev 0 - Init START", f"{comm}Ranks 2 nNodes 2 localRanks 1"]
     lines += [f"ncclCommInitRankConfig {comm}ranks 2 cudaDev 0 - Init COMPLETE"]
     lines += [f"Channel 0{n}/0 : {RANK}[0] -> {1 - RANK}[0] [send] via NET/{network}/{n}" for n in range(rails)]
-    for line in [*lines, "Connected all rings, use ring PXN 0 GDR 0"]:
-        print(f"{HEAD} {line}", flush=True)
+    words = "".join(f"{HEAD} {line}\n" for line in [*lines, "Connected all rings, use ring PXN 0 GDR 0"])
+    say = threading.Timer(late, lambda: print(words, end="", flush=True))
+    say.start()
+    if not late:
+        say.join()
 
 
 class Api(BaseHTTPRequestHandler):
@@ -71,7 +74,8 @@ def main() -> None:
         sys.exit(7)
     if "ignore-term" in begun:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    nccl("socket" if "socket" in begun else "one-rail" if "one-rail" in begun else "roce")
+    late = 3.0 if "late" in begun else 0.0  # a busy machine hands its words on after rank 0's first token
+    nccl("socket" if "socket" in begun else "one-rail" if "one-rail" in begun else "roce", late)
     sleeper = "import time; time.sleep(600)"
     scheduler = subprocess.Popen(["sglang::scheduler_TP0", "-c", sleeper], executable=sys.executable)
     stray = [sys.executable, "-c", f"import os; os.setsid(); {sleeper}"]

@@ -156,6 +156,18 @@ def test_another_transport_than_planned_stops_the_group_with_the_reason(pair: Ra
     assert pair.status(0)["transport"].startswith("NCCL transport roce")
 
 
+@pytest.mark.parametrize("kind", ["late one-rail", "late socket"])
+def test_no_rank_serves_before_each_has_seen_its_own_way(pair: Ranks, kind: str) -> None:
+    """Rank 0 gives tokens at once; what rank 1 hears of NCCL comes seconds later, and is bad."""
+    pair.plan |= {"rails": 2}
+    pair.mode(1, kind)
+    pair.start()
+    pair.wait(lambda: "NCCL transport" in pair.status(1)["cause"])
+    assert "serving:" not in pair.log(0) + pair.log(1)
+    pair.mode(1, "late")
+    pair.wait(pair.serving)
+
+
 def test_another_transport_is_a_warning_when_the_policy_says_so(pair: Ranks) -> None:
     pair.plan |= {"rails": 2, "policy": "warn"}
     pair.mode(1, "socket")

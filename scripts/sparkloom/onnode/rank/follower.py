@@ -36,6 +36,9 @@ class Follower(RankGroup):
     def served(self, yes: bool) -> None:
         """Not asked here: only rank 0 answers requests."""
 
+    def agree(self) -> None:
+        self._send({"agreed": self.epoch})
+
     def proved(self) -> None:
         """Rank 0 says so."""
 
@@ -101,8 +104,9 @@ class Follower(RankGroup):
             self._begin(int(message["start"]))
         if "stop" in message and self.start.is_set():
             self._halt(str(message["stop"]))
-        if message.get("epoch") == self.epoch and "serves" in message:
-            self.serves = bool(message["serves"])
+        if message.get("epoch") == self.epoch:
+            self.answers = bool(message.get("answers", self.answers))
+            self.serves = bool(message.get("serves", self.serves))
         if "proved" in message and message.get("epoch") == self.epoch:
             self.budget.token()
         self._wake()

@@ -45,7 +45,8 @@ class RankGroup(ABC):
         self.waiting = ""  # who is missing, or why this rank was refused
         self.why = ""  # of the last stop
         self.down = ""  # why nothing is started any more
-        self.serves = False  # a token came, in this epoch
+        self.answers = False  # tokens come from rank 0, in this epoch
+        self.serves = False  # and every rank agreed to the way they went
         self.worked = 0.0  # when another rank last showed that its engine works although nothing comes out
         self.budget = Budget(order.budgets.restarts, order.budgets.window)
 
@@ -66,6 +67,10 @@ class RankGroup(ABC):
         """Rank 0 alone knows whether tokens come."""
 
     @abstractmethod
+    def agree(self) -> None:
+        """Tokens came, and this rank's part of the way is the planned one."""
+
+    @abstractmethod
     def proved(self) -> None:
         """Tokens came and nobody objected: what failed before is forgiven."""
 
@@ -78,13 +83,13 @@ class RankGroup(ABC):
         """This rank is told to go: let the group drain, then stop."""
 
     def _begin(self, epoch: int) -> None:
-        self.epoch, self.serves = epoch, False
+        self.epoch, self.answers, self.serves = epoch, False, False
         self.stop.clear()
         self.start.set()
         self._wake()
 
     def _halt(self, why: str) -> None:
-        self.why, self.serves = why, False
+        self.why, self.answers, self.serves = why, False, False
         self.start.clear()
         self.stop.set()
         self._wake()

@@ -24,6 +24,7 @@ class Link:
     writer: asyncio.StreamWriter
     seen: float
     offered: int = -1
+    agreed: int = -1  # the epoch whose way it found to be the planned one
 
 
 class Head(RankGroup):
@@ -34,6 +35,7 @@ class Head(RankGroup):
         self._server: asyncio.Server | None = None
         self._late: asyncio.TimerHandle | None = None
         self._follower = ""
+        self._agreed = -1
         self._draining = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -59,9 +61,14 @@ class Head(RankGroup):
 
     def served(self, yes: bool) -> None:
         yes = yes and not self._draining
-        if self.serves != yes and self.start.is_set():
-            self.serves = yes
-            self._tell({"serves": yes, "epoch": self.epoch})
+        if self.answers != yes and self.start.is_set():
+            self.answers = yes
+            self._tell({"answers": yes, "epoch": self.epoch})
+            self._settle()
+
+    def agree(self) -> None:
+        self._agreed = self.epoch
+        self._settle()
 
     def proved(self) -> None:
         self.budget.token()
@@ -126,6 +133,9 @@ class Head(RankGroup):
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
             self.lost(f"{self.order.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+        if message.get("agreed") == self.epoch and self.start.is_set():
+            link.agreed = self.epoch
+            self._settle()
         if "works" in message and message.get("epoch") == self.epoch:
             self.worked = time.monotonic()
         if message.get("leave"):
@@ -159,6 +169,14 @@ class Head(RankGroup):
         epoch = self.epoch + 1
         self._tell({"start": epoch})
         self._begin(epoch)
+
+    def _settle(self) -> None:
+        """A token alone is no proof: one rank's half of the fabric carries it too."""
+        agreed = [self._agreed, *(link.agreed for link in self.links.values())]
+        yes = self.answers and all(epoch == self.epoch for epoch in agreed)
+        if self.serves != yes:
+            self.serves = yes
+            self._tell({"serves": yes, "epoch": self.epoch})
 
     def _only_followers(self, decided: int) -> None:
         """Nobody failed by himself: a rank that is on its way out or fell silent took the others along."""

@@ -15,7 +15,8 @@ from sparkloom.onnode.rank.tokens import Tokens
 from sparkloom.onnode.rank.transport import Transport
 
 STEP = 0.5
-PROVED = 10.0  # seconds after the first token: a rank that objects to its transport, or falls at once, has done so
+PROVED = 10.0  # seconds after the first token: a rank that falls at once has done so
+LATE = 5.0  # seconds for what NCCL said before the first token and a busy machine has not handed on yet
 LAST_LINES = 0.3  # seconds for what other processes of the engine still write
 COLD = (
     "the first start of this image on this node: its kernels are compiled and kept, which took up to 36 min elsewhere"
@@ -34,7 +35,9 @@ class Watch:
         self._schedulers: list[procs.Process] = []
         self._compiled = self.begun
         self._looking: asyncio.Task[str] | None = None
+        self._agreed = False
         self._warned = False
+        self._answered_since = 0.0
         self._settled = False
         self._served_since = 0.0
 
@@ -53,8 +56,9 @@ class Watch:
                 self._kernels()
                 if engine.ended.is_set():
                     return await self._why(engine)
-                if cause := self._transport() or self._silent() or self._headless(engine) or await self._answer():
+                if cause := self._transport() or self._silent() or self._headless(engine):
                     return cause
+                self._answer()
                 if not self._settled:
                     doing = f"{self.stage}; {self.compiling}" if self.compiling else self.stage
                     self.log.progress("engine", f"{doing}, {time.monotonic() - self.begun:.0f} s")
@@ -75,13 +79,26 @@ class Watch:
         """Sockets or half the fabric, as soon as NCCL says so; silence once the engine serves."""
         if not self.order.rails or self._warned:
             return ""
-        refusal = self.transport.refusal() or (self.transport.final() if self.group.serves else "")
+        refusal = self.transport.refusal() or (self.transport.final() if self._must_be_known() else "")
         self.log.status["transport"] = self.transport.summary()
         if refusal and self.order.policy == "warn":
             self._warned = True
             self.log.say("warning", refusal)
             return ""
         return refusal and f"{refusal} (model_serving_transport: refuse)"
+
+    def _must_be_known(self) -> bool:
+        """Tokens come, so NCCL has said which way it took; its words may be on their way still."""
+        if not self.group.answers:
+            return False
+        self._answered_since = self._answered_since or time.monotonic()
+        return self._agreed or time.monotonic() - self._answered_since > LATE
+
+    def _agree(self) -> None:
+        """Nobody serves before each rank has seen its own way, or was told to live with another one."""
+        if self.group.answers and not self._agreed and (self._warned or not self.transport.final()):
+            self._agreed = True
+            self.group.agree()
 
     def _headless(self, engine: Engine) -> str:
         """SGLang's server answered 200 for minutes after NCCL had ended its scheduler (sglang#21486)."""
@@ -118,7 +135,7 @@ class Watch:
             return f"no token {now - self.begun:.0f} s after the start; last seen: {self.stage}"
         return ""
 
-    async def _answer(self) -> str:
+    def _answer(self) -> None:
         """Rank 0 asks; the others serve when it says so. Never ready without a token."""
         if self.log.rank == 0:
             self.tokens.step()
@@ -126,9 +143,8 @@ class Watch:
             if self._served_since and self.group.serves and time.monotonic() - self._served_since > PROVED:
                 self._served_since = 0.0
                 self.group.proved()
+        self._agree()
         if self.group.serves and not self._settled:
-            if cause := self._transport():
-                return cause
             self._settled = True
             self._served_since = time.monotonic()
             self.log.status["serving"] = True
@@ -140,4 +156,3 @@ class Watch:
                 "tokens come again" if self.group.serves else self.tokens.problem or "rank 0 gives no token, or drains"
             )
             self.log.say("serving" if self.group.serves else "quiet", text)
-        return ""
