@@ -17,7 +17,8 @@ PASSWORD = "sparkloom"  # of machines that only this computer reaches; inventori
 MAKE = r"""
 set -eu
 id "$1" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash --groups sudo "$1"
-echo "$1:$2" | chpasswd
+# a cheap hash: every task of every play asks sudo, and yescrypt is dear on purpose (73 ms a task, 29 with this one)
+echo "$1:$2" | chpasswd -c SHA512 -s 1000
 home=$(getent passwd "$1" | cut -d: -f6)
 install -d -m 700 -o "$1" -g "$1" "$home/.ssh"
 cat >"$home/.ssh/authorized_keys"
