@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from ansible.plugins.action import ActionBase
 
 from sparkloom.base import files
-from sparkloom.base.repository import WORK
+from sparkloom.base.repository import kept
 from sparkloom.launch import fabric
 from sparkloom.site import ansible
 from sparkloom.site.checks import bandwidth
@@ -46,7 +46,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         judged = list(bandwidth.pairs(measures, limits))
         when = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         report = verdict.report(cluster.name, measures, judged, left_out, limits, when)
-        target = files.write(WORK / "build" / cluster.name / "fabric_check.json", json.dumps(report, indent=1) + "\n")
+        target = files.write(kept(cluster.name) / "fabric_check.json", json.dumps(report, indent=1) + "\n")
         findings = [*left_out, *verdict.findings(measures, judged, limits)]
         passed = verdict.summary(judged) if judged else "nothing was measured"
         return {**ansible.verdict(findings, passed), "verdict": report["verdict"], "report": str(target)}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ansible.plugins.action import ActionBase
 
 from sparkloom.base.finding import errors
-from sparkloom.base.repository import REPO
+from sparkloom.base.repository import kept
 from sparkloom.site import ansible
 from sparkloom.site.cabling import look
 
@@ -23,6 +23,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         told = {key: ansible.registered(task_vars, args[key]) for key in ("machine", "links")}
         facts = look.merge(told["machine"], told["links"])
         found = look.judge(cluster, facts)
-        kept = look.keep(REPO / "build" / cluster.name, cluster, facts, found)
-        text = f"{look.text(found)}\nwhat each node told: {kept}"
+        path = look.keep(kept(cluster.name), cluster, facts, found)
+        text = f"{look.text(found)}\nwhat each node told: {path}"
         return {"failed": bool(errors(found.findings)), "msg": text, "kind": found.kind}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ansible.plugins.action import ActionBase
 
-from sparkloom.base.repository import WORK
+from sparkloom.base.repository import kept
 from sparkloom.site import ansible, preflight
 
 DOCUMENTATION = r"""
@@ -36,6 +36,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         probes = ansible.registered(task_vars, args["probe"])
         only = [str(host) for host in task_vars["ansible_play_hosts_all"]]
         judged = preflight.judge(cluster, probes, settings, only=only)
-        kept = judged.keep(WORK / "build" / cluster.name)
-        text = f"{judged.report}\nfacts of every node: {kept}"
+        path = judged.keep(kept(cluster.name))
+        text = f"{judged.report}\nfacts of every node: {path}"
         return {"failed": judged.failed, "msg": text, "rows": judged.rows}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
-from sparkloom.base.repository import WORK
+from sparkloom.base.repository import kept
 from sparkloom.launch import patience
 from sparkloom.render import manifests
 from sparkloom.render.manifests import multus, names
@@ -43,7 +43,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             **reached,
             "objects": rendered.objects,
             "manifest": manifests.to_yaml(rendered.objects),
-            "build": str(WORK / "build" / cluster.name),
+            "build": str(kept(cluster.name)),
             "labels": names.selector(launch),
             "config_hash": rendered.digest,
             "ranks": len(launch.ranks),

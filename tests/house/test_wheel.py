@@ -63,3 +63,15 @@ def test_it_carries_what_site_yml_needs_and_nothing_of_the_test_bed(installed: P
     assert (tree / "site.yml").is_file() and (tree / "ansible.cfg").is_file()
     assert not [path for path in installed.rglob("*") if "testbed" in path.parts]
     assert not (tree / "inventories/kind").exists()
+
+
+@pytest.mark.slow
+def test_what_a_site_leaves_lies_where_the_person_works(installed: Path, tmp_path: Path) -> None:
+    """`fabric discover` and the memory that preflight measured once went into the package itself."""
+    measured = tmp_path / "build" / "gb10" / "memory.json"
+    measured.parent.mkdir(parents=True)
+    measured.write_text(json.dumps({"cuda_free_gib": {f"spark{n}": [60.0, 61.0] for n in (1, 2, 3, 4)}}))
+    done = run(installed, tmp_path, "plan", ULTRA, "--json")
+    assert json.loads(done.stdout)["fits"] is False, done.stderr
+    text = "".join(path.read_text() for path in (installed / "sparkloom/site").rglob("*.py"))
+    assert 'REPO / "build"' not in text

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom import case
+from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import site_memory
 from sparkloom.site.checks import memories
@@ -21,7 +22,7 @@ def probe(free: float | None, users: tuple[str, ...] = ()) -> dict[str, object]:
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(site_memory, "BUILD", tmp_path)
+    monkeypatch.setattr(repository, "WORK", tmp_path)
     return site_memory.path("gb10")
 
 

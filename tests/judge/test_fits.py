@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from sparkloom import case
+from sparkloom.base import repository
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile, site_memory
 
@@ -17,7 +18,7 @@ VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
 
 @pytest.fixture(autouse=True)
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(site_memory, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(repository, "WORK", tmp_path)
     return site_memory.path("gb10")
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sparkloom.cli import beginning
 from sparkloom.inputs import inventory
@@ -57,6 +58,9 @@ def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: P
     assert [(n.name, n.management_address, n.fabric_index) for n in written.nodes] == [
         ("spark-a", "10.1.0.11", 1), ("spark-b", "10.1.0.12", 2),
     ]  # fmt: skip
+    hosts = yaml.safe_load((tmp_path / "inventories/my-rack/hosts.yml").read_text())
+    assert hosts["all"]["vars"] == {"ansible_user": "ada"}, "a box beside the Sparks too; plays ask for root themselves"
+    assert "vars" not in hosts["all"]["children"]["sparks"]
     assert written.name == "my-rack" and written.management_interface == "enP7s7"
     text = (tmp_path / "inventories/my-rack/hosts.yml").read_text()
     assert "ansible_user: ada" in text and "ansible_host: spark-a.local" in text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from sparkloom.base import repository
 from sparkloom.cli import upping
 from sparkloom.site import up
 from sparkloom.site.up import Progress
@@ -71,7 +72,7 @@ def test_the_parts_are_those_of_site_yml() -> None:
 
 def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """inventories/gb10 holds another's addresses: nothing is run there by default."""
-    monkeypatch.setattr(upping, "WORK", tmp_path)
+    monkeypatch.setattr(repository, "WORK", tmp_path)
     for names, told in (((), "none is in inventories/ here"), (("attic", "cellar"), "there are attic, cellar")):
         for name in (*names, "gb10"):
             (tmp_path / "inventories" / name).mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,11 @@ REPO = CARRIED if INSTALLED else CHECKOUT  # to read from
 WORK = Path.cwd() if INSTALLED else CHECKOUT  # build/ and .build/ are made here
 
 
+def kept(site: str) -> Path:
+    """The folder in which runs leave what later ones, and people, want to read of a site."""
+    return WORK / "build" / site
+
+
 def place(path: str) -> Path:
     """A file of this machine: `~` is the user's home, a relative path starts where we work (the checkout)."""
     named = Path(path).expanduser()

@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.finding import errors
 from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Json
+from sparkloom.cli.options import AskBecomePass, Inventory, Json
 
 
 class What(StrEnum):
@@ -25,7 +25,7 @@ def fabric(
     ] = What.plan,
     inventory: Inventory = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: look and judge, write no file")] = False,
-    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
     if what is What.plan:

@@ -31,6 +31,7 @@ Inventory = Annotated[
     Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
 ]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+AskBecomePass = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="override: launch.key=value, env.NAME=value, engine.key=value")
 ]

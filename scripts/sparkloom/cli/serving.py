@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Json
+from sparkloom.cli.options import AskBecomePass, Inventory, Json
 from sparkloom.site import status as served
 from sparkloom.site.doctor.run import run
 
@@ -16,7 +16,7 @@ from sparkloom.site.doctor.run import run
 def doctor(
     inventory: Inventory = None,
     limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
-    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
     extra = [*(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkloom import case
+from sparkloom.base import repository
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
-from sparkloom.cli.options import Inventory
+from sparkloom.cli.options import AskBecomePass, Inventory
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
 from sparkloom.site.endpoint import CHAT, reach
@@ -37,7 +37,7 @@ def up(
     ] = None,
     limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
     tags: Annotated[str | None, typer.Option("--tags", help="only these parts, as fabric,serve")] = None,
-    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")] = False,
+    ask_become_pass: AskBecomePass = False,
 ) -> None:
     site = inventory or _only_site()
     cluster = case.cluster(site)
@@ -45,7 +45,7 @@ def up(
     given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={names.exact(profile)}"))
     extra += [word for option, value in given if value for word in (option, value)]
     play.require_collections()
-    log = WORK / "build" / cluster.name / "up.log"
+    log = repository.kept(cluster.name) / "up.log"
     terminal, begun = show.console(), time.time()
     with _screen(terminal) as picture:
         ended = runs.run(site, extra, log, picture)
@@ -57,7 +57,9 @@ def up(
 
 def _only_site() -> Path:
     """The one inventory that a person has made; refused where there is none, or a choice."""
-    found = sorted(path.parent for path in (WORK / "inventories").glob("*/hosts.yml") if path.parent.name not in OURS)
+    found = sorted(
+        path.parent for path in (repository.WORK / "inventories").glob("*/hosts.yml") if path.parent.name not in OURS
+    )
     if len(found) == 1:
         return found[0]
     there = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from sparkloom.inputs.profile import Strict
+
+Speed = Literal[200, 100, 50, 40, 25, 10]  # Gb/s of a link
+SPEEDS: tuple[int, ...] = get_args(Speed)
 
 
 def _network(text: str) -> str:
@@ -74,7 +77,7 @@ class Rail(Port):
 
 class Fabric(Strict):
     mtu: Annotated[int, Field(ge=1280, le=9216)] = 9000
-    rail_gbit: Literal[200, 100, 50, 40, 25, 10] = Field(
+    rail_gbit: Speed = Field(
         default=200, description="speed of each rail's link, as its port reports it; what checks expect follows"
     )
     attach: Attach = Field(default="vf", description="pods get a virtual function, or the whole port (pf)")

@@ -23,11 +23,15 @@ GROUP = "sparks"
 SERVERS = "k3s_servers"  # Sparks or other machines; the first Spark where the group is empty
 
 
+def folder_of(named: str | Path) -> Path:
+    """The inventory's folder, also by the hosts.yml in it."""
+    path = Path(named)
+    return path.parent if path.name == "hosts.yml" else path
+
+
 def load(folder: str | Path | None = None) -> Cluster:
     """Cluster of an inventory folder (or of its hosts.yml); the shipped gb10 example when none is given."""
-    path = Path(folder) if folder else DEFAULT_INVENTORY
-    if path.name == "hosts.yml":
-        path = path.parent
+    path = folder_of(folder) if folder else DEFAULT_INVENTORY
     try:
         is_folder = path.is_dir()
     except OSError:  # a name that no file system takes

@@ -10,18 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sparkloom.base import files
+from sparkloom.base import files, repository
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import REPO
 from sparkloom.inputs.platform import GB10, Platform
 
-BUILD = REPO / "build"
 FILE = "memory.json"
 Span = tuple[float, float]  # GiB free as it stands, and once the page cache gives back what it can
 
 
-def path(site: str, build: Path | None = None) -> Path:
-    return (build or BUILD) / site / FILE
+def path(site: str) -> Path:
+    return repository.kept(site) / FILE
 
 
 def read(file: Path) -> dict[str, Span]:

@@ -16,6 +16,7 @@ from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import folder_of
 from sparkloom.onnode import smoke
 from sparkloom.site import client, patience
 
@@ -48,8 +49,7 @@ def _told(inventory: str | Path | None) -> dict[str, str]:
     """The gateway's variables as an inventory's group_vars/all has them, where they are plain words."""
     if inventory is None:
         return {}
-    path = Path(inventory)
-    files = ((path.parent if path.name == "hosts.yml" else path) / "group_vars" / "all").glob("*.yml")
+    files = (folder_of(inventory) / "group_vars" / "all").glob("*.yml")
     told = {name: str(value) for file in sorted(files) for name, value in document.load(file).data.items()}
     return {name: value for name, value in told.items() if name.startswith("gateway_") and value and "{{" not in value}
 

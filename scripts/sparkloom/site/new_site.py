@@ -62,8 +62,8 @@ def hosts(found: Sequence[Spark], user: str) -> str:
         for index, spark in enumerate(found, 1)
     ]
     return "\n".join([
-        "---", WRITTEN, "all:", "  children:", "    sparks:", "      hosts:", *lines,
-        "      vars:", f"        ansible_user: {user}", "        ansible_become: true",
+        "---", WRITTEN, "all:", "  vars:", f"    ansible_user: {user}",
+        "  children:", "    sparks:", "      hosts:", *lines,
         "    k3s_servers:", "      hosts:", f"        {found[0].name}:", "",
     ])  # fmt: skip
 

@@ -10,6 +10,7 @@ import yaml
 
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import inventory
+from sparkloom.inputs.cluster import Port
 from sparkloom.launch import fabric
 from sparkloom.site import nodefiles
 from sparkloom.site.foreign import adopt, judge
@@ -29,6 +30,23 @@ ELSEWHERE = CLUSTER.model_copy(
                 "rails": [
                     rail.model_copy(update={"subnet": f"10.77.{number}.0/24"})
                     for number, rail in enumerate(CLUSTER.fabric.rails)
+                ]
+            }
+        )
+    }
+)
+OTHER_CAGE = CLUSTER.model_copy(
+    update={
+        "fabric": CLUSTER.fabric.model_copy(
+            update={
+                "rails": [
+                    rail.model_copy(update={"ports": {"spark2": Port(pf=pf, pci=pci)}})
+                    for rail, pf, pci in zip(
+                        CLUSTER.fabric.rails,
+                        ("enp1s0f1np1", "enP2p1s0f1np1"),
+                        ("0000:01:00.1", "0002:01:00.1"),
+                        strict=True,
+                    )
                 ]
             }
         )
@@ -56,6 +74,13 @@ def test_a_fresh_spark_and_our_own_file_are_nobody_elses() -> None:
     )
     mine = {f"{e.interface}": [e.cidr] for e in PLAN.endpoints if e.node == "spark2"}
     assert judged(manager, management, wired, OURS, live=mine) == []
+
+
+def test_the_port_is_the_one_that_this_node_s_cable_is_in() -> None:
+    """spark2's cable is in the other cage: its port counts there, and the usual one is anybody's."""
+    theirs = [netplan(CX7, **{name: {"addresses": ["10.99.0.2/24"]}}) for name in ("enp1s0f1np1", BOTH[0])]
+    assert [bool(judged(one, cluster=OTHER_CAGE)) for one in theirs] == [True, False]
+    assert [bool(judged(one)) for one in theirs] == [False, True]
 
 
 REFUSED: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
+from sparkloom.base import repository
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import WORK
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
@@ -66,7 +66,7 @@ class Site:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._build = WORK / "build" / cluster.name
+        self._build = repository.kept(cluster.name)
         self._reached: client.Client | None = None
         self.problem = ""
         self._guarded(self._reach)
@@ -172,7 +172,7 @@ class Site:
             kept = {}
         if not kept.get("ranks"):
             return {"transport": unknown(why), "nccl": unknown(why)}
-        return _judged(kept, f"{file.relative_to(WORK)}, as the last serve kept it; now {why}")
+        return _judged(kept, f"{file.relative_to(repository.WORK)}, as the last serve kept it; now {why}")
 
 
 def _judged(report: dict[str, Any], source: str) -> dict[str, Any]:

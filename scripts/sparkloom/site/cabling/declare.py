@@ -14,15 +14,14 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.inventory import DEFAULT_INVENTORY
+from sparkloom.inputs.inventory import DEFAULT_INVENTORY, folder_of
 from sparkloom.site.cabling.shape import Found, barren, usual
 
 KEPT = ".before"  # Ansible reads no such file
 
 
 def path_of(inventory: Path) -> Path:
-    folder = inventory.parent if inventory.name == "hosts.yml" else inventory
-    return folder / "group_vars" / "all" / "fabric.yml"
+    return folder_of(inventory) / "group_vars" / "all" / "fabric.yml"
 
 
 def rails(found: Found, told: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -88,23 +87,18 @@ def _styled(value: Any) -> Any:
     return made
 
 
-def differs(found: Found, path: Path) -> bool:
-    """Whether `write` would change it."""
+def write(found: Found, path: Path, *, dry: bool = False) -> bool:
+    """Whether the file changed, or would; what it said before stays beside it."""
     try:
         before = path.read_text()
     except OSError as error:
         raise InputError.single(str(path), f"cannot be read: {error.strerror}", rule="missing-file") from None
-    return text(found, before) != before
-
-
-def write(found: Found, path: Path) -> bool:
-    """Whether the file changed; what it said before stays beside it."""
-    if not differs(found, path):
-        return False
+    after = text(found, before)
+    if after == before or dry:
+        return after != before
     try:
-        before = path.read_text()
         files.write(path.with_name(path.name + KEPT), before)
-        files.write(path, text(found, before))
+        files.write(path, after)
     except OSError as error:
         raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
     return True

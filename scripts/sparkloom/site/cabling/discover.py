@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from sparkloom import case
+from sparkloom.base import repository
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import REPO
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.site import play
 from sparkloom.site.cabling import declare, look
 from sparkloom.site.cabling.shape import Found
 
@@ -31,26 +30,21 @@ def discover(
     facts = ask(cluster, inventory, extra, say)
     found = look.judge(cluster, facts)
     path = declare.path_of(inventory)
-    changed = bool(found.used) and (declare.differs if dry else declare.write)(found, path)
+    changed = bool(found.used) and declare.write(found, path, dry=dry)
     return found, {"path": str(path), "changed": changed, "written": changed and not dry}
 
 
 def ask(cluster: Cluster, inventory: Path, extra: Iterable[str], say: Callable[[str], object]) -> dict[str, Any]:
     """The facts of all nodes; InputError when Ansible could not even begin."""
-    kept = REPO / "build" / cluster.name / "cabling.json"
+    kept = repository.kept(cluster.name) / look.FILE
     kept.unlink(missing_ok=True)
-    program = str(Path(sys.executable).with_name("ansible-playbook"))
-    command = [program, "-i", str(inventory.resolve()), *extra, "playbooks/cabling.yml"]
-    env = {
-        **os.environ,
-        "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
-        "ANSIBLE_NOCOLOR": "1",
-        "ANSIBLE_FORCE_COLOR": "0",
-    }
+    play.require_collections()
+    command = play.command(repository.REPO / "playbooks" / "cabling.yml", inventory, extra)
     say(f"listening on the ports of {len(cluster.nodes)} node(s); a switch needs half a minute to say its name\n")
     done = subprocess.run(
-        command, cwd=REPO, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
+        command, cwd=repository.WORK, env=play.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
     if not kept.exists():
         words = " ".join([line.strip() for line in done.stdout.splitlines() if line.strip()][-KEPT_LINES:])
         raise InputError.single("playbooks/cabling.yml", f"ansible-playbook ended before: {words}", rule="ansible")

@@ -15,6 +15,7 @@ from sparkloom.site.cabling import shape
 from sparkloom.site.cabling.wires import Facts
 from sparkloom.site.checks import report
 
+FILE = "cabling.json"
 Answers = Mapping[str, Mapping[str, Any]]
 
 
@@ -60,4 +61,4 @@ def keep(folder: Path, cluster: Cluster, facts: Facts, found: shape.Found) -> Pa
     """cabling.json of the site: what each node told, and what it was taken for."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     content = {"site": cluster.name, "when": when, **as_dict(found), "nodes": facts}
-    return files.write(folder / "cabling.json", json.dumps(content, indent=1, sort_keys=True) + "\n")
+    return files.write(folder / FILE, json.dumps(content, indent=1, sort_keys=True) + "\n")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import Fabric
+from sparkloom.inputs.cluster import SPEEDS
 from sparkloom.site.cabling import apart
 from sparkloom.site.cabling.wires import Cage, Facts, Wire, cages, wires
 from sparkloom.site.checks.ports import Port
 
-SPEEDS = get_args(Fabric.model_fields["rail_gbit"].annotation)
 SWITCH = "a switch"
 
 

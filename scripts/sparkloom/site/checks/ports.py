@@ -7,10 +7,10 @@ Ports are found by their PCI address and vendor. Each QSFP port of a Spark shows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import Cluster, Fabric, Rail
+from sparkloom.inputs.cluster import SPEEDS, Cluster, Rail
 
 Port = Mapping[str, Any]
 MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
@@ -87,7 +87,7 @@ def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]
 def _speed(node: str, cluster: Cluster, rail: Rail, port: Port) -> Finding:
     """Slower than the site says is refused, faster is worth a word: its thresholds are those of a slower fabric."""
     wanted, speed = cluster.fabric.rail_gbit, port["speed"] / 1000
-    faster, usual = speed > wanted, speed in get_args(Fabric.model_fields["rail_gbit"].annotation)
+    faster, usual = speed > wanted, speed in SPEEDS
     declare = f"fabric.rail_gbit: {speed:g} in fabric.yml"
     cure = (
         "the cable and the switch's port speed (autonegotiation often settles for less: set the port to "
