@@ -13,7 +13,7 @@ short_description: Judge how the nodes are cabled
 description: ["What each node told, and what it was taken for, is kept in build/<site>/cabling.json."]
 options:
   machine: {type: str, required: true, description: [Variable that every node registered from sparkloom_machine.]}
-  links: {type: str, required: true, description: [Variable that every node registered from sparkloom_links.]}
+  links: {type: str, required: true, description: [Variable that every node registered from sparkloom_listen.]}
 """
 
 

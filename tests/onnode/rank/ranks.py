@@ -88,13 +88,6 @@ class Ranks:
         except (FileNotFoundError, ValueError):
             return {"phase": "", "cause": "", "serving": False, "epoch": 0, "engine": None}
 
-    def probe(self, rank: int, what: str) -> tuple[int, str]:
-        environment = {**self.environment, "SPARKLOOM_PLAN": str(self.folder / f"plan{rank}.json")}
-        done = subprocess.run(
-            [self.python, *self.program, "probe", what], env=environment, capture_output=True, text=True
-        )
-        return done.returncode, done.stdout.strip()
-
     def ask(self, rank: int, path: str) -> tuple[int, str]:
         """As the kubelet does it."""
         connection = http.client.HTTPConnection(f"127.0.0.{11 + rank}", self.plan["probe_port"], timeout=10)

@@ -85,7 +85,7 @@ def test_it_runs_from_the_file_of_its_config_map_alone(pair: Ranks) -> None:
     pair.environment = {key: value for key, value in pair.environment.items() if key != "PYTHONPATH"}
     pair.start()
     pair.wait(pair.serving)
-    assert pair.probe(0, "ready")[0] == 0
+    assert pair.ask(0, "/ready")[0] == 200
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -115,11 +115,10 @@ def test_never_ready_without_a_token(pair: Ranks) -> None:
     pair.mode(0, "no-token")
     pair.start()
     pair.wait(lambda: "failed: no token 2 s after the start" in pair.log(0))
-    assert all(pair.probe(n, "ready")[0] == 1 for n in (0, 1))
+    assert all(pair.ask(n, "/ready")[0] == 503 for n in (0, 1))
     assert "serving:" not in pair.log(0) + pair.log(1)
     pair.mode(0, "")
     pair.wait(lambda: pair.serving(epoch=2))
-    assert [pair.probe(n, what)[0] for n in (0, 1) for what in ("ready", "live", "started")] == [0] * 6
     assert [pair.ask(n, path)[0] for n in (0, 1) for path in ("/ready", "/live", "/started")] == [200] * 6
 
 
@@ -187,10 +186,10 @@ def test_a_crash_loop_ends_at_its_budget_with_its_cause(pair: Ranks) -> None:
     pair.until(1, "down")
     cause = pair.status(0)["cause"]
     assert "rank 1 on spark2: the engine ended with status 7; mem-too-low:" in cause and "raise it" in cause
-    code, text = pair.probe(0, "ready")
-    assert code == 1 and "mem-too-low" in text
+    code, text = pair.ask(0, "/ready")
+    assert code == 503 and "mem-too-low" in text
     assert "mem-too-low" in (pair.folder / "words0").read_text()
-    assert pair.probe(0, "live")[0] == 0, "down is no reason to restart the container"
+    assert pair.ask(0, "/live")[0] == 200, "down is no reason to restart the container"
     time.sleep(1)
     assert pair.status(0)["engine"] is None and pair.log(1).count("engine: started") == 2
     pair.processes[0].kill()
@@ -229,7 +228,7 @@ def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> N
 def test_a_missing_peer_is_named(pair: Ranks) -> None:
     pair.start(0)
     assert pair.until(0, "missing")["text"] == "rank 1 on spark2 has not come"
-    assert pair.probe(0, "ready")[0] == 1
+    assert pair.ask(0, "/ready")[0] == 503
     pair.start(1)
     pair.wait(pair.serving)
 

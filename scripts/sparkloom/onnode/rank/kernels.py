@@ -19,7 +19,6 @@ class Kernels:
 
     def __init__(self, cache: str, root: int | None = None) -> None:
         self.cache, self.root = cache, root or os.getpid()
-        self.running = 0
         self._seen: dict[tuple[int, int], int] = {}
         self._newest = newest(cache)
 
@@ -35,7 +34,7 @@ class Kernels:
         """What was compiled since the last look; a compiler that only hangs does not count."""
         now = {(p.pid, p.born): p.ticks for p in procs.below(self.root) if p.title.split(" ")[0] in COMPILERS}
         moved = any(ticks > self._seen.get(key, -1) for key, ticks in now.items())
-        self._seen, self.running = now, len(now)
+        self._seen = now
         before, self._newest = self._newest, newest(self.cache)
         if moved:
             return f"compiling kernels, {len(now)} compilers run"

@@ -1,4 +1,4 @@
-"""`-- ENGINE WORDS` supervises; `probe ready|live|started` and `status` tell what the supervisor of this pod wrote."""
+"""`-- ENGINE WORDS` supervises; `status` tells what the supervisor of this pod wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkloom.onnode.rank.status_log import StatusLog
 
 RANK, CONFIG, PLAN = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN"
 DEFAULT_PLAN = "/sparkloom/plan.json"
-USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | probe ready|live|started | status"
+USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | status"
 
 
 def main(words: list[str]) -> int:
@@ -24,10 +24,6 @@ def main(words: list[str]) -> int:
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"sparkloom: {os.environ.get(PLAN, DEFAULT_PLAN)} is no plan of a group: {error}", flush=True)
         return 2
-    if words[:1] == ["probe"] and words[1:] and words[1] in ("ready", "live", "started"):
-        good, text = status_log.probe(words[1], order.run)
-        print(text)
-        return 0 if good else 1
     if words == ["status"]:
         print(json.dumps(status_log.read(order.run), indent=1))
         return 0

@@ -102,12 +102,6 @@ def shape(text: str) -> str:
     return re.sub(r"\d+", "#", text)
 
 
-def probe(what: str, run: str) -> tuple[bool, str]:
-    """The same from the file, for whoever asks with a program of his own."""
-    status = read(run)
-    return verdict(what, status, time.time()) if status else (False, "the supervisor has not begun")
-
-
 def verdict(what: str, status: Mapping[str, Any], now: float) -> tuple[bool, str]:
     """A kubelet's question, never passed on to the engine: the verdict, and the words for the pod's events."""
     who = f"rank {status['rank']} epoch {status['epoch']}"

@@ -18,7 +18,7 @@ from tests.places import REPO
 from tests.plugins.loading import module
 from tests.site.cabling.test_cablings import INNER, NAMES, OUTER, Cable, inner, port, ring
 
-links = module("sparkloom_links")
+links = module("sparkloom_listen")
 PORTS = [name for cage in (INNER, OUTER) for name in NAMES[cage]]
 RUN = """
 import sys
@@ -28,7 +28,7 @@ from ansible.module_utils.testing import patch_module_args
 from tests.plugins.loading import module
 import json
 with patch_module_args(json.loads(sys.argv[1])):
-    module("sparkloom_links").main()
+    module("sparkloom_listen").main()
 """
 SAY_LLDP = """
 import socket, sys

@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import number, run, text
 
 DOCUMENTATION = r"""
-module: sparkloom_links
+module: sparkloom_listen
 short_description: Find out which other nodes are behind each port
 description:
   - Says the node's name on each port in a small Ethernet broadcast that needs no address, and listens to what the
