@@ -96,6 +96,10 @@ class Fabric(Strict):
         """Pods get the port itself: where firmware gives this half no virtual functions."""
         return (rail.attach or self.attach) == "pf"
 
+    def rail_over(self, network: ipaddress.IPv4Network) -> Rail | None:
+        """The rail whose addresses a network has in it, or lies in."""
+        return next((rail for rail in self.rails if network.overlaps(ipaddress.IPv4Network(rail.subnet))), None)
+
 
 class Kubernetes(Strict):
     provider: Literal["k3s", "existing"] = "k3s"

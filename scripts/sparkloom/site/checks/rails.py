@@ -89,16 +89,11 @@ def _extra(node: str, cluster: Cluster, plan: Plan, links: Mapping[str, Any]) ->
             if own and own.cidr != cidr and own.cidr in link["addresses"]:
                 what = f"rail {own.rail} VF {own.vf}"
                 yield Finding(node, what, f"{name} with {cidr}{holder}", f"{own.cidr} alone", change)
-            rail = None if own else _rail_of(cluster, cidr)
+            rail = None if own else cluster.fabric.rail_over(ipaddress.IPv4Interface(cidr).network)
             if rail:
-                yield Finding(node, f"rail {rail}", f"{name} with {cidr}{holder}", "nothing of this rail there", change)
-
-
-def _rail_of(cluster: Cluster, cidr: str) -> str | None:
-    """The rail whose subnet an address lies in."""
-    network = ipaddress.IPv4Interface(cidr).network
-    rails = cluster.fabric.rails
-    return next((rail.name for rail in rails if network.overlaps(ipaddress.IPv4Network(rail.subnet))), None)
+                yield Finding(
+                    node, f"rail {rail.name}", f"{name} with {cidr}{holder}", "nothing of this rail there", change
+                )
 
 
 def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:

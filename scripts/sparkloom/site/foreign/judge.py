@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
 from typing import Any
 
 from sparkloom.base.finding import Finding
@@ -127,9 +126,7 @@ def _where(definition: Definition, mine: list[str], others: list[str]) -> str:
 def _rail(cluster: Cluster, cidr: str) -> Rail | None:
     """The rail whose subnet an address lies in, or whose addresses its own network would take in."""
     theirs = interface(cidr)
-    if theirs is None:
-        return None
-    return next((rail for rail in cluster.fabric.rails if theirs.network.overlaps(IPv4Network(rail.subnet))), None)
+    return cluster.fabric.rail_over(theirs.network) if theirs else None
 
 
 def _owner(node: Node, cidr: str) -> str:
