@@ -88,10 +88,35 @@ def test_without_anybody_to_ask_it_names_the_option(ssh: Path, monkeypatch: pyte
 
 
 def test_machines_that_announce_themselves_are_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    browser = tmp_path / "avahi-browse"
-    line = "=;eth0;IPv4;{name};_ssh._tcp;local;{name}.local;{address};22;\n"
-    told = line.format(name="spark-1f2e", address="10.1.0.11") + line.format(name="printer", address="10.1.0.9")
-    browser.write_text(f"#!/bin/sh\ncat <<'EOF'\n{told}EOF\n")
+    browse(tmp_path, monkeypatch, {"spark-1f2e": "10.1.0.11", "printer": "10.1.0.9"})
+    assert sparks.announced() == ["10.1.0.11"]
+
+
+def browse(folder: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], more: str = "") -> None:
+    """A browser that tells of these machines, each twice: by cable and by radio."""
+    line = "=;{port};IPv4;{name} SSH;_ssh._tcp;local;{name}.local;{address};22;\n"
+    lines = [
+        line.format(port=port, name=name, address=f"{address}{end}")
+        for port, end in (("eth0", ""), ("wlan0", "0"))
+        for name, address in told.items()
+    ]
+    browser = folder / "avahi-browse"
+    browser.write_text(f"#!/bin/sh\ncat <<'EOF'\n{''.join(lines)}EOF\n{more}\n")
     browser.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+MAKERS = ("spark", "promaxgb10", "gx10", "gn100", "zgx", "aitopatom", "edgexpert", "thinkstationpgx")
+
+
+def test_every_maker_s_machine_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven makers call theirs by other names than NVIDIA, and most have a radio beside the cable."""
+    machines = {f"{maker}-41b{n}": f"10.1.0.{11 + n}" for n, maker in enumerate(MAKERS)}
+    browse(tmp_path, monkeypatch, machines | {"zgx-toolkit": "10.1.0.8", "printer": "10.1.0.9"})
+    assert sparks.announced() == sorted(machines.values())
+
+
+def test_a_machine_that_is_waited_for_in_vain_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparks, "LISTENS", 0.3)
+    browse(tmp_path, monkeypatch, {"spark-1f2e": "10.1.0.11"}, more="exec sleep 20")
     assert sparks.announced() == ["10.1.0.11"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import NamedTuple
 
 from sparkloom.site.checks.ports import CONNECTX7, MELLANOX
 
+# What a GB10 is called until its owner renames it, by maker: NVIDIA spark-1f2e, Dell promaxgb10-41b1, and so on; all
+# were seen in public logs (2026-11).
+NAMED = re.compile(r"spark|gb10|^(gx10|gn100|zgx|aitopatom|edgexpert|thinkstationpgx)-[0-9a-f]{4}\b", re.I)
+LISTENS = 30  # seconds
 SERVICES = ("_ssh._tcp", "_workstation._tcp")  # what machines announce by mDNS
 WAIT = 8  # seconds for a login
 # Read only, for any shell; one `key value` a line.
@@ -44,14 +50,21 @@ def announced() -> list[str]:
     browser = shutil.which("avahi-browse")
     if not browser:
         return []
-    found: dict[str, None] = {}
-    for service in SERVICES:
-        done = subprocess.run([browser, "-rpt", service], capture_output=True, text=True, errors="replace", timeout=30)
-        for line in done.stdout.splitlines():
-            fields = line.split(";")  # =;interface;IPv4;name;type;domain;host;address;port;text
-            if len(fields) > 7 and fields[0] == "=" and fields[2] == "IPv4" and "spark" in fields[6].lower():
-                found.setdefault(fields[7])
-    return sorted(found)
+    found: dict[str, str] = {}
+    for line in chain.from_iterable(_heard(browser, service) for service in SERVICES):
+        fields = line.split(";")  # =;interface;IPv4;name;type;domain;host;address;port;text
+        if len(fields) > 7 and fields[0] == "=" and fields[2] == "IPv4" and NAMED.search(fields[6]):
+            found.setdefault(fields[6], fields[7])  # once, also where it is heard by cable and by radio
+    return sorted(found.values())
+
+
+def _heard(browser: str, service: str) -> list[str]:
+    """What was said within the time: a machine that went without a word is waited for by the browser."""
+    try:
+        done = subprocess.run([browser, "-rpt", service], capture_output=True, timeout=LISTENS)
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace").splitlines()
+    return done.stdout.decode(errors="replace").splitlines()
 
 
 def look(addresses: Iterable[str], user: str) -> list[Spark]:
