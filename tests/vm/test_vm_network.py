@@ -16,6 +16,7 @@ from tests.vm.machines import Rack, as_planned
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
 WAY, UNIT = "enP7s7", "way-monitor"
+NMCLI = "nmcli -t -f DEVICE,STATE device"
 THEIRS = "/etc/netplan/40-cx7.yaml"
 # As NVIDIA's guide for two Sparks (dgx-spark-playbooks 0db7c14, connect-two-sparks), on the ports of these machines.
 GUIDE = """network:
@@ -71,29 +72,49 @@ def test_what_a_guide_set_up_is_refused_taken_over_and_given_back(rack: Rack, tm
         login.sh(machine, "ip -4 address flush dev enp2s0f0np0")
 
 
-@pytest.mark.parametrize("manager", ["netplan", "networkd"])
+# How the way to a machine may be managed: what makes it so, and what makes it as it was.
+MANAGERS = {
+    "netplan": ("true", "true"),
+    "networkd": (
+        f"""cp /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
+        mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
+        """mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network
+        networkctl reload; sleep 5""",
+    ),
+    # As on a Spark with a desktop. It takes the rails' ports as well, and asks for an address there.
+    "NetworkManager": (
+        f"""sed 's/renderer: networkd/renderer: NetworkManager/' /etc/netplan/01-management.yaml > /root/desktop.yaml
+        mv /etc/netplan/01-management.yaml /root/
+        install -m 600 /root/desktop.yaml /etc/netplan/01-network-manager-all.yaml
+        netplan generate; networkctl reload; systemctl start NetworkManager
+        for n in $(seq 60); do nmcli -t -f DEVICE,STATE device | grep -q '^{WAY}:connected$' && break; sleep 2; done
+        nmcli -t -f DEVICE,STATE device | grep '^{WAY}:connected$'""",
+        """systemctl stop NetworkManager; rm /etc/netplan/01-network-manager-all.yaml
+        mv /root/01-management.yaml /etc/netplan/; netplan generate; networkctl reload; sleep 5""",
+    ),
+}
+DHCP_ENDS = 50  # seconds until NetworkManager gives up asking, and takes the port's addresses away
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
 def test_the_way_to_a_machine_has_no_event_while_its_rails_come_and_go(
     rack: Rack, tmp_path: Path, manager: str
 ) -> None:
-    one = rack.machines[0]
-    if manager == "networkd":
-        login.sh(
-            one,
-            f"""cp /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
-            mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
-        )
+    one, (begin, end) = rack.machines[0], MANAGERS[manager]
+    login.sh(one, begin)
     for machine in rack.machines:
         watch(machine)
     rack.playbook()
+    if manager == "NetworkManager":
+        login.sh(one, f"sleep {DHCP_ENDS}")
+        assert as_planned(rack, one) == []
+        told = dict(line.split(":")[:2] for line in login.out(one, NMCLI).splitlines())
+        rails = {interface for endpoint in rack.plan.of(one.name, 0) for interface in (endpoint.pf, endpoint.interface)}
+        assert told[WAY] == "connected" and {told[name] for name in rails} == {"unmanaged"}, told
     undo(rack, tmp_path)
     events = [seen(machine) for machine in rack.machines]
     assert all(way == 0 and others > 0 for way, others in events), events
-    if manager == "networkd":
-        login.sh(
-            one,
-            "mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network; "
-            "networkctl reload; sleep 5",
-        )
+    login.sh(one, end)
 
 
 def test_a_function_that_came_back_as_net1_is_repaired_by_the_timer(rack: Rack, tmp_path: Path) -> None:
