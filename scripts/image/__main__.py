@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scripts.image import recipe
+from scripts.image import llamacpp, recipe
 from scripts.oracle import fetch
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
@@ -27,18 +27,26 @@ def released(release: str) -> Any:
     return find
 
 
+def context(loaded: profile.LoadedProfile, digest: str, run_digest: str) -> dict[str, bytes]:
+    """llama.cpp's image is ours from the source on; the others are somebody's, with files changed."""
+    if loaded.profile.engine.name == "llamacpp":
+        return llamacpp.context(loaded, digest, run_digest)
+    return recipe.context(loaded, digest or loaded.profile.engine.digest or "")
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m scripts.image", description=__doc__)
     parser.add_argument("action", choices=["context", "check"])
     parser.add_argument("profile")
     parser.add_argument("--digest", default="", help="of the base image; engine.digest of the profile when it has one")
+    parser.add_argument("--run-digest", default="", help="llama.cpp: of the image that it runs in")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/image"))
     args = parser.parse_args(words)
     try:
         loaded = profile.load(args.profile)
         if args.action == "context":
-            recipe.write(recipe.context(loaded, args.digest or loaded.profile.engine.digest or ""), args.output)
-            print(f"{args.output}: docker build {args.output}")
+            recipe.write(context(loaded, args.digest, args.run_digest), args.output)
+            print(f"{args.output}: docker build -t NAME {args.output}")
         else:
             print("\n".join(recipe.check(loaded, released(loaded.profile.engine.release))))
     except InputError as error:

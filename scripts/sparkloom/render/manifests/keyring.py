@@ -1,4 +1,4 @@
-"""How rank 0 gets the API key: a file out of a Secret that the engine's own option names, or a variable out of it.
+"""How rank 0 gets the API key: a file out of a Secret that the engine's own option names.
 
 The Secret is made by playbooks/serve.yml and is no part of what is rendered. `sparkloom argv` shows the engine's line
 without these two words: they are the pod's, as the mount is that they name.
@@ -20,13 +20,6 @@ def _asked(launch: Launch, rank: Rank) -> bool:
 
 def words(launch: Launch, rank: Rank) -> tuple[str, ...]:
     return engines.get(launch.engine).key_words if _asked(launch, rank) else ()
-
-
-def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
-    name = engines.get(launch.engine).key_variable
-    if rank.index or not name:
-        return []
-    return [{"name": name, "valueFrom": {"secretKeyRef": {"name": keys.SECRET, "key": keys.BARE_FILE}}}]
 
 
 def volume(launch: Launch, rank: Rank) -> list[dict[str, Any]]:

@@ -71,7 +71,6 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         **command(launch, rank),
         "env": [
             *(environment(variable) for variable in rank.env),
-            *keyring.environment(launch, rank),
             *supervision.environment(launch, rank),
         ],
         **({"ports": listening} if listening else {}),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from sparkloom.inputs.catalogs import releases
 from sparkloom.judge import rules
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
@@ -24,7 +25,7 @@ COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 
 
 def supervised(launch: Launch) -> bool:
-    """Every engine whose image has Python. llama.cpp's has none: its ranks run as they are."""
+    """Every engine whose image has Python; llama.cpp's is of our own making, for this too (scripts/image)."""
     return engines.get(launch.engine).python
 
 
@@ -67,6 +68,8 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "rdma": bool(launch.fabric),
         "rails": len(launch.fabric),
         "policy": policy,
+        "lends": engine.lends if len(launch.ranks) > 1 else 0,
+        "programs": programs(launch),
         "generates": engine.generates,
         "metrics": engine.metrics,
         "requests": list(requests),
@@ -80,6 +83,14 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),
     }
+
+
+def programs(launch: Launch) -> list[list[str]]:
+    """All names of each program that builds of this release call differently."""
+    if not releases.known(launch.engine):
+        return []
+    known = engines.catalog(launch.engine, launch.release).programs.values()
+    return [list(names) for names in known if len(names) > 1]
 
 
 def budgets(launch: Launch) -> dict[str, float]:
