@@ -54,7 +54,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(launch, rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(rank)],
     }
     return {"metadata": metadata, "spec": spec}
 
@@ -78,7 +78,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "securityContext": security(launch, cluster),
         **probes.probes(launch, rank),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(launch, rank)],
+        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(rank)],
     }
 
 
