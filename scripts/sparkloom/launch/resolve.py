@@ -89,7 +89,7 @@ def resolve(
         for spot in topology.places
     )
     flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
-    taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.ours(supervised=engine.python))
+    taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.OURS)
     ports.check(loaded, taken)
     return Launch(
         profile=loaded,

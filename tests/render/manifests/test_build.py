@@ -194,14 +194,6 @@ def test_no_policy_opens_the_probes_port() -> None:
         assert ports.PROBES not in opened and ports.CONTROL not in opened
 
 
-def test_an_engine_without_python_is_asked_over_http_on_rank_0_only() -> None:
-    first, *others = case.engines(case.build(case.RPC))
-    startup = first["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] >= patience.start_seconds(None)
-    assert startup["httpGet"]["path"] == first["livenessProbe"]["httpGet"]["path"] == "/health"
-    assert [key for engine in others for key in engine if key.endswith("Probe")] == []
-
-
 def plan_of(objects: list[case.Object]) -> dict[str, Any]:
     (data,) = [m["data"] for m in case.of_kind(objects, "ConfigMap") if "plan.json" in m["data"]]
     return dict(json.loads(data["plan.json"]))

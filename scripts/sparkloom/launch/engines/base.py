@@ -36,12 +36,9 @@ class Adapter:
     name: str
     port: int
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
-    alive_path = "/health"  # answers 200 while the server lives; the startup and liveness probes ask it
-    ready_path = "/health"  # answers 200 when a request would be served
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
-    python = True  # whether its image has the Python that the supervisor of a rank needs
     lends = 0  # port at which every rank but the first lends its memory; rank 0's engine starts once all do
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then

@@ -24,19 +24,12 @@ PROBES = "probes"  # name of the port where the kubelet asks
 COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 
 
-def supervised(launch: Launch) -> bool:
-    """Every engine whose image has Python; llama.cpp's is of our own making, for this too (scripts/image)."""
-    return engines.get(launch.engine).python
-
-
 def name(launch: Launch) -> str:
     return f"{names.group(launch.profile.name)}-rank"
 
 
 def contents(launch: Launch, policy: str) -> dict[str, str]:
     """File beside the program -> text; the plan names the program's stamp, so that it changes with it."""
-    if not supervised(launch):
-        return {}
     return {PLAN: files.as_json(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
 
 
@@ -123,18 +116,16 @@ def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, A
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
-    return [{"name": "supervisor", "configMap": {"name": name(launch)}}] if supervised(launch) else []
+    return [{"name": "supervisor", "configMap": {"name": name(launch)}}]
 
 
-def mount(launch: Launch) -> list[dict[str, Any]]:
-    keys = (PROGRAM, PLAN, PATTERNS) if supervised(launch) else ()
+def mount() -> list[dict[str, Any]]:
+    keys = (PROGRAM, PLAN, PATTERNS)
     return [{"name": "supervisor", "mountPath": f"{FOLDER}/{key}", "subPath": key, "readOnly": True} for key in keys]
 
 
-def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+def environment(rank: Rank) -> list[dict[str, Any]]:
     """Which rank it is, and of which configuration: the annotation holds a hash over everything applied."""
-    if not supervised(launch):
-        return []
     annotation = f"metadata.annotations['{names.CONFIG_HASH}']"
     return [
         {"name": "SPARKLOOM_RANK", "value": str(rank.index)},

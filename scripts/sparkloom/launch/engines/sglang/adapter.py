@@ -45,7 +45,6 @@ DIALECT = Dialect(
 class SGLang(base.Adapter):
     name = "sglang"
     port = 30000
-    ready_path = "/health_generate"
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     progress = (
