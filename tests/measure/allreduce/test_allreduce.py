@@ -81,7 +81,7 @@ def test_ranks_meet_at_the_head_s_first_rail_and_no_service_leads_to_them() -> N
     assert base64.b64decode(program["binaryData"]["allreduce"]) == pack.program("allreduce").archive
 
 
-@pytest.mark.parametrize(("name", "word"), [(case.SOLO, "one node"), (case.RPC, "no torch")])
+@pytest.mark.parametrize(("name", "word"), [(case.SOLO, "one node"), (case.RPC, "no NCCL")])
 def test_where_nothing_crosses_the_network_it_is_refused(name: str, word: str) -> None:
     with pytest.raises(InputError, match=word):
         jobs.objects(case.launch(name), case.cluster())

@@ -13,7 +13,7 @@ from sparkloom.inputs.platform import GB10
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.site.checks import bandwidth
 
-# GB/s of bus bandwidth of collectives that were measured on Sparks that work, the least of each; who is a tenth below is
+# GB/s of bus bandwidth of collectives that were measured on Sparks that work, the least of each; a tenth below it is
 # slow. One rail of two, or a second half at PCIe x2, cannot exceed 13.6: one half's wire.
 MARGIN = 0.9
 PAIR = 20.1  # two Sparks, both halves, 161 Gb/s (tonyd2wild PR 35, 2026); 23.7 by others, 18.9 to 21.0 at MTU 1500
