@@ -104,6 +104,7 @@ def test_pod_runs_exactly_the_launch(name: str) -> None:
 def test_llama_cpp_lives_under_the_supervisor_which_waits_for_what_the_others_lend() -> None:
     told = supervision.plan(case.launch(case.RPC), "refuse")
     assert told["lends"] == 50052 and ["/app/rpc-server", "/app/ggml-rpc-server"] in told["programs"]
+    assert told["cache"] == "", "it compiles nothing, so no start is called the first"
     assert told["metrics"] == "/metrics" and told["moves"] and "--metrics" in case.launch(case.RPC).ranks[0].argv
     assert supervision.plan(case.launch(case.ULTRA), "refuse")["lends"] == 0
     head, lender = case.engines(case.build(case.RPC))

@@ -42,6 +42,7 @@ class Adapter:
     lends = 0  # port at which every rank but the first lends its memory; rank 0's engine starts once all do
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
+    compiles = True  # kernels at run time, into the node's cache: a first start takes long
     works: tuple[str, ...] = ()  # patterns of its log that say that it computes
     metrics = ""  # the path of its own counters, named in measure.json
     patient_flags: tuple[str, ...] = ()  # seconds after which it gives itself up: launch/patience.py says how many

@@ -28,6 +28,7 @@ class LlamaCpp(base.Adapter):
         "model name": "alias",
     }
     lends = ports.RPC
+    compiles = False  # its image has them for this GPU
     metrics = "/metrics"
     progress = (
         (r"load_tensors: loading model tensors", "loading weights"),
