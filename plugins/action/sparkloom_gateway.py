@@ -6,7 +6,6 @@ from ansible.utils.display import Display
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
-from sparkloom.launch import engines
 from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway
 from sparkloom.site import ansible, client, endpoint
@@ -54,12 +53,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         dry = bool(self._task.check_mode)
         cluster = ansible.cluster(task_vars)
         launch = case.judge(args["profile"], cluster).launch
-        engine = engines.get(launch.engine)
-        if not engine.key_words and not engine.key_variable:
-            message = (
-                f"{launch.engine} checks no API key: no way in from outside; gateway_enabled: false serves it inside"
-            )
-            raise InputError.single(args["profile"], message, rule="engine-without-key")
         reached = client.of(cluster)
         addresses = reached.load_balanced(args["service"], args["service_namespace"])
         if not addresses:

@@ -1,1 +1,1 @@
-"""An engine image with our source patches inside, as a build context, for who wants none applied at each start."""
+"""Engine images as build contexts: one with our source patches inside, and llama.cpp's, built with RPC for SM121."""

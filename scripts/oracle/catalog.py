@@ -29,7 +29,7 @@ def dump(catalog: dict[str, Any]) -> str:
     for key in ("engine", "version", "source", "entry", "positionals", "prefixes"):
         if key in catalog:
             lines.append(f"{_json(key)}: {_json(catalog[key])}")
-    for key in ("registries", "flags", "env", "others"):
+    for key in ("programs", "registries", "flags", "env", "others"):
         if key not in catalog:
             continue
         rows = [f"{_json(name)}: {_json(facts)}" for name, facts in sorted(catalog[key].items())]

@@ -20,7 +20,7 @@ from testbed.base.shell import out, run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 
-RECIPE = "3"  # raise to rebuild
+RECIPE = "4"  # raise to rebuild
 HERE = names.REPO / "testbed" / "standins" / "engine"
 ORACLE = names.REPO / "scripts" / "oracle"
 JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
@@ -156,6 +156,7 @@ def _runtime(tree: Path) -> Path:
     shutil.copytree(HERE / "entry/sglang", site / "sglang")
     shutil.copytree(ORACLE, site / "oracle")
     shutil.copytree(HERE / "entry/bin", tree / "usr/local/bin")
+    shutil.copytree(HERE / "entry/app", tree / "app")  # llama.cpp's programs, which are in no PATH
     write_data(site / "data")
     return tree
 

@@ -11,6 +11,8 @@ from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile, site_memory
+from sparkloom.launch.memory import constants
+from tests.places import REPO
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 VLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
@@ -130,3 +132,22 @@ def test_facts_that_do_not_weigh_what_the_checkpoint_does_are_named_and_the_heav
     assert finding.severity == "warning" and finding.where == f"{path}:{line}"
     right = case.plan(ULTRA)["memory"]["weights_computed_gib_per_rank"]
     assert case.plan(str(path))["memory"]["weights_gib_per_rank"] == pytest.approx(right, rel=0.07)
+
+
+@pytest.mark.parametrize("name", [ULTRA, "sparkarena--minimax-m3-v0-nvfp4"])
+def test_a_plan_below_the_memory_guard_s_floor_says_so(name: str) -> None:
+    """The guard stops an engine that the plan calls fitting; Ultra's log says how careful the plan is there."""
+    (finding,) = found(name, "near-guard-floor")
+    assert finding.severity == "info" and "below 8 available" in finding.message
+    assert "15.09 after capture" in finding.message and "mem_fraction_static lower" in finding.fix
+    assert ".yml:" in finding.where
+
+
+def test_one_with_more_says_nothing() -> None:
+    assert found(ULTRA, "near-guard-floor", "launch.mem_fraction_static=0.89") == []
+    assert found("nvidia--glm-4.7-nvfp4", "near-guard-floor") == []
+
+
+def test_the_guard_s_floor_has_one_value() -> None:
+    defaults = yaml.safe_load((REPO / "roles/node_base/defaults/main.yml").read_text())
+    assert defaults["node_base_memory_floor_gib"] == constants.GUARD_FLOOR_GIB.value

@@ -25,7 +25,7 @@ def test_dp_attention_s_ports_behind_the_rendezvous_are_nobody_else_s(release: s
     found = taken("sglang", release, 4, enable_dp_attention=True, dp_size=4)
     numbers = {number for port in found for number in range(port.number, port.last + 1)}
     assert {20000, 20001, 20002, 20003, 20004, 20005, 20013, 30000} <= numbers
-    assert ports.clashes([*found, *ports.ours(supervised=True)]) == []
+    assert ports.clashes([*found, *ports.OURS]) == []
 
 
 def test_the_row_grew_with_the_releases() -> None:
@@ -60,6 +60,5 @@ def test_a_clash_is_refused_by_name(name: str, change: str, words: str) -> None:
 def test_no_shipped_profile_has_a_clash_and_the_plan_names_our_ports(name: str) -> None:
     launch = case.launch(name)
     assert ports.clashes(launch.ports) == []
-    if supervision.supervised(launch):
-        order = Order.of(supervision.plan(launch, "refuse"))
-        assert (order.control_port, order.probe_port) == (ports.CONTROL, ports.PROBES)
+    order = Order.of(supervision.plan(launch, "refuse"))
+    assert (order.control_port, order.probe_port) == (ports.CONTROL, ports.PROBES)

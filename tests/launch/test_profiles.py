@@ -145,7 +145,7 @@ def test_the_options_file_of_tensorrt_llm_is_the_guide_s() -> None:
 def test_two_sparks_lend_their_memory_over_rpc() -> None:
     head, helper = judged("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node").launch.ranks
     address = flags(helper.argv)["--host"]
-    assert head.argv[0] == "llama-server" and helper.argv[0] == "rpc-server"
+    assert head.argv[0] == "/app/llama-server" and helper.argv[0] == "/app/rpc-server", "they are in no PATH"
     assert flags(head.argv)["--rpc"] == f"{address}:{flags(helper.argv)['--port']}"
 
 

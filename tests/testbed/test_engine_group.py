@@ -166,12 +166,12 @@ def test_devices_are_chosen_by_ncclss_own_matching(wanted: str, name: str, hit: 
     assert fabric.matches(name, wanted) is hit
 
 
-def test_llama_server_borrows_from_each_rpc_server_and_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_llama_server_borrows_from_each_rpc_server_and_knows_when_one_goes(capsys: pytest.CaptureFixture[str]) -> None:
     async def work() -> None:
         port, broken = free_port(), asyncio.Event()
         server = await rpc.lend({"host": ADDRESSES[0], "port": port})
         held = await rpc.borrow(f"{ADDRESSES[0]}:{port}", broken)
-        assert not broken.is_set() and len(held) == 2
+        assert not broken.is_set() and len(held) == 2, "nothing is said before the next request"
         assert f"RPC[{ADDRESSES[0]}:{port}]" in capsys.readouterr().out
         server.close()
         held[0].close()
@@ -180,10 +180,10 @@ def test_llama_server_borrows_from_each_rpc_server_and_ends_with_it(capsys: pyte
     run(work())
 
 
-def test_an_rpc_server_that_is_not_there_ends_llama_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc, "CONNECT_SECONDS", 0.3)
-    with pytest.raises(rpc.RpcError, match=r"Failed to connect to 127\.0\.0\.11:"):
+def test_an_rpc_server_that_is_not_there_ends_llama_server_at_once() -> None:
+    with pytest.raises(rpc.RpcError, match=r"Failed to connect to 127\.0\.0\.11:") as ended:
         run(rpc.borrow(f"{ADDRESSES[0]}:{free_port()}", asyncio.Event()))
+    assert ended.value.status == 139
 
 
 def test_an_rpc_server_needs_its_address() -> None:

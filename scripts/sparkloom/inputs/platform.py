@@ -14,8 +14,6 @@ class Platform:
     bandwidth_gb_s: float  # LPDDR5X
     gpus_per_node: int
     rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
-    one_rail_pass_gb_s: float
-    two_rail_pass_gb_s: float
     measured_free_gib: tuple[float, float] | None = None  # least and most free to CUDA on this site's idle nodes
 
     @property
@@ -36,7 +34,4 @@ GB10 = Platform(
     gpus_per_node=1,
     # measured with one VF per pod: 9.78 GB/s bus bandwidth (forum post on Nemotron Ultra, 2026-06)
     rail_gb_s=9.78,
-    one_rail_pass_gb_s=9.5,
-    # NVIDIA's own cluster script passes at 175 Gb/s = 21.875 GB/s and above
-    two_rail_pass_gb_s=21.9,
 )

@@ -26,12 +26,11 @@ def check(launch: Launch, cluster: Cluster, platform: Platform = GB10) -> list[F
 def _fits(launch: Launch, cluster: Cluster, platform: Platform) -> Iterator[Finding]:
     view = launch.view(platform)
     fit = engines.fit(view)
+    yield from _guarded(launch, fit)
     if fit.fits is True:
         return
     change = search.smallest(view, len(cluster.nodes))
-    flag = change.overrides[0].partition("=")[0].split(".")[1] if change else "parallel"
-    where = next((s.origin.where for s in launch.settings if s.name == flag and s.origin.where), "")
-    where = where or launch.profile.where("launch", flag)
+    where = _said(launch, change.overrides[0].partition("=")[0].split(".")[1] if change else "parallel")
     if fit.fits is False:
         fix = change.text if change else HEAVIER
         if platform.measured_free_gib is None and _with_all(view).fits:
@@ -41,6 +40,27 @@ def _fits(launch: Launch, cluster: Cluster, platform: Platform) -> Iterator[Find
     fix = MEASURE if platform.measured_free_gib is None else "keep the change at hand"
     fix += f"; sure to fit: {change.text}" if change else ""
     yield Finding(where, "fit-uncertain", fit.reason, expected="", fix=fix, severity="warning")
+
+
+def _said(launch: Launch, flag: str) -> str:
+    where = next((s.origin.where for s in launch.settings if s.name == flag and s.origin.where), "")
+    return where or launch.profile.where("launch", flag)
+
+
+def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
+    """What starts may still be stopped: the guard on each node knows only what is available there."""
+    headroom = fit.memory.get("headroom_gib")
+    planned, floor = float(headroom.value or 0) if headroom else 0.0, float(constants.GUARD_FLOOR_GIB.value or 0)
+    if fit.fits is False or headroom is None or planned >= floor:
+        return
+    flag = engines.get(launch.engine).called.get("memory", "parallel")
+    care = constants.HEADROOM_CARE_GIB
+    message = (
+        f"{planned:.1f} GiB are planned to stay free, and a node's memory guard stops an engine below {floor:g} "
+        f"available (node_base_memory_floor_gib); {care.value:g} GiB {care.formula} ({care.origin})"
+    )
+    fix = f"when the guard's journal shows it acting, {flag} lower; not the floor"
+    yield Finding(_said(launch, flag), "near-guard-floor", message, expected="", fix=fix, severity="info")
 
 
 def _with_all(view: LaunchView) -> Fit:

@@ -36,8 +36,7 @@ class Port:
         return f"{numbers} ({self.what})"
 
 
-def ours(*, supervised: bool) -> tuple[Port, ...]:
-    return (Port(CONTROL, "Sparkloom's supervisors"), Port(PROBES, "Sparkloom's probes")) if supervised else ()
+OURS = (Port(CONTROL, "Sparkloom's supervisors"), Port(PROBES, "Sparkloom's probes"))
 
 
 def clashes(taken: Sequence[Port]) -> list[tuple[Port, Port]]:

@@ -71,6 +71,7 @@ def resolve(
     engine = engines.of(loaded)
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
+    _may_be_many(loaded, engine)
     topology = place(loaded, cluster)
     catalog = engines.catalog(engine.name, spoken) if releases.known(engine.name) else None
     derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]
@@ -88,7 +89,7 @@ def resolve(
         for spot in topology.places
     )
     flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
-    taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.ours(supervised=engine.python))
+    taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.OURS)
     ports.check(loaded, taken)
     return Launch(
         profile=loaded,
@@ -115,6 +116,18 @@ def _release(loaded: LoadedProfile, asked: str | None) -> str:
     if asked is not None:
         raise InputError.single("--engine-version", message, rule="bad-release")
     raise InputError([loaded.document.problem(("engine", "release"), message, "bad-release")])
+
+
+def _may_be_many(loaded: LoadedProfile, engine: base.Adapter) -> None:
+    """Where ranks cannot meet, each would load the whole model and serve by itself, or fail late."""
+    nodes = loaded.profile.launch.parallel.nodes
+    if engine.alone and nodes > 1:
+        able = ", ".join(name for name in engines.names() if not engines.get(name).alone)
+        message = (
+            f"launch.parallel.nodes = {nodes}, but {engine.name} is served on one node only: {engine.alone}; write "
+            f"parallel: {{nodes: 1, tp: 1}}, or take another engine.name ({able})"
+        )
+        raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "one-node-engine")])
 
 
 def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:

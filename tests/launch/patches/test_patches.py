@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from scripts.image import recipe, wheels
 from scripts.oracle import fetch
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
@@ -19,8 +20,6 @@ from sparkloom.launch import patches
 from sparkloom.onnode.rank import patching
 from sparkloom.onnode.rank.patching import PatchError, digest
 
-# Where a package's top level folders lie in its wheel, when not at the top.
-INSIDE = {"nvidia-cutlass-dsl-libs-base": "nvidia_cutlass_dsl/python_packages"}
 CASES = [(name, release) for name in patches.names() for release in patches.load(name).releases]
 
 
@@ -49,7 +48,7 @@ def test_it_applies_to_the_released_files(name: str, release: str) -> None:
     """All places, once each, Python afterwards; a second time nothing is left to do."""
     patch = told(name)
     try:
-        root = fetch.fetch_package(patch["package"], release) / INSIDE.get(patch["package"], "")
+        root = fetch.fetch_package(patch["package"], release) / wheels.INSIDE.get(patch["package"], "")
     except fetch.FetchError as error:
         pytest.skip(str(error))
     changed = patching.prepare([patch], lambda package: root / package)
@@ -60,6 +59,19 @@ def test_it_applies_to_the_released_files(name: str, release: str) -> None:
     again = {edit["file"]: changed[root / edit["file"].split("/")[0], edit["file"].split("/", 1)[1]]
              for edit in patch["edits"]}  # fmt: skip
     assert all(patching.edited(patch, edit, again[edit["file"]]) == again[edit["file"]] for edit in patch["edits"])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", [name for name in profile.names() if profile.load(name).profile.engine.patches])
+def test_a_profile_s_patches_apply_to_what_its_release_asks_for(name: str) -> None:
+    """`python -m scripts.image check`: the wheels of the release that the profile names, and those that it pins."""
+    loaded = profile.load(name)
+    try:
+        lines = recipe.check(loaded, wheels.of(loaded.profile.engine.name, loaded.profile.engine.release))
+    except fetch.FetchError as error:
+        pytest.skip(str(error))
+    assert [line.split(":")[0] for line in lines] == loaded.profile.engine.patches
+    assert all(": 0 files" not in line for line in lines)
 
 
 Engine = Callable[..., Path]
@@ -91,6 +103,14 @@ def ask(site: Path, overlay: Path, code: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def test_a_copy_that_an_image_lacks_needs_no_change(site: Path) -> None:
+    patch = {**PATCH, "only_where_present": True}
+    (site / "engine/ear.py").unlink()
+    changed = patching.prepare([patch], lambda name: site / name)
+    assert [inner for _, inner in changed] == ["deep/voice.py"]
+    assert patching.prepare([patch], lambda name: None) == {}
 
 
 def test_the_overlay_is_what_python_finds_and_the_original_stays(site: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.onnode.rank import probes
+from sparkloom.onnode.rank import answers, probes
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes, answer
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
@@ -99,3 +99,27 @@ def test_only_a_supervisor_that_is_gone_is_dead(age: float, live: bool, ready: b
 
 def test_loopback_has_no_interface_to_bind_to() -> None:
     assert probes.interface("127.0.0.1") == probes.interface("203.0.113.9") == ""
+
+
+def test_a_key_is_judged_for_an_engine_that_cannot(
+    log: StatusLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traefik asks before each request; no key here lets nobody in."""
+
+    def said(*headers: str) -> bytes:
+        request = "\r\n".join(
+            ["GET /key HTTP/1.1", "Host: x", "X-Forwarded-Uri: /v1/models", *headers, "", ""]
+        ).encode()
+        with socket.create_connection(("127.0.0.5", port), 10) as plug:
+            plug.sendall(request)
+            return plug.makefile("rb").read()
+
+    monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
+    port = served(log)
+    assert said("Authorization: Bearer ").startswith(b"HTTP/1.1 401 "), "no key file yet"
+    (tmp_path / "key").write_text("s3cret-s3cret-s3cret\n")
+    assert said("authorization: Bearer s3cret-s3cret-s3cret").startswith(b"HTTP/1.1 200 ")
+    for wrong in ((), ("Authorization: Bearer s3cret",), ("Authorization: s3cret-s3cret-s3cret",)):
+        refused = said(*wrong)
+        assert refused.startswith(b"HTTP/1.1 401 ") and b"invalid_api_key" in refused and b"s3cret-s3" not in refused
+    assert ask("127.0.0.5", port, "/keys")[0] == 404

@@ -45,6 +45,17 @@ TRAEFIK = {
             },
         }
     },
+    "Middleware": {
+        "forwardAuth": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["address"],
+            "properties": {
+                "address": {"type": "string", "pattern": "^http://"},
+                "authRequestHeaders": {"type": "array", "items": {"type": "string"}},
+            },
+        }
+    },
     "TLSStore": {
         "defaultCertificate": {
             "type": "object",
@@ -66,6 +77,7 @@ TRAEFIK = {
                 "properties": {
                     "kind": {"const": "Rule"},
                     "match": {"type": "string"},
+                    "middlewares": {"type": "array", "items": {"type": "object", "required": ["name"]}},
                     "services": {
                         "type": "array",
                         "items": {

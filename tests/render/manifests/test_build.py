@@ -15,7 +15,7 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
 from sparkloom.onnode.rank.order import Order
 from sparkloom.render import manifests, pack
-from sparkloom.render.manifests import attachments, names, pod
+from sparkloom.render.manifests import attachments, names, pod, supervision
 from tests.render.manifests import case
 from tests.slow_truth.world import TRUTHS
 
@@ -89,22 +89,26 @@ def test_pod_runs_exactly_the_launch(name: str) -> None:
     launch = case.launch(name)
     for rank, engine in zip(launch.ranks, case.engines(case.build(name)), strict=True):
         words = [*engine["command"], *engine["args"]]
-        if launch.engine != "llamacpp":  # whose image has no Python
-            assert words[:3] == ["python3", "/sparkloom/rank", "--"]
-            words = words[3:]
+        assert words[:3] == ["python3", "/sparkloom/rank", "--"]
+        words = words[3:]
         key = engines.get(launch.engine).key_words if rank.index == 0 else ()
         assert tuple(words) == (*rank.argv, *key)
         given = {entry["name"]: entry.get("value") for entry in engine["env"]}
-        given.pop("LLAMA_API_KEY", None)  # a reference to a Secret
         own = {key: given.pop(key) for key in list(given) if key.startswith("SPARKLOOM_")}
         assert given == {v.name: v.value for v in rank.env}
-        assert own == (
-            {}
-            if launch.engine == "llamacpp"
-            else {"SPARKLOOM_RANK": str(rank.index), "SPARKLOOM_CONFIG": None, "SPARKLOOM_ADDRESS": None}
-        )
+        assert own == {"SPARKLOOM_RANK": str(rank.index), "SPARKLOOM_CONFIG": None, "SPARKLOOM_ADDRESS": None}
         assert engine["image"] == launch.image
         assert engine["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_llama_cpp_lives_under_the_supervisor_which_waits_for_what_the_others_lend() -> None:
+    told = supervision.plan(case.launch(case.RPC), "refuse")
+    assert told["lends"] == 50052 and ["/app/rpc-server", "/app/ggml-rpc-server"] in told["programs"]
+    assert told["cache"] == "", "it compiles nothing, so no start is called the first"
+    assert told["metrics"] == "/metrics" and told["moves"] and "--metrics" in case.launch(case.RPC).ranks[0].argv
+    assert supervision.plan(case.launch(case.ULTRA), "refuse")["lends"] == 0
+    head, lender = case.engines(case.build(case.RPC))
+    assert head["args"][-2:] == ["--api-key-file", "/sparkloom/key/key"] and "--api-key-file" not in lender["args"]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -189,14 +193,6 @@ def test_no_policy_opens_the_probes_port() -> None:
     for policy in case.of_kind(case.build(), "NetworkPolicy"):
         opened = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
         assert ports.PROBES not in opened and ports.CONTROL not in opened
-
-
-def test_an_engine_without_python_is_asked_over_http_on_rank_0_only() -> None:
-    first, *others = case.engines(case.build(case.RPC))
-    startup = first["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] >= patience.start_seconds(None)
-    assert startup["httpGet"]["path"] == first["livenessProbe"]["httpGet"]["path"] == "/health"
-    assert [key for engine in others for key in engine if key.endswith("Probe")] == []
 
 
 def plan_of(objects: list[case.Object]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def objects(name: str = case.ULTRA) -> list[case.Object]:
     return gateway.gateway(case.launch(name), "sparkloom", 8000)
 
 
-@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO])
+@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.TRTLLM])
 def test_golden_gateway(name: str) -> None:
     golden_files.check(name, "gateway.yaml", manifests.to_yaml(objects(name)))
 
@@ -68,13 +68,31 @@ def test_rank_0_alone_gets_the_key_and_only_as_a_reference(name: str) -> None:
     for index, container in enumerate(case.engines(built)):
         words = [*container["command"], *container.get("args", [])]
         mounted = [m for m in container["volumeMounts"] if m["name"] == "key"]
-        named = [v for v in container["env"] if v["name"] == engine.key_variable]
         assert (words[-2:] == list(engine.key_words)) == bool(index == 0 and engine.key_words)
-        assert bool(mounted) == bool(index == 0 and engine.key_words)
-        assert bool(named) == bool(index == 0 and engine.key_variable)
-        assert all("value" not in variable for variable in named)
+        assert bool(mounted) == (index == 0)
     volumes = [v for pod in case.pods(built) for v in pod["spec"]["volumes"] if v["name"] == "key"]
     assert all(v["secret"]["secretName"] == keys.SECRET for v in volumes)
+
+
+def test_an_engine_that_checks_no_key_is_asked_for_by_its_supervisor_first() -> None:
+    """TensorRT-LLM has no such option (its issue 9950): whoever reached it through Traefik would have been served."""
+    made = {item["kind"]: item for item in objects(case.TRTLLM)}
+    (rule,) = made["IngressRoute"]["spec"]["routes"]
+    assert rule["middlewares"] == [{"name": made["Middleware"]["metadata"]["name"]}]
+    (service,) = [o for o in case.of_kind(case.build(case.TRTLLM), "Service") if "clusterIP" not in o["spec"]]
+    host, _, port = made["Middleware"]["spec"]["forwardAuth"]["address"].removeprefix("http://").partition(":")
+    assert host.split(".")[:2] == [service["metadata"]["name"], "sparkloom"] and port == "20101/key"
+    assert {entry["port"]: entry["targetPort"] for entry in service["spec"]["ports"]}[20101] == "probes"
+    (policy,) = case.of_kind(case.build(case.TRTLLM), "NetworkPolicy")
+    (rule,) = [rule for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == 20101]
+    assert [list(peer["podSelector"]["matchLabels"].values()) for peer in rule["from"]] == [["traefik"]]
+
+
+@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.RPC])
+def test_an_engine_that_checks_it_is_asked_by_nobody_else(name: str) -> None:
+    assert "Middleware" not in {item["kind"] for item in objects(name)}
+    assert all(rule["ports"][0]["port"] != 20101 for policy in case.of_kind(case.build(name), "NetworkPolicy")
+               for rule in policy["spec"]["ingress"])  # fmt: skip
 
 
 def test_nothing_rendered_is_a_secret() -> None:

@@ -89,6 +89,7 @@ class Catalog:
     positionals: tuple[str, ...]
     prefixes: bool  # whether the engine takes an unambiguous prefix of a flag for the flag (argparse does)
     registries: Mapping[str, Any]
+    programs: Mapping[str, tuple[str, ...]]  # where its image has each, by all names that builds gave it
     _flags: Mapping[str, Mapping[str, Any]] = field(repr=False)
     _env: Mapping[str, Mapping[str, Any]] = field(repr=False)
     _others: Mapping[str, Any] = field(repr=False)
@@ -128,7 +129,8 @@ class Catalog:
     def command(self, argv: Sequence[str]) -> Catalog:
         """This catalog, or the one of another program of the same release, as one that only lends memory."""
         program = argv[0].rsplit("/", 1)[-1] if argv else ""
-        return _other(self, program) if program in self._others else self
+        main = next((name for name, facts in self._others.items() if program in (name, *facts.get("also", ()))), None)
+        return _other(self, main, program) if main else self
 
     def variable(self, name: str) -> Variable | None:
         facts = self._env.get(name)
@@ -157,6 +159,7 @@ def _load(engine: str, version: str, dialect: Dialect) -> Catalog:
         positionals=tuple(data["positionals"]),
         prefixes=data.get("prefixes", True),
         registries=data["registries"],
+        programs={name: tuple(paths) for name, paths in data.get("programs", {}).items()},
         _flags=data["flags"],
         _env=data["env"],
         _others=data.get("others", {}),
@@ -169,8 +172,8 @@ def _read(engine: str, version: str) -> Any:
 
 
 @lru_cache
-def _other(catalog: Catalog, program: str) -> Catalog:
-    facts = catalog._others[program]
+def _other(catalog: Catalog, name: str, program: str) -> Catalog:
+    facts = catalog._others[name]
     return replace(catalog, entry=(program,), positionals=(), registries={}, _flags=facts["flags"], _env={}, _others={})
 
 

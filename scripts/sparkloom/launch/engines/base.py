@@ -36,19 +36,18 @@ class Adapter:
     name: str
     port: int
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
-    alive_path = "/health"  # answers 200 while the server lives; the startup and liveness probes ask it
-    ready_path = "/health"  # answers 200 when a request would be served
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
-    python = True  # whether its image has the Python that the supervisor of a rank needs
+    alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
+    lends = 0  # port at which every rank but the first lends its memory; rank 0's engine starts once all do
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
+    compiles = True  # kernels at run time, into the node's cache: a first start takes long
     works: tuple[str, ...] = ()  # patterns of its log that say that it computes
     metrics = ""  # the path of its own counters, named in measure.json
     patient_flags: tuple[str, ...] = ()  # seconds after which it gives itself up: launch/patience.py says how many
     patient_env: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
-    key_variable = ""  # or the variable that takes it, where no file does
     dialect: Dialect = PLAIN  # how its parser reads a command line
     ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
     called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
@@ -98,6 +97,7 @@ class Memory(Protocol):
 
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
+KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too
 
 
 def topology_setting(name: str, value: FlagValue, why: str) -> Setting:
@@ -112,6 +112,11 @@ def listening(port: int, why: str = "the engine's own default, named so that not
     """Where rank 0 answers; the same for every engine."""
     reach = "the Service reaches the pod's address; a NetworkPolicy closes the port to others"
     return [engine_setting("host", "0.0.0.0", reach), engine_setting("port", port, why)]
+
+
+def counting(flag: str) -> Setting:
+    """The switch of an engine's own /metrics, where it is off unless asked for."""
+    return engine_setting(flag, True, "its counters tell a busy engine from a dead one, and bench reads its gauges")
 
 
 def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:

@@ -68,6 +68,13 @@ GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemot
 GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
 # Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
 HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
+# Where the node's memory guard stops an engine: roles/node_base says it, a site may say otherwise (a test compares).
+GUARD_FLOOR_GIB = Figure(8.0, "MemAvailable below which the memory guard stops an engine", "node_base_memory_floor_gib")
+# A plan's headroom is careful: it starts from the least that was free before a load, and MemAvailable counts page
+# cache. SGLang's `avail mem` is MemAvailable on an integrated GPU (srt/utils/common.py): the guard's figure.
+HEADROOM_CARE_GIB = Figure(
+    7.7, "more was available after the start than planned", "one log: Ultra at 0.9, planned 7.4, 15.09 after capture"
+)
 
 # Half of the 3,072 tokens that the posts' requests generate: the context a request has on average.
 LIVE_TOKENS = Figure(1536, "tokens of context per running request on average", "half of 3,072 generated tokens")

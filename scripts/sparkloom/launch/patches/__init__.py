@@ -33,6 +33,7 @@ class Patch(Strict):
     package: str
     releases: list[str]
     status: Literal["unvalidated", "measured"] = Field(description="whether this text ran on a GB10")
+    only_where_present: bool = Field(default=False, description="a second copy of files: an image may lack it")
     upstream: str
     source: str
     reason: str
@@ -67,6 +68,7 @@ def _told(patch: Patch) -> dict[str, Any]:
         "id": patch.id,
         "package": patch.package,
         "releases": patch.releases,
+        "only_where_present": patch.only_where_present,
         "edits": edits,
         "released": {file: sorted(known.values()) for file, known in patch.released.items()},
     }

@@ -29,9 +29,9 @@ def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST) -> list
         raise InputError.single(
             launch.profile.name, "runs on one node: no all-reduce crosses the network", rule="one-node"
         )
-    if not engines.get(launch.engine).python:
-        others = " or ".join(name for name in engines.names() if engines.get(name).python)
-        message = f"{launch.engine}'s image has no torch; choose a profile of {others}"
+    if not engines.get(launch.engine).nccl:
+        others = " or ".join(name for name in engines.names() if engines.get(name).nccl)
+        message = f"{launch.engine}'s ranks speak no NCCL; choose a profile of {others}"
         raise InputError.single(launch.profile.name, message, rule="no-torch")
     return [_program(launch, cluster), *(_job(launch, cluster, rank, largest) for rank in launch.ranks)]
 

@@ -58,7 +58,8 @@ def page(order: Order) -> str | None:
     """The engine's own counters; None when it gives none now."""
     connection = HTTPConnection("127.0.0.1", order.port, timeout=min(PAGE_SECONDS, order.budgets.token))
     try:
-        connection.request("GET", order.metrics)
+        told = key()  # llama.cpp asks for it here too
+        connection.request("GET", order.metrics, headers={"Authorization": f"Bearer {told}"} if told else {})
         response = connection.getresponse()
         body = response.read()
         return body.decode(errors="replace") if response.status == 200 else None

@@ -7,12 +7,19 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sparkloom.onnode.rank import procs, waits
 
 LONGEST = 16_384  # bytes of one line; what is longer is broken
 KEPT = 600  # lines, for naming the cause
+
+
+def found(words: Sequence[str], programs: Iterable[Sequence[str]]) -> list[str]:
+    """The same words with the program under the name that this image has; as they are when it has none."""
+    others = next((names for names in programs if words[0] in names), ())
+    there = next((name for name in (words[0], *others) if os.access(name, os.X_OK)), words[0])
+    return [there, *words[1:]]
 
 
 class Engine:

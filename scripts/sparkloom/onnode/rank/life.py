@@ -8,8 +8,8 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import patching, path, procs, rails, waits
-from sparkloom.onnode.rank.engine import Engine
+from sparkloom.onnode.rank import lenders, patching, path, procs, rails, waits
+from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.head import Head
@@ -169,16 +169,18 @@ class Life:
         log.epoch = group.epoch
         log.clear()
         log.status |= {"serving": False, "transport": "", "schedulers": []}
+        if (cause := await lenders.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
+            return await self._not_started(cause)
+        words = found(self.words, self.order.programs)
         try:
             watch = Watch(self.order, group, log)
-            self.engine = engine = Engine(self.words, self.environment, watch.hear)
+            self.engine = engine = Engine(words, self.environment, watch.hear)
         except OSError as error:
-            log.cause("failed", f"{self.words[0]} cannot be started: {error.strerror}; is this the engine's image?")
-            group.lost(str(log.status["cause"]), own=True)
-            await group.stop.wait()
-            return
+            return await self._not_started(
+                f"{words[0]} cannot be started: {error.strerror}; is this the engine's image?"
+            )
         log.status["engine"] = engine.pid
-        log.say("engine", f"started {self.words[0]} as process {engine.pid}")
+        log.say("engine", f"started {words[0]} as process {engine.pid}")
         cause = await watch.until_over(engine)
         if engine.ended.is_set():  # a node that shuts down tells every process to go, in any order
             await waits.first(TOLD, self.leaving, group.stop)
@@ -192,3 +194,10 @@ class Life:
         await engine.stop(self.order.budgets.stop)
         self.engine = None
         log.say("stopped", "nothing of the engine is left")
+
+    async def _not_started(self, cause: str) -> None:
+        """This epoch is over before this rank's engine ran."""
+        if cause:
+            self.log.cause("failed", cause)
+            self.group.lost(cause, own=True)
+        await self.group.stop.wait()

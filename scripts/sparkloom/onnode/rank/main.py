@@ -44,16 +44,19 @@ async def _supervise(order: Order, words: list[str]) -> int:
     log = StatusLog(order, rank)
     if order.probe_port:
         Probes(log, os.environ.get(ADDRESS, ""), order.probe_port).start()
-    me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build))
+    me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))
     code = await Life(order, me, words, environment, log).live()
     sys.stdout.flush()
     os._exit(code)
 
 
-def build() -> str:
-    """What software this image has: names and sizes of what pip recorded, which differ when a tag was moved."""
+def build(program: str) -> str:
+    """What software this image has, which differs when a tag was moved: names and sizes of what pip recorded, and of
+    the libraries beside a program that is named by its path, which pip does not know."""
     digest = hashlib.sha256(sys.version.encode())
     for folder in sorted({Path(entry) for entry in sys.path if entry.endswith("-packages")}):
         for record in sorted(folder.glob("*.dist-info/RECORD")):
             digest.update(f"{record.parent.name} {record.stat().st_size}\n".encode())
+    for library in sorted(Path(program).parent.glob("*.so*")) if Path(program).is_absolute() else ():
+        digest.update(f"{library.name} {library.stat().st_size}\n".encode())
     return digest.hexdigest()[:12]

@@ -45,6 +45,7 @@ class Budgets:
     look: float = 10.0  # between looks at its counters
     silence: float = 100.0  # without any progress the group is started anew; with a look's 10 s below two minutes
     blind: float = 1800.0  # the same while requests run in an engine that shows no counters
+    lend: float = 300.0  # for the ranks that lend memory to listen: a program start and a GPU's context
     memory: float = 120.0  # for the node's memory to come back before it is loaded again
     beat: float = 1.0
     lost: float = 10.0  # without a beat
@@ -67,6 +68,8 @@ class Order:
     rdma: bool = False
     rails: int = 0  # how many NCCL must use; 0 where it has nothing to do
     policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn
+    lends: int = 0  # port at which every other rank must listen before rank 0's engine starts; 0: none does
+    programs: tuple[tuple[str, ...], ...] = ()  # names of one program in several builds: what is there is started
     generates: str = ""  # a path that answers 200 only when the engine produced a token, also under load
     metrics: str = ""  # the path of the engine's own counters
     requests: tuple[str, ...] = ()  # names there: requests that run or wait
@@ -104,4 +107,6 @@ class Order:
             Member(told["rank"], told["node"], told["address"], tuple(Rail(**rail) for rail in told.get("rails", ())))
             for told in data["members"]
         )
-        return cls(**{**plain, "members": members, "budgets": Budgets(**data.get("budgets", {}))})
+        named = tuple(tuple(names) for names in data.get("programs", ()))
+        known_budgets = Budgets(**data.get("budgets", {}))
+        return cls(**{**plain, "members": members, "programs": named, "budgets": known_budgets})

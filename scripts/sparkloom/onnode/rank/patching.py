@@ -58,6 +58,8 @@ def prepare(patches: Sequence[Mapping[str, Any]], find: Any) -> dict[tuple[Path,
             package, _, inner = str(edit["file"]).partition("/")
             folder = find(package)
             if folder is None or not (folder / inner).is_file():
+                if patch.get("only_where_present"):
+                    continue
                 raise PatchError(f"patch {patch['id']}: {edit['file']} is not in this image; {_cure(patch)}")
             key = (folder, inner)
             before = texts[key] if key in texts else (folder / inner).read_text()

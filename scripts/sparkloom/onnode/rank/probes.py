@@ -1,4 +1,4 @@
-"""The kubelet's questions, answered over HTTP by a thread that does nothing else.
+"""The kubelet's questions, answered over HTTP by a thread that does nothing else; Traefik's about a key too.
 
 A probe that starts a Python took longer than the kubelet waits on a machine that compiles on all its cores, and four
 healthy ranks were killed for it. An answer from here costs no process and does not wait for the supervisor's own work.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import hmac
+import json
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable
 
+from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 ADDRESS = "SPARKLOOM_ADDRESS"  # of the pod, as the kubelet reaches it
@@ -22,6 +25,7 @@ SIOCGIFADDR = 0x8915
 LONGEST = 4096
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
+KEY_PATH = "/key"  # 200 when the request brings the API key, for an engine that cannot check it
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
 
 
@@ -56,12 +60,30 @@ class Probes:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
             request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-            writer.write(answer(request, self.verdict))
+            writer.write(key_answer(request) if asked_for_key(request) else answer(request, self.verdict))
             await asyncio.wait_for(writer.drain(), PATIENCE)
         writer.close()
 
     def verdict(self, what: str) -> tuple[bool, str]:
         return verdict(what, dict(self.log.status), time.time())
+
+
+def asked_for_key(request: bytes) -> bool:
+    return request.split(b" ", 2)[1:2] == [KEY_PATH.encode()]
+
+
+def key_answer(request: bytes) -> bytes:
+    """Traefik hands this to the client when it is not 200. Without a key here nobody is let in."""
+    key, brought = answers.key(), b""
+    for line in request.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"authorization":
+            brought = value.strip()
+    if key and hmac.compare_digest(brought, f"Bearer {key}".encode()):
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    body = json.dumps({"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}).encode()
+    head = f"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}WWW-Authenticate: Bearer\r\nConnection: close\r\n\r\n".encode() + body
 
 
 def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:

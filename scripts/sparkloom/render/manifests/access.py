@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import keyring, names, supervision
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
 
@@ -24,20 +25,21 @@ def namespace(cluster: Cluster) -> dict[str, Any]:
 def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
     """Engine port from this namespace, labelled namespaces and K3s' own Traefik only.
 
-    /health and /metrics take no key. The rails are no part of the cluster network: no policy covers them.
+    /health and /metrics take no key; Traefik alone may ask a supervisor about one. The rails are no part of the cluster
+    network: no policy covers them.
     """
-    peers = [
-        {"podSelector": {}},
-        {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}},
-        {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
-            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "traefik"}},
-        },
-    ]
+    traefik = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "traefik"}},
+    }
+    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik]
+    ingress = [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}]
+    if keyring.by_supervisor(launch):
+        ingress.append({"from": [traefik], "ports": [{"protocol": "TCP", "port": ports.PROBES}]})
     spec = {
         "podSelector": {"matchLabels": names.selector(launch)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}],
+        "ingress": ingress,
     }
     return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _metadata(launch, namespace), spec=spec)
 
@@ -57,10 +59,13 @@ def headless_name(launch: Launch) -> str:
 
 
 def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    port = {"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"}
+    listed = [{"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"}]
+    if keyring.by_supervisor(launch):
+        asked = supervision.PROBES
+        listed.append({"name": asked, "port": ports.PROBES, "targetPort": asked, "protocol": "TCP"})
     every = names.metadata(launch, namespace, headless_name(launch))
     ranks = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
-    api = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": [port]}
+    api = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": listed}
     return [
         names.manifest("v1", "Service", every, spec=ranks),
         names.manifest("v1", "Service", _metadata(launch, namespace), spec=api),

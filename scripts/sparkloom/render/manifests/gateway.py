@@ -1,6 +1,8 @@
 """The endpoint that clients use: K3s' own Traefik ends TLS and passes `/v1` on to rank 0, and nothing else.
 
-The engine checks the key itself. Its other paths (/health, /metrics, weight updates, aborts) have no route.
+The engine checks the key itself; for one that cannot (TensorRT-LLM) Traefik asks rank 0's supervisor about each request
+first, and nothing that it refuses reaches the engine. Other paths (/health, /metrics, weight updates, aborts) have no
+route.
 Streams pass as they come: Traefik flushes `text/event-stream` at once, and a client that leaves ends the request at
 the engine too. Only the first byte of an answer is waited for with a limit, which a long prompt behind a queue needs.
 """
@@ -9,8 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names
+from sparkloom.onnode.rank import probes
+from sparkloom.render.manifests import keyring, names
 
 API = "traefik.io/v1alpha1"
 NAME = "gateway"
@@ -22,7 +26,8 @@ LABELS = {"app.kubernetes.io/name": "gateway", "app.kubernetes.io/component": "g
 
 def gateway(launch: Launch, namespace: str, timeout: int) -> list[dict[str, Any]]:
     """Objects in the order to apply them; the Secrets they name are made elsewhere and never rendered."""
-    return [_transport(namespace, timeout), _store(namespace), _route(launch, namespace)]
+    guard = [_guard(launch, namespace)] if keyring.by_supervisor(launch) else []
+    return [_transport(namespace, timeout), _store(namespace), *guard, _route(launch, namespace)]
 
 
 def _object(kind: str, name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +49,13 @@ def _store(namespace: str) -> dict[str, Any]:
     return _object("TLSStore", "default", namespace, {"defaultCertificate": {"secretName": TLS_SECRET}})
 
 
+def _guard(launch: Launch, namespace: str) -> dict[str, Any]:
+    """A supervisor that cannot be asked lets nobody in."""
+    where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
+    asked = {"address": f"http://{where}{probes.KEY_PATH}", "authRequestHeaders": ["Authorization"]}
+    return _object("Middleware", NAME, namespace, {"forwardAuth": asked})
+
+
 def _route(launch: Launch, namespace: str) -> dict[str, Any]:
     service = {
         "name": names.group(launch.profile.name),
@@ -52,7 +64,9 @@ def _route(launch: Launch, namespace: str) -> dict[str, Any]:
         "serversTransport": NAME,
         "passHostHeader": True,
     }
-    route = {"kind": "Rule", "match": PATH, "services": [service]}
+    route: dict[str, Any] = {"kind": "Rule", "match": PATH, "services": [service]}
+    if keyring.by_supervisor(launch):
+        route["middlewares"] = [{"name": NAME}]
     return _object(
         "IngressRoute", NAME, namespace, {"entryPoints": [ENTRY], "routes": [route], "tls": {"secretName": TLS_SECRET}}
     )

@@ -1,4 +1,4 @@
-"""How rank 0 gets the API key: a file out of a Secret that the engine's own option names, or a variable out of it.
+"""How rank 0 gets the API key: a file out of a Secret that the engine's own option names, or that its supervisor reads.
 
 The Secret is made by playbooks/serve.yml and is no part of what is rendered. `sparkloom argv` shows the engine's line
 without these two words: they are the pod's, as the mount is that they name.
@@ -14,25 +14,19 @@ from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import keys
 
 
-def _asked(launch: Launch, rank: Rank) -> bool:
-    return rank.index == 0 and bool(engines.get(launch.engine).key_words)
-
-
 def words(launch: Launch, rank: Rank) -> tuple[str, ...]:
-    return engines.get(launch.engine).key_words if _asked(launch, rank) else ()
+    return () if rank.index else engines.get(launch.engine).key_words
 
 
-def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
-    name = engines.get(launch.engine).key_variable
-    if rank.index or not name:
-        return []
-    return [{"name": name, "valueFrom": {"secretKeyRef": {"name": keys.SECRET, "key": keys.BARE_FILE}}}]
+def by_supervisor(launch: Launch) -> bool:
+    """The engine checks no key: Traefik asks rank 0's supervisor about each request (gateway.py)."""
+    return not engines.get(launch.engine).key_words
 
 
-def volume(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+def volume(rank: Rank) -> list[dict[str, Any]]:
     secret = {"secretName": keys.SECRET, "defaultMode": 0o440}
-    return [{"name": "key", "secret": secret}] if _asked(launch, rank) else []
+    return [] if rank.index else [{"name": "key", "secret": secret}]
 
 
-def mount(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
-    return [{"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}] if _asked(launch, rank) else []
+def mount(rank: Rank) -> list[dict[str, Any]]:
+    return [] if rank.index else [{"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}]

@@ -54,7 +54,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(launch, rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(rank)],
     }
     return {"metadata": metadata, "spec": spec}
 
@@ -62,8 +62,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
 def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
     offered = devices(launch, cluster)
     listening = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
-    if supervision.supervised(launch):
-        listening.append({"name": supervision.PROBES, "containerPort": ports.PROBES})
+    listening.append({"name": supervision.PROBES, "containerPort": ports.PROBES})
     return {
         "name": "engine",
         "image": launch.image,
@@ -71,15 +70,14 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         **command(launch, rank),
         "env": [
             *(environment(variable) for variable in rank.env),
-            *keyring.environment(launch, rank),
-            *supervision.environment(launch, rank),
+            *supervision.environment(rank),
         ],
         **({"ports": listening} if listening else {}),
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **offered}, "limits": offered},
         "securityContext": security(launch, cluster),
-        **probes.probes(launch, rank),
+        **probes.probes(),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(launch, rank)],
+        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(rank)],
     }
 
 
@@ -109,11 +107,9 @@ def devices(launch: Launch, cluster: Cluster) -> dict[str, str]:
 
 
 def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
-    """What the container runs: the engine's own words, behind the supervisor where the image has Python."""
+    """What the container runs: the engine's own words, behind the supervisor, whose Python every image has."""
     words = [literal(word) for word in (*rank.argv, *keyring.words(launch, rank))]
-    if supervision.supervised(launch):
-        return {"command": list(supervision.COMMAND), "args": ["--", *words]}
-    return {"command": words[:1], "args": words[1:]}
+    return {"command": list(supervision.COMMAND), "args": ["--", *words]}
 
 
 def environment(variable: EnvVar) -> dict[str, Any]:

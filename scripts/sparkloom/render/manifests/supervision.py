@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from sparkloom.inputs.catalogs import releases
 from sparkloom.judge import rules
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
@@ -23,19 +24,12 @@ PROBES = "probes"  # name of the port where the kubelet asks
 COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 
 
-def supervised(launch: Launch) -> bool:
-    """Every engine whose image has Python. llama.cpp's has none: its ranks run as they are."""
-    return engines.get(launch.engine).python
-
-
 def name(launch: Launch) -> str:
     return f"{names.group(launch.profile.name)}-rank"
 
 
 def contents(launch: Launch, policy: str) -> dict[str, str]:
     """File beside the program -> text; the plan names the program's stamp, so that it changes with it."""
-    if not supervised(launch):
-        return {}
     return {PLAN: files.as_json(plan(launch, policy)), PATTERNS: patterns(launch.engine)}
 
 
@@ -67,12 +61,14 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "rdma": bool(launch.fabric),
         "rails": len(launch.fabric),
         "policy": policy,
+        "lends": engine.lends if len(launch.ranks) > 1 else 0,
+        "programs": programs(launch),
         "generates": engine.generates,
         "metrics": engine.metrics,
         "requests": list(requests),
         "moves": list(moves),
         "works": list(engine.works),
-        "cache": base.CACHE,
+        "cache": base.CACHE if engine.compiles else "",
         "memory_gib": weights_gib(launch),
         "schedulers": list(engine.schedulers),
         "progress": [list(entry) for entry in engine.progress],
@@ -80,6 +76,14 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),
     }
+
+
+def programs(launch: Launch) -> list[list[str]]:
+    """All names of each program that builds of this release call differently."""
+    if not releases.known(launch.engine):
+        return []
+    known = engines.catalog(launch.engine, launch.release).programs.values()
+    return [list(names) for names in known if len(names) > 1]
 
 
 def budgets(launch: Launch) -> dict[str, float]:
@@ -112,18 +116,16 @@ def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, A
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
-    return [{"name": "supervisor", "configMap": {"name": name(launch)}}] if supervised(launch) else []
+    return [{"name": "supervisor", "configMap": {"name": name(launch)}}]
 
 
-def mount(launch: Launch) -> list[dict[str, Any]]:
-    keys = (PROGRAM, PLAN, PATTERNS) if supervised(launch) else ()
+def mount() -> list[dict[str, Any]]:
+    keys = (PROGRAM, PLAN, PATTERNS)
     return [{"name": "supervisor", "mountPath": f"{FOLDER}/{key}", "subPath": key, "readOnly": True} for key in keys]
 
 
-def environment(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+def environment(rank: Rank) -> list[dict[str, Any]]:
     """Which rank it is, and of which configuration: the annotation holds a hash over everything applied."""
-    if not supervised(launch):
-        return []
     annotation = f"metadata.annotations['{names.CONFIG_HASH}']"
     return [
         {"name": "SPARKLOOM_RANK", "value": str(rank.index)},

@@ -33,7 +33,7 @@ def mounts(launch: Launch) -> list[dict[str, Any]]:
     ]
     for path in files.contents(launch):
         listed.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
-    return listed + supervision.mount(launch)
+    return listed + supervision.mount()
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:

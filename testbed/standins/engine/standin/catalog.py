@@ -22,7 +22,7 @@ class BadLine(Exception):
 
 def parse(engine: str, release: str, argv: list[str]) -> dict[str, Any]:
     listed = json.loads((facts.DATA / f"{engine}-{release}.json").read_text())
-    if engine == "llamacpp" and argv and argv[0] == "rpc-server":
+    if engine == "llamacpp" and argv[:1] == ["rpc-server"]:
         listed, argv = listed["others"]["rpc-server"], argv[1:]
     words = list(argv[1:] if engine == "trtllm" and argv[:1] == ["serve"] else argv)
     flags = {spelled: (name, flag) for name, flag in listed["flags"].items() for spelled in _spellings(name, flag)}

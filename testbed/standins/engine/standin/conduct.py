@@ -13,6 +13,7 @@ from standin.symptoms import ILLEGAL, KILLED
 from standin.trouble import Trouble
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB."
+LENDER_GONE = "Remote RPC server crashed or returned malformed response"
 LATE = 0.5  # a fault of a kernel is seen at the next synchronisation, not at once
 POLL = 0.5
 
@@ -27,6 +28,7 @@ class Conduct:
         self.command = " ".join(sys.argv)
         self.own = [precedent.trouble] if precedent.trouble else []
         self.fatal: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.bereft = asyncio.Event()  # llama.cpp: a rank that lent its memory is gone
         self.begun = 0  # requests since the start, on every rank: rank 0 tells the others
 
     def troubles(self) -> list[Trouble]:
@@ -46,6 +48,8 @@ class Conduct:
     def note(self, begun: int, running: int) -> None:
         """So many requests were begun and so many run now: is this where it breaks?"""
         self.begun = begun
+        if self.bereft.is_set():  # /health stays 200 until somebody asks for something
+            self._die(LENDER_GONE)
         for fault in self.troubles():
             deadly = fault.kind == "illegal-instruction" or (fault.kind == "crash" and fault.stage == "serve")
             if deadly and begun > fault.after and running >= fault.least and self._mine(fault):

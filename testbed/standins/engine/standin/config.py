@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 # what may differ between the ranks of one group: only rank 0 has the key
@@ -179,6 +180,10 @@ def from_trtllm(release: str, values: dict[str, Any]) -> Config:
     )
 
 
+def _first_line(file: str | None) -> str | None:
+    return Path(file).read_text().split("\n")[0] or None if file else None
+
+
 def from_llamacpp(release: str, values: dict[str, Any]) -> Config:
     return Config(
         engine="llamacpp",
@@ -191,7 +196,7 @@ def from_llamacpp(release: str, values: dict[str, Any]) -> Config:
         max_running=values.get("parallel") or 4,
         reasoning=None if values.get("reasoning_format") == "none" else "deepseek",
         tools="jinja" if values.get("jinja") else None,
-        api_key=values.get("api_key"),
+        api_key=values.get("api_key") or _first_line(values.get("api_key_file")),
         metrics=bool(values.get("metrics")),
         values=values,
     )

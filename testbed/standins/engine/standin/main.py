@@ -42,7 +42,7 @@ def main(engine: str, argv: list[str] | None = None) -> None:
         raise SystemExit(asyncio.run(_until_stopped(_lend(values) if lends else _rank(engine, release, values))))
     except rpc.RpcError as error:
         print(error, file=sys.stderr, flush=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.status) from None
 
 
 async def _until_stopped(work: Coroutine[None, None, int]) -> int:
@@ -100,7 +100,7 @@ async def _live(config: Config, model: Facts) -> None:
     await conduct.reach("args")
     formed = await group.form(config, transport, devices)
     formed.hear = lambda message: conduct.note(message["begun"], message["running"])
-    formed.held.append(await rpc.borrow(str(config.values.get("rpc") or ""), formed.broken))
+    formed.held.append(await rpc.borrow(str(config.values.get("rpc") or ""), conduct.bereft))
     ends: list[asyncio.Future[Any]] = [
         asyncio.create_task(formed.broken.wait()),
         loop.create_task(conduct.watch()),
@@ -112,8 +112,7 @@ async def _live(config: Config, model: Facts) -> None:
         work.result()
     if conduct.fatal.done():
         raise Died(conduct.fatal.result())
-    lost = "Remote RPC server crashed or returned malformed response"
-    raise group.GroupError(formed.why or lost)
+    raise group.GroupError(formed.why)
 
 
 async def _serve(

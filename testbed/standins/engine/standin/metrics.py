@@ -128,7 +128,11 @@ def _vllm(config: Config, meter: Meter, usage: float) -> list[str]:
 
 
 def _llamacpp(config: Config, meter: Meter, usage: float) -> list[str]:
-    counters = {"prompt_tokens_total": meter.prompt, "tokens_predicted_total": meter.generated}
+    counters = {
+        "prompt_tokens_total": meter.prompt,
+        "tokens_predicted_total": meter.generated,
+        "n_decode_total": meter.generated,
+    }
     gauges = {
         "predicted_tokens_seconds": meter.throughput,
         "requests_processing": meter.running,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 MEMORY_MIB = 124610
-CONNECT_SECONDS = 60.0
 
 
 class RpcError(Exception):
-    """llama-server ends with these words."""
+    """The program ends with these words."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 async def lend(values: dict[str, Any]) -> asyncio.Server:
@@ -36,30 +40,26 @@ async def lend(values: dict[str, Any]) -> asyncio.Server:
     return server
 
 
-async def borrow(servers: str, broken: asyncio.Event) -> list[Any]:
-    """A connection to each server, tried for a while as pods start apart; `broken` is set when one of them goes."""
+async def borrow(servers: str, gone: asyncio.Event) -> list[Any]:
+    """A connection to each server, tried once: the real one ended with status 139 where none listened.
+
+    `gone` is set when one of them goes; nothing is said about it before the next request.
+    """
     held: list[Any] = []
     for endpoint in filter(None, servers.split(",")):
         host, _, port = endpoint.rpartition(":")
         try:
-            reader, writer = await asyncio.wait_for(_connect(host, int(port)), CONNECT_SECONDS)
-        except (OSError, TimeoutError, ValueError):
-            raise RpcError(f"Failed to connect to {endpoint}\nerror: failed to get RPC device {endpoint}") from None
+            reader, writer = await asyncio.open_connection(host, int(port))
+            await reader.readexactly(1)
+        except (OSError, EOFError, ValueError):
+            words = f"Failed to connect to {endpoint}\nerror: failed to get RPC device {endpoint}"
+            raise RpcError(words, 139) from None
         print(f"ggml_backend_rpc_add_device: RPC[{endpoint}] {MEMORY_MIB} MiB", flush=True)
-        held += [writer, asyncio.create_task(_watch(reader, broken))]
+        held += [writer, asyncio.create_task(_watch(reader, gone))]
     return held
 
 
-async def _connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    while True:
-        try:
-            reader, writer = await asyncio.open_connection(host, port)
-            await reader.readexactly(1)
-            return reader, writer
-        except OSError:
-            await asyncio.sleep(0.5)
-
-
-async def _watch(reader: asyncio.StreamReader, broken: asyncio.Event) -> None:
-    await reader.read(1)
-    broken.set()
+async def _watch(reader: asyncio.StreamReader, gone: asyncio.Event) -> None:
+    with contextlib.suppress(OSError):
+        await reader.read(1)
+    gone.set()

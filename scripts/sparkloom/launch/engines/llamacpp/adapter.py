@@ -1,9 +1,13 @@
-"""llama.cpp: rank 0 runs llama-server, every other rank lends its memory through rpc-server."""
+"""llama.cpp: rank 0 runs llama-server, every other rank lends its memory through rpc-server.
+
+Both stand in no PATH of any image, so the catalog says where they are, and under which names builds have them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
@@ -23,8 +27,15 @@ class LlamaCpp(base.Adapter):
         "cache": "cache_type_k",
         "model name": "alias",
     }
-    python = False
-    key_variable = "LLAMA_API_KEY"
+    lends = ports.RPC
+    compiles = False  # its image has them for this GPU
+    metrics = "/metrics"
+    progress = (
+        (r"load_tensors: loading model tensors", "loading weights"),
+        (r"load_tensors: offloaded", "weights loaded"),
+        (r"warming up the model", "warming up"),
+    )
+    key_words = ("--api-key-file", base.KEY_FILE)
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -33,6 +44,7 @@ class LlamaCpp(base.Adapter):
         settings = [
             engine_setting("model", file, "the first shard; llama.cpp finds its siblings"),
             *base.listening(self.port),
+            base.counting("metrics"),
         ]
         if topology.distributed:
             helpers = ",".join(f"{topology.address(place)}:{ports.RPC}" for place in topology.places[1:])
@@ -55,9 +67,10 @@ class LlamaCpp(base.Adapter):
         return [*super().ports(flags, env, release, nodes), *lent]
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
+        programs = Catalog.load(self.name, release, self.dialect).programs
         if place.rank:
-            return ("rpc-server", *base.words(self.rank_settings(topology, place)))
-        return ("llama-server", *base.words(settings))
+            return (programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
+        return (programs["llama-server"][0], *base.words(settings))
 
 
 ADAPTER = LlamaCpp()

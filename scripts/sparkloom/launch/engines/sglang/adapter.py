@@ -45,7 +45,6 @@ DIALECT = Dialect(
 class SGLang(base.Adapter):
     name = "sglang"
     port = 30000
-    ready_path = "/health_generate"
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     progress = (
@@ -88,7 +87,7 @@ class SGLang(base.Adapter):
             topology_setting("pp_size", parallel.pp, "launch.parallel.pp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
             *base.listening(self.port),
-            engine_setting("enable_metrics", True, "its counters tell a busy engine from a dead one; no gateway route"),
+            base.counting("enable_metrics"),
         ]
         if topology.distributed:
             address = f"{topology.address(topology.head)}:{ports.RENDEZVOUS}"

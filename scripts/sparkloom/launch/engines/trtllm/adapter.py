@@ -24,6 +24,7 @@ class TensorRTLLM(base.Adapter):
     name = "trtllm"
     port = 8123
     nccl = False  # one Spark only
+    alone = "its ranks meet through MPI (trtllm-llmapi-launch under mpirun or Slurm), which these pods have not"
     ranges = RANGES
     called: Mapping[str, str] = {
         "memory": "kv_cache_free_gpu_memory_fraction",
@@ -42,6 +43,7 @@ class TensorRTLLM(base.Adapter):
             *base.listening(self.port, "named so that nothing guesses"),
             topology_setting("tp_size", parallel.tp, "launch.parallel.tp"),
             topology_setting("ep_size", parallel.ep, "launch.parallel.ep"),
+            engine_setting(OPTIONS, COUNTED, "its steps tell a busy engine from a dead one"),
         ]
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:

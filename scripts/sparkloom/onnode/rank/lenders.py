@@ -1,0 +1,44 @@
+"""An engine whose other ranks only lend their memory: rank 0's looks for them once, at its start.
+
+llama-server that comes before an rpc-server ends within a second. So rank 0 waits until each of them listens, over the
+same rail that the engine will take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from sparkloom.onnode.rank import waits
+from sparkloom.onnode.rank.group import RankGroup
+from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.status_log import StatusLog
+
+EVERY = 1.0
+CONNECT = 5.0  # seconds for one try
+
+
+async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyncio.Event) -> str:
+    """Why rank 0's engine cannot start; empty once all listen, or when the group stops anyhow."""
+    if log.rank or not order.lends:
+        return ""
+    begun = time.monotonic()
+    for member in order.members[1:]:
+        where = f"{member.address}:{order.lends}"
+        while not await _listens(member, order.lends):
+            if group.stop.is_set() or any(event.is_set() for event in leaving):
+                return ""
+            if time.monotonic() - begun > order.budgets.lend:
+                return f"{member} did not listen at {where} in {order.budgets.lend:.0f} s; its own log says why"
+            log.progress("lenders", f"{member} does not listen yet at {where}")
+            await waits.first(EVERY, group.stop, *leaving)
+    return ""
+
+
+async def _listens(member: Member, port: int) -> bool:
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(member.address, port), CONNECT)
+    except (OSError, TimeoutError):  # two classes before Python 3.11
+        return False
+    writer.close()
+    return True
