@@ -16,6 +16,8 @@ class Platform:
     rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
     one_rail_pass_gb_s: float
     two_rail_pass_gb_s: float
+    nic_pcie_gts: float  # of each half of the ConnectX-7
+    nic_pcie_lanes: int
     measured_free_gib: tuple[float, float] | None = None  # least and most free to CUDA on this site's idle nodes
 
     @property
@@ -39,4 +41,7 @@ GB10 = Platform(
     one_rail_pass_gb_s=9.5,
     # NVIDIA's own cluster script passes at 175 Gb/s = 21.875 GB/s and above
     two_rail_pass_gb_s=21.9,
+    # two links of PCIe 5.0 x4, one in each PCI domain (eugr's NETWORKING notes; NVIDIA's playbook pull request 108)
+    nic_pcie_gts=32.0,
+    nic_pcie_lanes=4,
 )
