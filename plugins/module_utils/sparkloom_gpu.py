@@ -33,10 +33,10 @@ HELD = {
 ASK_CUDA = r"""
 import ctypes, json, subprocess, sys, time
 seconds, smi = float(sys.argv[1]), sys.argv[2:]
-cuda = ctypes.CDLL("libcuda.so.1")
+cuda, told = ctypes.CDLL("libcuda.so.1"), False
 def ask(name, *words):
     if getattr(cuda, name)(*words):
-        raise SystemExit(1)
+        raise SystemExit(not told)
 device, context, sms = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
 free, total = ctypes.c_size_t(), ctypes.c_size_t()
 ask("cuInit", 0)
@@ -45,6 +45,7 @@ ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
 ask("cuCtxSetCurrent", context)
 ask("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
 print(json.dumps({"free": free.value}), flush=True)
+told = True
 if not seconds:
     raise SystemExit
 PTX = b'''
@@ -143,10 +144,10 @@ def figure(word: str) -> float | None:
     return float(word) if re.fullmatch(r"\d+(\.\d+)?", word) else None
 
 
-def processes() -> list[int]:
-    """Who computes on the GPU; a desktop draws there and is not among them."""
-    apps = run("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
-    return [int(pid) for pid in apps.split() if pid.isdigit()]
+def processes() -> list[int] | None:
+    """Who computes on the GPU, None where nvidia-smi does not say; a desktop draws there and is not among them."""
+    apps, why = outcome("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader", timeout=30)
+    return None if why else [int(pid) for pid in apps.split() if pid.isdigit()]
 
 
 def ask_cuda(seconds: float) -> dict:

@@ -121,9 +121,9 @@ def content_gib(folder: str) -> float:
     return total / GIB
 
 
-def asked_gpu(wanted: bool, seconds: float, users: list[int], present: bool) -> dict:
-    """What only a context can tell. A GPU that somebody uses is left alone: its memory is theirs, its clock shows."""
-    if not wanted or not present or users:
+def asked_gpu(wanted: bool, seconds: float, users: list[int] | None) -> dict:
+    """What only a context can tell. A GPU that somebody uses, or may use, is left alone: its memory is theirs."""
+    if not wanted or users is None or users:
         return {"free_gib": None, "load": {}}
     return gpu.ask_cuda(seconds)
 
@@ -132,7 +132,7 @@ def read(args: dict) -> dict:
     sysfs = Path(args["sysfs_root"])
     devices, users = gpu.devices(sysfs), gpu.processes()
     driver, state = gpu.read()
-    cuda = asked_gpu(args["cuda"], args["gpu_seconds"], users, bool(devices or driver["version"]))
+    cuda = asked_gpu(args["cuda"], args["gpu_seconds"], users)
     return {
         "clock": clock(),
         "system": {**system(args["release_file"], sysfs), **host.system()},
@@ -140,7 +140,7 @@ def read(args: dict) -> dict:
         "gpus": devices,
         "driver": driver,
         "gpu": {**state, "load": cuda["load"]},
-        "memory": {**memory(users), "cuda_free_gib": cuda["free_gib"]},
+        "memory": {**memory(users or []), "cuda_free_gib": cuda["free_gib"]},
         "disks": [disk(path) for path in args["paths"]],
         "content_gib": {folder: content_gib(folder) for folder in args["folders"]},
         "ports": pci.ports(sysfs),

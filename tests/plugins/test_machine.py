@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,14 @@ def test_a_gpu_that_somebody_uses_is_left_alone(asked: Path, monkeypatch: pytest
     assert read["gpu"]["mhz"] == 611.0 and read["gpu"]["load"] == {}
 
 
+def test_a_gpu_of_which_it_is_not_known_who_uses_it_is_left_alone_too(
+    asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "processes", lambda: None)
+    read = machine.read({**ARGUMENTS, "cuda": True})
+    assert not asked.exists() and read["memory"]["gpu_processes"] == []
+
+
 def test_a_machine_without_a_gpu_is_not_asked_at_all(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     read = machine.read({**ARGUMENTS, "cuda": True})
@@ -162,6 +172,14 @@ def test_the_program_that_asks_cuda_is_one_and_ends_without_cuda() -> None:
     """It ran on a GPU (docs/preflight.md); here it can only be compiled, and has no CUDA to ask."""
     compile(gpu.ASK_CUDA, "ask_cuda", "exec")
     assert gpu.ask_cuda(0) == {"free_gib": None, "load": {}} or gpu.ask_cuda(0)["free_gib"] > 0
+
+
+@pytest.mark.parametrize(("broken", "ends", "said"), [("cuInit", 1, 0), ("cuLaunchKernel", 0, 1), ("none", 0, 2)])
+def test_a_load_that_cannot_be_made_does_not_hide_what_is_free(broken: str, ends: int, said: int) -> None:
+    driver = f"lambda name: type('Cuda', (), {{'__getattr__': lambda self, call: lambda *words: call == {broken!r}}})()"
+    program = f"import ctypes\nctypes.CDLL = {driver}\n{gpu.ASK_CUDA}"
+    done = subprocess.run([sys.executable, "-c", program, "0.2", "true"], capture_output=True, text=True)
+    assert (done.returncode, len(done.stdout.splitlines())) == (ends, said), done.stderr
 
 
 def test_a_load_that_failed_leaves_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, 
             "folders": folders if machine.spark else [],
             "listens": list(machine.listens),
             "reach": [{"name": o.name, "address": o.address} for o in machines.reaches(machine, every)],
-            "cuda": machine.spark and cluster.expect_gb10 and bool(settings["cuda"]),
+            "cuda": machine.spark and bool(settings["cuda"]),
         }
         for machine in every
     }
