@@ -200,3 +200,20 @@ def test_the_gpu_of_a_slow_node_is_busy_and_slow(tmp_path: Path) -> None:
     assert said() == "P8, 0, 208, 4.12"
     faults.write_text('{"slow-gpu": {"a": {}, "b": {}}}')
     assert said() == "P0, 97, 611, 14.20"
+
+
+def test_the_blocks_are_bound_over_the_kernels_own_also_when_started_again(tmp_path: Path) -> None:
+    program = str(names.NODE_FILES / "usr/local/lib/sparkloom-testbed/facts.py")
+    script = f"""
+import importlib.util, pathlib
+spec = importlib.util.spec_from_file_location("facts", {program!r})
+facts = importlib.util.module_from_spec(spec); spec.loader.exec_module(facts)
+facts.RUN = pathlib.Path({str(tmp_path)!r})
+for free in (64 << 20, 32 << 20):
+    facts.Blocks().update(free)
+    assert open("/proc/buddyinfo").read().split()[-1] == str(free // (32 << 10)), open("/proc/buddyinfo").read()
+"""
+    done = subprocess.run(["unshare", "--mount", sys.executable, "-c", script], capture_output=True, text=True)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no mount namespace here")
+    assert done.returncode == 0, done.stderr
