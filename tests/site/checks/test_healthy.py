@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.site.checks import firewall, host, kernels, machines
+from sparkloom.site.checks import drivers, firewall, host, kernels, machines
 from sparkloom.site.checks.host import Expected
 from tests.places import REPO
 from tests.site.checks.test_preflight import CLUSTER, IDLE, NODES, PLAN, UFW, Machine, at, machine
@@ -67,6 +67,14 @@ def test_a_driver_that_only_one_node_has_is_worth_a_word(sparks: dict[str, Machi
     (finding,) = host.judge(CLUSTER, sparks, SHIPPED)
     assert (finding.where, finding.rule, finding.severity) == ("spark2", "driver", "warning")
     assert finding.expected.startswith("580.159.03 as on the others")
+
+
+def test_a_driver_that_the_site_trusts_is_not_refused(sparks: dict[str, Machine]) -> None:
+    for probe in sparks.values():
+        probe["driver"].update(version="590.48.01")
+    assert {finding.severity for finding in host.judge(CLUSTER, sparks, SHIPPED)} == {"error"}
+    assert host.judge(CLUSTER, sparks, Expected(driver="590")) == []
+    assert all(set(entry) == {"match", "refuse", "why", "cure", "source"} for entry in drivers.known())
 
 
 def test_a_gpu_that_is_only_hot_is_not_sent_to_have_its_power_cut(sparks: dict[str, Machine]) -> None:

@@ -34,7 +34,9 @@ def judge(node: str, probe: Mapping[str, Any], expected: str) -> Iterator[Findin
     elif f"{version}.".startswith(f"{expected}."):
         return
     elif trouble:
-        yield Finding(node, CHECK, f"{version}: {trouble['why']}", expected or "another", trouble["cure"], "warning")
+        wanted, fix = f"{expected or 'another'}: preflight_driver names what this site trusts", trouble["cure"]
+        found = f"{version}: {trouble['why']}"
+        yield Finding(node, CHECK, found, wanted, fix, "error" if trouble["refuse"] else "warning")
     elif expected:
         wanted = f"{expected}, which the measured figures were made with"
         fix = "nothing, when it serves well; preflight_driver names the version that you expect"
