@@ -29,6 +29,7 @@ options:
       cuda: {type: bool, required: true, description: [Whether an idle GPU is asked for its free memory and its clock.]}
       gpu_mhz: {type: float, required: true, description: [A GPU under load below this is in its slow state.]}
       cgroup_v1: {type: bool, required: true, description: [The site lets its kubelets run with cgroup version 1.]}
+      k3s_adopt: {type: bool, required: true, description: [Consent to take over a K3s that is there.]}
       adopt: {type: bool, required: true, description: [Consent to take over what defines the rails now.]}
 """
 

@@ -13,6 +13,7 @@ from ansible.module_utils.sparkloom_read import run, text
 
 ETC, PROC, CGROUPS = Path("/etc"), Path("/proc"), Path("/sys/fs/cgroup")
 LISTENS = "0A"  # the state of a socket in /proc/net/tcp
+MARK = "sparkloom"  # stands in every unit that we wrote
 PATIENCE = 5  # seconds for one answer; a machine that compiles kernels on all cores is slow, not away
 SSH = 22
 
@@ -46,7 +47,7 @@ def firewall() -> dict:
 
 
 def listening(wanted: Iterable[int]) -> list[dict]:
-    """Who listens on these TCP ports: process and unit, where they can be told."""
+    """Who listens on these TCP ports: process and unit, where they can be told, and whether the unit is ours."""
     sockets: dict[str, int] = {}
     for table in ("tcp", "tcp6"):
         for line in text(PROC / "net" / table).splitlines()[1:]:
@@ -55,7 +56,8 @@ def listening(wanted: Iterable[int]) -> list[dict]:
                 sockets[words[9]] = int(words[1].rpartition(":")[2], 16)
     held = {inode: port for inode, port in sockets.items() if port in set(wanted)}
     owners = holders(set(held)) if held else {}
-    rows = {port: owners.get(inode, {"pid": 0, "name": "", "unit": ""}) for inode, port in held.items()}
+    nobody = {"pid": 0, "name": "", "unit": "", "ours": False}
+    rows = {port: owners.get(inode, nobody) for inode, port in held.items()}
     return [{"port": port, **rows[port]} for port in sorted(rows)]
 
 
@@ -76,7 +78,9 @@ def holders(inodes: set[str]) -> dict[str, dict]:
 def owner(pid: int) -> dict:
     folder = PROC / str(pid)
     unit = re.search(r"([^/]+\.service)(?:/|$)", text(folder / "cgroup"), re.M)
-    return {"pid": pid, "name": text(folder / "comm"), "unit": unit[1] if unit else ""}
+    name = unit[1] if unit else ""
+    ours = bool(name) and MARK in text(ETC / "systemd/system" / name)
+    return {"pid": pid, "name": text(folder / "comm"), "unit": name, "ours": ours}
 
 
 def reached(targets: list[dict]) -> list[dict]:

@@ -217,7 +217,10 @@ def test_who_listens_on_a_port_is_told_with_process_and_unit() -> None:
 def test_the_unit_of_a_process_is_read_from_its_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "PROC", tmp_path)
     files(tmp_path, {"7/comm": "k3s-server", "7/cgroup": "1:name=systemd:/docker/5a/system.slice/k3s.service"})
-    assert host.owner(7) == {"pid": 7, "name": "k3s-server", "unit": "k3s.service"}
+    monkeypatch.setattr(host, "ETC", tmp_path)
+    assert host.owner(7) == {"pid": 7, "name": "k3s-server", "unit": "k3s.service", "ours": False}
+    files(tmp_path, {"systemd/system/k3s.service": "# Written by sparkloom (role k3s)."})
+    assert host.owner(7)["ours"]
     files(tmp_path, {"8/comm": "sh", "8/cgroup": "0::/user.slice/user-1000.slice/session-3.scope"})
     assert host.owner(8)["unit"] == ""
 

@@ -131,6 +131,7 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
         memory_gib=float(settings["memory_gib"]),
         gpu_mhz=float(settings["gpu_mhz"]),
         cgroup_v1=bool(settings["cgroup_v1"]),
+        k3s_adopt=bool(settings["k3s_adopt"]),
         adopt=bool(settings["adopt"]),
     )
 

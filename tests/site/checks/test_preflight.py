@@ -123,8 +123,8 @@ To                         Action      From
 """
 
 
-def taken(port: int, unit: str = "snap.microk8s.daemon-kubelite.service") -> dict[str, Any]:
-    return {"port": port, "pid": 7, "name": "kubelite", "unit": unit}
+def taken(port: int, unit: str = "snap.microk8s.daemon-kubelite.service", *, ours: bool = False) -> dict[str, Any]:
+    return {"port": port, "pid": 7, "name": "kubelite", "unit": unit, "ours": ours}
 
 
 FAULTS: list[tuple[str, Fault, str, str]] = [
@@ -363,7 +363,7 @@ def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Pat
     settings = {
         "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "server_free_gib": 10, "count_weights": True,
         "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "cuda": True,
-        "gpu_mhz": 1000, "cgroup_v1": False, "adopt": False,
+        "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
     }  # fmt: skip
     asked = preflight.reads(CLUSTER, settings)
     assert set(asked) == set(NODES) and asked["spark1"]["paths"] == ["/var/lib", STORE]

@@ -24,7 +24,7 @@ MINE = "http.service"
 SETTINGS = {
     "profile": "", "disk_path": "/var/lib", "free_gib": 40, "server_free_gib": 10, "count_weights": False,
     "driver": "580", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "cuda": True, "gpu_mhz": 1000,
-    "cgroup_v1": False,
+    "cgroup_v1": False, "k3s_adopt": False,
     "adopt": False,
 }  # fmt: skip
 
@@ -112,9 +112,20 @@ def test_one_fault_of_a_box_gives_one_finding(
 def test_k3s_that_runs_already_holds_its_own_ports() -> None:
     cluster = where()
     read = probes(cluster)
-    read["box1"]["listening"] = [taken(port, "k3s.service") for port in (6443, 2379, 2380, 10250)]
-    read["spark1"]["listening"] = [taken(10250, "k3s-agent.service")]
+    read["box1"]["listening"] = [taken(port, "k3s.service", ours=True) for port in (6443, 2379, 2380, 10250)]
+    read["spark1"]["listening"] = [taken(10250, "k3s-agent.service", ours=True)]
     assert judged(cluster, read) == []
+
+
+def test_a_k3s_of_somebody_elses_is_told_once_with_both_ways_out() -> None:
+    """It was found when the cluster was made, after nodes and rails had been changed."""
+    cluster = where()
+    read = probes(cluster)
+    read["box1"]["listening"] = [taken(port, "k3s.service") for port in (6443, 2379, 2380, 10250)]
+    (finding,) = judged(cluster, read)
+    assert (finding.where, finding.rule) == ("box1", "ports") and "something else installed" in finding.message
+    assert "k3s_adopt: true" in finding.fix and "provider: existing" in finding.fix
+    assert judged(cluster, read, k3s_adopt=True) == []
 
 
 def test_a_site_that_lets_its_kubelets_run_with_the_old_control_groups_says_so() -> None:

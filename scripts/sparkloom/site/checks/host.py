@@ -56,6 +56,7 @@ class Expected:
     memory_gib: float = GB10.free_before_load_gib
     gpu_mhz: float = 1000
     cgroup_v1: bool = False
+    k3s_adopt: bool = False  # a K3s that something else installed is taken over
     adopt: bool = False  # what somebody else has set up on the rails is taken over
 
 
@@ -86,7 +87,7 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
         probe = read[machine.name]
         findings += basics.system(machine.name, probe)
         findings += _spark(machine.name, cluster, probe, expected) if machine.spark else ()
-        findings += kubernetes_needs.judge(machine, probe, cgroup_v1=expected.cgroup_v1)
+        findings += kubernetes_needs.judge(machine, probe, cgroup_v1=expected.cgroup_v1, adopt=expected.k3s_adopt)
         findings += _disks(machine, probe, expected)
         findings += firewall.judge(cluster, plan, machine, asked, probe["firewall"])
         findings += ports.judge(machine.name, cluster, probe) if machine.spark else ()

@@ -21,13 +21,13 @@ LEAST_GIB = 1.7  # "2 GB" of a server (docs.k3s.io, "Requirements"), less what a
 BOX_NEEDS = "K3s, its images and snapshots of etcd"
 
 
-def judge(machine: Machine, probe: Probe, *, cgroup_v1: bool) -> Iterator[Finding]:
-    """`cgroup_v1`: the site lets its kubelets run with it."""
+def judge(machine: Machine, probe: Probe, *, cgroup_v1: bool, adopt: bool) -> Iterator[Finding]:
+    """`cgroup_v1`: the site lets its kubelets run with it; `adopt`: a K3s that is there is taken over."""
     if not machine.role:
         return
     yield from _system(machine.name, probe["system"])
     yield from _cgroups(machine.name, probe["cgroups"], allowed=cgroup_v1)
-    yield from _ports(machine, probe["listening"])
+    yield from _ports(machine, probe["listening"], adopt=adopt)
     if not machine.spark:
         yield from _box(machine.name, probe["memory"]["gib"])
 
@@ -66,19 +66,19 @@ def _cgroups(node: str, told: Mapping[str, Any], *, allowed: bool) -> Iterator[F
         yield Finding(node, "cgroups", f"no {', '.join(missing)}", ", ".join(CONTROLLERS), fix)
 
 
-def _ports(machine: Machine, listening: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    """K3s itself may be there; whether it is ours, role k3s judges before it touches it."""
+def _ports(machine: Machine, listening: list[Mapping[str, Any]], *, adopt: bool) -> Iterator[Finding]:
+    """K3s itself may be there; one that something else installed is told once, not for each of its ports."""
     known = {f"{service}.service" for service in paths.SERVICES.values()}
-    for row in listening:
-        if row["unit"] not in known:
-            who = (
-                f"{row['name']} (pid {row['pid']}{', ' if row['unit'] else ''}{row['unit']})"
-                if row["pid"]
-                else "another"
-            )
-            stop = f"sudo systemctl disable --now {row['unit']}" if row["unit"] else "stop it"
-            fix = f"{stop}, or another machine in the place of {machine.name} in hosts.yml"
-            yield Finding(machine.name, "ports", f"{row['port']} is held by {who}", "free for K3s, or held by it", fix)
+    foreign = {row["unit"] for row in listening if row["unit"] in known and not row["ours"]}
+    for unit in sorted(foreign if not adopt else ()):
+        fix = "k3s_adopt: true takes it over with its data; or cluster.kubernetes.provider: existing in cluster.yml"
+        yield Finding(machine.name, "ports", f"a K3s that something else installed ({unit})", "none, or ours", fix)
+    for row in (row for row in listening if row["unit"] not in known):
+        who = ", ".join(filter(None, [f"pid {row['pid']}" if row["pid"] else "", row["unit"]])) or "who cannot be told"
+        stop = f"sudo systemctl disable --now {row['unit']}" if row["unit"] else "stop it"
+        fix = f"{stop}, or another machine in the place of {machine.name} in hosts.yml"
+        found = f"{row['port']} is held by {row['name'] or 'another'} ({who})"
+        yield Finding(machine.name, "ports", found, "free for K3s, or held by it", fix)
 
 
 def _box(node: str, memory: Mapping[str, float]) -> Iterator[Finding]:
