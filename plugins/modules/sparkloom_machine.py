@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 
 from ansible.module_utils import sparkloom_definitions as definitions
+from ansible.module_utils import sparkloom_gpu as gpu
+from ansible.module_utils import sparkloom_host as host
+from ansible.module_utils import sparkloom_pci as pci
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.sparkloom_read import number, outcome, run, text
+from ansible.module_utils.sparkloom_read import run, text
 
 DOCUMENTATION = r"""
 module: sparkloom_machine
@@ -21,29 +24,23 @@ options:
   release_file: {type: path, default: /etc/dgx-release, description: [Names the machine.]}
   paths: {type: list, elements: path, default: [], description: ["Folders, there or to be, whose free space counts."]}
   folders: {type: list, elements: path, default: [], description: [Folders whose content is measured.]}
+  listens: {type: list, elements: int, default: [], description: [TCP ports of which to say who listens there.]}
+  reach: {type: list, elements: dict, default: [], description: ["Machines that should answer, by C(address)."]}
+  cuda:
+    type: bool
+    default: false
+    description: ["Whether CUDA is asked what is free, which makes a context; never on a GPU that somebody uses."]
+  gpu_seconds:
+    type: float
+    default: 0
+    description: ["With C(cuda): how long an idle GPU is kept busy to see its true clock; 0 for not at all."]
   sysfs_root: {type: path, default: /sys, description: [Where sysfs is mounted.]}
 """
 
 PROC = Path("/proc")
-NVIDIA = "0x10de"
 GIB = 2**30
-# A program of its own: a driver that hangs or ends its caller must not take this module with it.
-ASK_CUDA = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-device, context = ctypes.c_int(), ctypes.c_void_p()
-free, total = ctypes.c_size_t(), ctypes.c_size_t()
-for call in (
-    lambda: cuda.cuInit(0),
-    lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
-    lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
-    lambda: cuda.cuCtxSetCurrent(context),
-    lambda: cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)),
-):
-    if call():
-        raise SystemExit(1)
-print(free.value)
-"""
+MIB = 2**20
+LARGE = 16 * MIB  # a block of free memory that a driver's large mappings and pinned buffers are made of
 
 
 def system(release_file: str, sysfs: Path) -> dict:
@@ -59,36 +56,36 @@ def system(release_file: str, sysfs: Path) -> dict:
     }
 
 
-def driver() -> dict:
-    """What nvidia-smi says, why it says nothing, and what the kernel has loaded."""
-    answer, why = outcome("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    loaded = re.search(r"(?:Kernel Module|Module for \S+)\s+([\d.]+)", text(PROC / "driver/nvidia/version"))
-    return {"version": next(iter(answer.split()), ""), "why": why, "loaded": loaded[1] if loaded else ""}
-
-
 def clock() -> dict:
     synchronised = run("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
     return {"now": time.time(), "synchronised": {"yes": True, "no": False}.get(synchronised)}
 
 
-def memory() -> dict:
+def memory(users_of_gpu: list[int]) -> dict:
     kib = dict(re.findall(r"^(\w+):\s+(\d+)", text(PROC / "meminfo"), re.M))
     names = ("MemTotal", "MemAvailable", "MemFree", "Cached", "Shmem", "SwapTotal", "SwapFree", "CmaTotal", "CmaFree")
     users = sorted(processes(), key=lambda entry: -entry["gib"])
-    apps = run("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
     return {
         "gib": {name: int(kib.get(name, 0)) / 2**20 for name in names},
         "resident_gib": sum(entry["gib"] for entry in users),
         "largest": users[:3],
-        "gpu_processes": [named(int(pid)) for pid in apps.split() if pid.isdigit()],
-        "cuda_free_gib": cuda_free_gib(),
+        "gpu_processes": [named(pid) for pid in users_of_gpu],
+        "blocks": blocks(text(PROC / "buddyinfo"), os.sysconf("SC_PAGE_SIZE")),
     }
 
 
-def cuda_free_gib() -> float | None:
-    """What CUDA would give an engine now; None where it cannot be asked."""
-    answer = run(sys.executable, "-c", ASK_CUDA).strip()
-    return int(answer) / GIB if answer.isdigit() else None
+def blocks(buddyinfo: str, page: int) -> dict:
+    """Free memory of the zones that drivers take large blocks from, and how much of it lies in large ones.
+
+    A kernel whose largest block is smaller than LARGE is judged by its largest.
+    """
+    free = large = 0
+    for counts in re.findall(r"zone +(?:Normal|Movable) +([\d ]+)", buddyinfo):
+        sizes = [page << order for order in range(len(counts.split()))]
+        rows = [(size, int(count)) for size, count in zip(sizes, counts.split(), strict=True)]
+        free += sum(size * count for size, count in rows)
+        large += sum(size * count for size, count in rows if size >= min(LARGE, sizes[-1]))
+    return {"free_gib": free / GIB, "large_gib": large / GIB}
 
 
 def processes() -> list[dict]:
@@ -124,43 +121,34 @@ def content_gib(folder: str) -> float:
     return total / GIB
 
 
-def ports(sysfs: Path) -> list[dict]:
-    """Every network port that is a physical PCI function, with what its link and its RDMA device say."""
-    rows = []
-    for device in sorted(sysfs.glob("bus/pci/devices/*")):
-        if text(device / "class").startswith("0x02") and not (device / "physfn").exists():
-            rows.append(port(sysfs, device))
-    return rows
+def asked_gpu(wanted: bool, seconds: float, users: list[int] | None) -> dict:
+    """What only a context can tell. A GPU that somebody uses, or may use, is left alone: its memory is theirs."""
+    if not wanted or users is None or users:
+        return {"free_gib": None, "load": {}}
+    return gpu.ask_cuda(seconds)
 
 
-def port(sysfs: Path, device: Path) -> dict:
-    name = next(iter(sorted(p.name for p in device.glob("net/*"))), "")
-    hca = next(iter(sorted(p.name for p in device.glob("infiniband/*") if p.exists())), "")
-    link = sysfs / "class/net" / name if name else Path("/nonexistent")
-    flags = text(link / "flags", "0x0")
+def read(args: dict) -> dict:
+    sysfs = Path(args["sysfs_root"])
+    devices, users = gpu.devices(sysfs), gpu.processes()
+    driver, state = gpu.read()
+    cuda = asked_gpu(args["cuda"], args["gpu_seconds"], users)
     return {
-        "pci": device.name,
-        "vendor": text(device / "vendor"),
-        "device": text(device / "device"),
-        "interface": name,
-        "up": bool(int(flags, 16) & 1),
-        "carrier": text(link / "carrier") == "1",
-        "speed": number(link / "speed"),
-        "mtu": number(link / "mtu"),
-        "mac": text(link / "address"),
-        "master": (link / "master").resolve().name if (link / "master").exists() else "",
-        "total_vfs": number(device / "sriov_totalvfs"),
-        "vfs": number(device / "sriov_numvfs"),
-        "pcie": f"{text(device / 'current_link_speed')} x{text(device / 'current_link_width')}".removesuffix(" x"),
-        "hca": hca,
-        "firmware": text(sysfs / "class/infiniband" / hca / "fw_ver") if hca else "",
-        "rdma_state": text(sysfs / "class/infiniband" / hca / "ports/1/state") if hca else "",
+        "clock": clock(),
+        "system": {**system(args["release_file"], sysfs), **host.system()},
+        "cgroups": host.cgroups(),
+        "gpus": devices,
+        "driver": driver,
+        "gpu": {**state, "load": cuda["load"]},
+        "memory": {**memory(users or []), "cuda_free_gib": cuda["free_gib"]},
+        "disks": [disk(path) for path in args["paths"]],
+        "content_gib": {folder: content_gib(folder) for folder in args["folders"]},
+        "ports": pci.ports(sysfs),
+        "network": {"files": definitions.definitions(), "links": definitions.links(sysfs)},
+        "firewall": host.firewall(),
+        "listening": host.listening(args["listens"]),
+        "reached": host.reached(args["reach"]),
     }
-
-
-def gpus(sysfs: Path) -> list[str]:
-    devices = [device for device in sorted(sysfs.glob("bus/pci/devices/*")) if text(device / "vendor") == NVIDIA]
-    return [text(device / "device") for device in devices if text(device / "class").startswith("0x03")]
 
 
 def main() -> None:
@@ -170,24 +158,15 @@ def main() -> None:
             "release_file": {"type": "path", "default": "/etc/dgx-release"},
             "paths": paths,
             "folders": paths,
+            "listens": {"type": "list", "elements": "int", "default": []},
+            "reach": {"type": "list", "elements": "dict", "default": []},
+            "cuda": {"type": "bool", "default": False},
+            "gpu_seconds": {"type": "float", "default": 0},
             "sysfs_root": {"type": "path", "default": "/sys"},
         },
         supports_check_mode=True,
     )
-    args = module.params
-    sysfs = Path(args["sysfs_root"])
-    module.exit_json(
-        changed=False,
-        clock=clock(),
-        system=system(args["release_file"], sysfs),
-        gpus=gpus(sysfs),
-        driver=driver(),
-        memory=memory(),
-        disks=[disk(path) for path in args["paths"]],
-        content_gib={folder: content_gib(folder) for folder in args["folders"]},
-        ports=ports(sysfs),
-        network={"files": definitions.definitions(), "links": definitions.links(sysfs)},
-    )
+    module.exit_json(changed=False, **read(module.params))
 
 
 if __name__ == "__main__":

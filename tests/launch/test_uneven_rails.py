@@ -97,7 +97,7 @@ def test_whose_mac_answers_for_a_whole_port_is_not_ours_to_say() -> None:
 
 
 def test_preflight_asks_for_functions_only_where_pods_get_them() -> None:
-    probes = {"spark1": machine(), "spark2": machine()}
+    probes = {node: machine(node) for node in ("spark1", "spark2")}
     for probe in probes.values():
         at(probe, "0002:01:00.0").update(total_vfs=0)
     found = host.judge(site(), probes, Expected(driver="580.159"))
@@ -124,7 +124,7 @@ def test_a_cable_in_the_other_cage_has_its_own_port_and_attachment() -> None:
 
 
 def test_preflight_looks_at_the_port_of_each_node_and_says_how_to_declare_it() -> None:
-    probes = {"spark1": machine(), "spark2": machine()}
+    probes = {node: machine(node) for node in ("spark1", "spark2")}
     for port in probes["spark2"]["ports"][:4]:
         port.update(carrier=not port["carrier"], speed=200_000)
     assert host.judge(site(outer="spark2"), probes, Expected(driver="580.159")) == []

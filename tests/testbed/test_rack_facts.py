@@ -161,3 +161,59 @@ assert abs(first - again) < 8 << 20, (first, again)
     if "Operation not permitted" in done.stderr:
         pytest.skip("no mount namespace here")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_port_shows_its_lanes_and_half_of_them_with_the_fault(facts: ModuleType) -> None:
+    port = {"netdev": "enP2p1s0f0np0", "pci": "0002:01:00.0", "hca": "roceP2p1s0f0", "rail": "b", "speed": 200000}
+    width = Path(facts.PCI) / "0002:01:00.0/current_link_width"
+    facts.show(port, None, True)
+    assert width.read_text() == "4\n"
+    Path(facts.FAULTS).write_text('{"narrow": {"b": {}}}')
+    facts.show(port, None, True)
+    assert width.read_text() == "2\n"
+
+
+def test_free_memory_is_shown_in_large_blocks_and_in_crumbs_with_the_fault(facts: ModuleType, tmp_path: Path) -> None:
+    blocks = facts.Blocks.__new__(facts.Blocks)  # without the mount over /proc/buddyinfo
+    blocks.shown = os.open(tmp_path / "b", os.O_RDWR | os.O_CREAT)
+
+    def counts() -> list[int]:
+        blocks.update(64 << 20)
+        (line,) = (tmp_path / "b").read_text().splitlines()
+        return [int(word) for word in line.partition("Normal")[2].split()]
+
+    assert counts() == [0] * 13 + [2048]
+    Path(facts.FAULTS).write_text('{"crumbs": {"a": {}}}')
+    assert counts()[4] == 1 << 20 and sum(counts()) == 1 << 20
+
+
+def test_the_gpu_of_a_slow_node_is_busy_and_slow(tmp_path: Path) -> None:
+    program = (names.NODE_FILES / "usr/local/sbin/nvidia-smi").read_text()
+    faults = tmp_path / "faults.json"
+    copy = tmp_path / "nvidia-smi"
+    copy.write_text(program.replace("/var/lib/sparkloom-testbed/faults.json", str(faults)))
+    query = ["--query-gpu=pstate,utilization.gpu,clocks.sm,power.draw", "--format=csv,noheader,nounits"]
+
+    def said() -> str:
+        return subprocess.run([sys.executable, copy, *query], capture_output=True, text=True, check=True).stdout.strip()
+
+    assert said() == "P8, 0, 208, 4.12"
+    faults.write_text('{"slow-gpu": {"a": {}, "b": {}}}')
+    assert said() == "P0, 97, 611, 14.20"
+
+
+def test_the_blocks_are_bound_over_the_kernels_own_also_when_started_again(tmp_path: Path) -> None:
+    program = str(names.NODE_FILES / "usr/local/lib/sparkloom-testbed/facts.py")
+    script = f"""
+import importlib.util, pathlib
+spec = importlib.util.spec_from_file_location("facts", {program!r})
+facts = importlib.util.module_from_spec(spec); spec.loader.exec_module(facts)
+facts.RUN = pathlib.Path({str(tmp_path)!r})
+for free in (64 << 20, 32 << 20):
+    facts.Blocks().update(free)
+    assert open("/proc/buddyinfo").read().split()[-1] == str(free // (32 << 10)), open("/proc/buddyinfo").read()
+"""
+    done = subprocess.run(["unshare", "--mount", sys.executable, "-c", script], capture_output=True, text=True)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no mount namespace here")
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,8 @@ class Platform:
     bandwidth_gb_s: float  # LPDDR5X
     gpus_per_node: int
     rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
+    nic_pcie_gts: float  # of each half of the ConnectX-7
+    nic_pcie_lanes: int
     measured_free_gib: tuple[float, float] | None = None  # least and most free to CUDA on this site's idle nodes
 
     @property
@@ -34,4 +36,7 @@ GB10 = Platform(
     gpus_per_node=1,
     # measured with one VF per pod: 9.78 GB/s bus bandwidth (forum post on Nemotron Ultra, 2026-06)
     rail_gb_s=9.78,
+    # two links of PCIe 5.0 x4, one in each PCI domain (eugr's NETWORKING notes; NVIDIA's playbook pull request 108)
+    nic_pcie_gts=32.0,
+    nic_pcie_lanes=4,
 )

@@ -15,7 +15,8 @@ from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
-from sparkloom.site.checks import host, memories
+from sparkloom.render.k3s import machines as k3s
+from sparkloom.site.checks import host, machines, memories
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import as_dict, report
 
@@ -35,7 +36,7 @@ class Judged:
 
     @property
     def report(self) -> str:
-        text = report(self.nodes, host.names(self.cluster), self.findings)
+        text = report(self.nodes, host.names(self.cluster), self.findings, host.passed_over(self.cluster))
         versions = {host.firmware(self.cluster, n, p) for n, p in self.probes.items() if "ports" in p} - {""}
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
 
@@ -56,7 +57,8 @@ class Judged:
             "nodes": {node: _kept(probe) for node, probe in self.probes.items()},
         }
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-        site_memory.keep(folder / site_memory.FILE, memories.free_to_cuda(self.probes), content["when"])
+        sparks = {node.name: self.probes[node.name] for node in self.cluster.nodes if node.name in self.probes}
+        site_memory.keep(folder / site_memory.FILE, memories.free_to_cuda(sparks), content["when"])
         return str(path)
 
 
@@ -69,9 +71,25 @@ def _kept(probe: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**probe, "network": {**network, "files": files}}
 
 
-def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What to measure on the nodes: the free room of these paths, the content of these folders."""
-    return {"paths": [settings["disk_path"], cluster.model_store], "folders": list(_folders(cluster, settings))}
+def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By machine what to read there: free room, content of folders, holders of ports, who answers, and the GPU.
+
+    A server that is no Spark has no store, and a GPU of its own is its owner's.
+    """
+    if cluster.kubernetes.provider == "k3s":
+        k3s.members(cluster)  # what is missing or twice in hosts.yml is said now, not when K3s is installed
+    every, store = machines.every(cluster), [cluster.model_store]
+    folders = list(_folders(cluster, settings))
+    return {
+        machine.name: {
+            "paths": [settings["disk_path"], *(store if machine.spark else ())],
+            "folders": folders if machine.spark else [],
+            "listens": list(machine.listens),
+            "reach": [{"name": o.name, "address": o.address} for o in machines.reaches(machine, every)],
+            "cuda": machine.spark and bool(settings["cuda"]),
+        }
+        for machine in every
+    }
 
 
 def _folders(cluster: Cluster, settings: Mapping[str, Any]) -> list[str]:
@@ -84,7 +102,7 @@ def _folders(cluster: Cluster, settings: Mapping[str, Any]) -> list[str]:
 def judge(
     cluster: Cluster, probes: Mapping[str, Any], settings: Mapping[str, Any], *, only: Sequence[str] = ()
 ) -> Judged:
-    nodes = [node.name for node in cluster.nodes if not only or node.name in only]
+    nodes = [machine.name for machine in machines.every(cluster) if not only or machine.name in only]
     wanted = _expected(cluster, settings)
     folders = _folders(cluster, settings)
     # of the store only the folder of this model was measured
@@ -104,12 +122,16 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
     return Expected(
         disk_path=settings["disk_path"],
         free_gib=float(settings["free_gib"]),
+        server_free_gib=float(settings["server_free_gib"]),
         store=cluster.model_store,
         weights_gib=counted,
         driver=str(settings["driver"]),
         clock_seconds=float(settings["clock_seconds"]),
         kernels_allowed=tuple(settings["kernels_allowed"]),
         memory_gib=float(settings["memory_gib"]),
+        gpu_mhz=float(settings["gpu_mhz"]),
+        cgroup_v1=bool(settings["cgroup_v1"]),
+        k3s_adopt=bool(settings["k3s_adopt"]),
         adopt=bool(settings["adopt"]),
     )
 

@@ -126,6 +126,9 @@ FAULTS = {
     "old-kernel": _made_up("old-kernel"),
     "no-release-file": Fault(f"{RELEASE} is gone: no GB10 by its name (the rail does not matter)", _unnamed, _named),
     **{name: _set_up(name) for name in setups.SETUPS},
+    "narrow": Fault("the rail's port has two of its four PCIe lanes"),
+    "slow-gpu": Fault("the GPU is busy at 611 MHz and 14 W, the hidden slow state (the rail does not matter)"),
+    "crumbs": Fault("the free memory of the node lies in blocks of 64 KiB (the rail does not matter)"),
     "memory-kept": Fault("60 GiB of the node's memory stay used after an engine has ended (the rail does not matter)"),
 }
 

@@ -13,6 +13,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import inventory
+from sparkloom.launch import fabric
 from sparkloom.site import preflight
 from sparkloom.site.checks import clocks, host, kernels, ports
 from sparkloom.site.checks.host import Expected
@@ -20,11 +21,15 @@ from sparkloom.site.checks.report import report
 from tests.site.foreign import published
 
 CLUSTER = inventory.load()
+PLAN = fabric.plan(CLUSTER)
 NODES = [node.name for node in CLUSTER.nodes]
 STORE = CLUSTER.model_store
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 EXPECTED = Expected(store=STORE, weights_gib=dict.fromkeys(NODES[:2], 308.0), driver="580.159")
 HALF = published.netplan(published.CX7, enp1s0f0np0={"addresses": ["192.168.100.9/24"]})
+# nvidia-smi on a GB10 that draws a desktop and no more; it knows no power limit.
+IDLE = {"pstate": "P8", "percent": 0.0, "mhz": 208.0, "most_mhz": 3003.0, "watt": 4.1, "watt_limit": None,
+        "celsius": 41.0, "held_by": []}  # fmt: skip
 Machine = dict[str, Any]
 Fault = Callable[[Machine], Any]
 
@@ -34,15 +39,18 @@ def port(pci: str, name: str, **more: Any) -> dict[str, Any]:
     base = {
         "pci": pci, "interface": name, "vendor": "0x15b3", "device": "0x1021", "up": True, "carrier": used,
         "speed": 200_000 if used else -1, "mtu": 1500, "mac": "", "master": "", "total_vfs": 8, "vfs": 0,
-        "pcie": "32.0 GT/s PCIe x4", "hca": f"roce-{pci}", "firmware": "28.45.4028", "rdma_state": "4: ACTIVE",
+        "pcie": "32.0 GT/s PCIe x4", "pcie_most": "32.0 GT/s PCIe x16",
+        "pcie_errors": {"correctable": {"RxErr": 3}, "nonfatal": {"UnsupReq": 1}, "fatal": {}},
+        "hca": f"roce-{pci}", "firmware": "28.45.4028", "rdma_state": "4: ACTIVE",
     }  # fmt: skip
     return {**base, **more}
 
 
-def machine() -> Machine:
+def machine(node: str = "spark1") -> Machine:
+    """A healthy Spark, as it stands on a desk: a desktop, Docker and NetworkManager run, swap is on."""
     memory = {
-        "MemTotal": 121.6, "MemAvailable": 116.0, "MemFree": 110.0, "Cached": 4.0, "Shmem": 0.1, "SwapTotal": 0.0,
-        "SwapFree": 0.0, "CmaTotal": 0.0, "CmaFree": 0.0,
+        "MemTotal": 121.6, "MemAvailable": 116.0, "MemFree": 110.0, "Cached": 4.0, "Shmem": 0.1, "SwapTotal": 16.0,
+        "SwapFree": 16.0, "CmaTotal": 0.0, "CmaFree": 0.0,
     }  # fmt: skip
     return {
         "asked": 1000.0,
@@ -56,15 +64,26 @@ def machine() -> Machine:
             "release_file": "/etc/dgx-release",
             "release": 'DGX_NAME="DGX Spark"\nDGX_PLATFORM="GX10"',
             "product": "ASUSTeK COMPUTER INC. GX10",
+            "name": node,
+            "machine": "aarch64",
+            "os": "Ubuntu 24.04.4 LTS",
+            "families": ["ubuntu", "debian"],
+            "systemd": True,
         },
+        "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "hugetlb", "pids", "rdma", "misc"]},
         "gpus": ["0x2e12"],
         "driver": {"version": "580.159.03", "why": "", "loaded": "580.159.03"},
-        "memory": {"gib": memory, "resident_gib": 2.0, "largest": [], "gpu_processes": []},
+        "gpu": {**IDLE, "load": {"mhz": 2411.0, "state": {**IDLE, "pstate": "P0", "watt": 62.0, "percent": 98.0}}},
+        "memory": {"gib": memory, "resident_gib": 2.0, "largest": [], "gpu_processes": [],
+                   "blocks": {"free_gib": 109.0, "large_gib": 101.0}, "cuda_free_gib": 105.2},
         "disks": [
             {"path": "/var/lib", "free_gib": 500.0, "device": 1},
             {"path": STORE, "free_gib": 500.0, "device": 1},
         ],
         "content_gib": {STORE: 0.0},
+        "firewall": {"ufw": "", "firewalld": False},
+        "listening": [],
+        "reached": [],
         "ports": [
             port("0000:01:00.0", "enp1s0f0np0"),
             port("0000:01:00.1", "enp1s0f1np1"),
@@ -72,8 +91,12 @@ def machine() -> Machine:
             port("0002:01:00.1", "enP2p1s0f1np1"),
             port("0007:01:00.0", "enP7s7", vendor="0x10ec", device="0x8127"),
         ],
-        "network": published.network(),
-    }
+        "network": published.network(live={"enP7s7": [f"192.168.1.1{node[-1]}/24"], "docker0": ["172.17.0.1/16"]}),
+    }  # fmt: skip
+
+
+def links(probe: Machine) -> Any:
+    return probe["network"]["links"]
 
 
 def at(probe: Machine, pci: str) -> dict[str, Any]:
@@ -82,11 +105,26 @@ def at(probe: Machine, pci: str) -> dict[str, Any]:
 
 @pytest.fixture
 def probes() -> dict[str, Machine]:
-    return {node: machine() for node in NODES}
+    return {node: machine(node) for node in NODES}
 
 
 def test_four_good_machines_pass(probes: dict[str, Machine]) -> None:
     assert host.judge(CLUSTER, probes, EXPECTED) == []
+
+
+UFW = """Status: active
+Logging: on (low)
+Default: deny (incoming), allow (outgoing), disabled (routed)
+
+To                         Action      From
+--                         ------      ----
+22/tcp                     ALLOW IN    Anywhere
+{}22/tcp (v6)                ALLOW IN    Anywhere (v6)
+"""
+
+
+def taken(port: int, unit: str = "snap.microk8s.daemon-kubelite.service", *, ours: bool = False) -> dict[str, Any]:
+    return {"port": port, "pid": 7, "name": "kubelite", "unit": unit, "ours": ours}
 
 
 FAULTS: list[tuple[str, Fault, str, str]] = [
@@ -115,7 +153,24 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
     ("rail a", lambda p: at(p, "0000:01:00.0").update(up=False, carrier=False), "switched off", "warning"),
     ("rail b", lambda p: at(p, "0002:01:00.0").update(hca=""), "no RDMA device", "error"),
     ("firmware", lambda p: at(p, "0000:01:00.0").update(firmware="28.39.1002"), "28.39.1002", "warning"),
-    ("rail a", lambda p: p["network"].update(published.network(HALF)), "40-cx7.yaml", "error"),
+    ("rail a", lambda p: p["network"].update(files=[HALF]), "40-cx7.yaml", "error"),
+    ("driver", lambda p: p["driver"].update(version="590.48.01"), "590.48.01: capturing", "error"),
+    ("driver", lambda p: p["driver"].update(version="595.58.03"), "595.58.03: kernels", "warning"),
+    ("gpu", lambda p: p["gpu"]["load"].update(mhz=611.0), "611 MHz under a load of our own, 62 W", "error"),
+    ("gpu", lambda p: p["gpu"].update(load={}, percent=97.0, mhz=513.0, watt=14.2), "513 MHz at 97 %", "error"),
+    ("gpu", lambda p: p["gpu"].update(watt_limit=25.0), "a power limit of 25 W", "warning"),
+    ("memory blocks", lambda p: p["memory"]["blocks"].update(large_gib=0.4), "0.4 of 109.0 GiB", "warning"),
+    ("pcie", lambda p: at(p, "0002:01:00.0").update(pcie="32.0 GT/s PCIe x2"), "enP2p1s0f0np0 has 32.0", "warning"),
+    ("pcie", lambda p: at(p, "0000:01:00.0").update(pcie="16.0 GT/s PCIe x4"), "16.0 GT/s PCIe x4", "warning"),
+    ("pcie", lambda p: at(p, "0000:01:00.0")["pcie_errors"].update(fatal={"DLP": 2}), "2 fatal DLP", "warning"),
+    ("pcie", lambda p: at(p, "0000:01:00.0")["pcie_errors"].update(correctable={"RxErr": 53051}), "53051", "warning"),
+    ("management", lambda p: links(p)["enP7s7"].update(addresses=["192.168.1.57/24"]), "has 192.168.1.57", "error"),
+    ("management", lambda p: links(p).update(wlP9s9=links(p).pop("enP7s7")), "is on wlP9s9", "error"),
+    ("firewall", lambda p: p["firewall"].update(ufw=UFW.format("")), "192.168.100.0/24", "error"),
+    ("firewall", lambda p: p["firewall"].update(firewalld=True), "firewalld runs", "error"),
+    ("ports", lambda p: p["listening"].append(taken(10250)), "10250 is held by kubelite (pid 7, snap", "error"),
+    ("cgroups", lambda p: p["cgroups"].update(version=1), "version 1", "error"),
+    ("system", lambda p: p["system"].update(families=["fedora"], os="Fedora 43"), "Fedora 43", "warning"),
 ]  # fmt: skip
 
 
@@ -301,17 +356,18 @@ def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Mac
     assert lines["rail a"] == ["-", "ok", "FAIL", "FAIL"]
     assert "3 on 3 node(s)" in mended and "FAIL  spark3,spark4  rail a: found enp1s0f0np0 at 13 Gb/s" in mended
     assert "warn  spark2  driver" in known and "warn" not in mended
-    assert report(NODES, host.names(CLUSTER), []) == "all 13 checks hold on 4 node(s)"
+    assert report(NODES, host.names(CLUSTER), []) == f"all {len(host.names(CLUSTER))} checks hold on 4 node(s)"
 
 
 def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Path) -> None:
     settings = {
-        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "count_weights": True, "driver": "580.159",
-        "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "adopt": False,
+        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "server_free_gib": 10, "count_weights": True,
+        "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "cuda": True,
+        "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
     }  # fmt: skip
     asked = preflight.reads(CLUSTER, settings)
-    assert asked["paths"] == ["/var/lib", STORE]
-    (folder,) = asked["folders"]
+    assert set(asked) == set(NODES) and asked["spark1"]["paths"] == ["/var/lib", STORE]
+    (folder,) = asked["spark1"]["folders"]
     for probe in probes.values():
         probe["content_gib"] = {folder: 0.0}
     judged = preflight.judge(CLUSTER, probes, settings)

@@ -12,6 +12,8 @@ from sparkloom.render.k3s import paths
 from sparkloom.render.k3s.options import Options
 
 PORT = 6443
+# What K3s itself listens on, on every address or its own: the API, etcd and its peers, the kubelet.
+LISTENS = {"server": (PORT, 2379, 2380, 10250), "agent": (10250,)}
 HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
 Role = Literal["server", "agent"]
 

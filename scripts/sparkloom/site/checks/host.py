@@ -12,17 +12,33 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10
 from sparkloom.launch import fabric
-from sparkloom.site.checks import clocks, kernels, memories, ports
+from sparkloom.site.checks import (
+    basics,
+    clocks,
+    drivers,
+    firewall,
+    gpu_speed,
+    kernels,
+    kubernetes_needs,
+    machines,
+    management,
+    memories,
+    pcie,
+    ports,
+)
+from sparkloom.site.checks.machines import Machine
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
-OLDEST_PYTHON = (3, 9)
-LONGEST_WORDS = 240
 # Every maker's GB10 runs DGX OS, whose release file says DGX_NAME="DGX Spark" on all of them; DMI differs by maker.
 RELEASE = re.compile(r'DGX_NAME="?DGX.Spark|GB10', re.I)
 # The range that NVIDIA's own kernel takes for the GPU of a GB10 (NV-Kernels pull request 396, 2026-04).
 GPU_IDS = range(0x2E00, 0x2E40)
-CHECKS = ("connection", "sudo", "python", "machine", "kernel", "driver", "memory", "disk", "clock", "time sync")
+LOGIN = ("connection", "sudo", "python")
+ANY = ("disk", "clock", "time sync", "management", "hostname", "firewall")
+SPARKS_OWN = ("machine", "kernel", "driver", "gpu", "memory blocks")
+ON_RAILS = ("pcie", "firmware")
+K3S = ("system", "cgroups", "ports", "reach")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,126 +47,111 @@ class Expected:
 
     disk_path: str = "/var/lib"
     free_gib: float = 40
+    server_free_gib: float = 10  # on a server beside the Sparks
     store: str = ""
     weights_gib: Mapping[str, float] = field(default_factory=dict)  # by node
     driver: str = ""
     clock_seconds: float = 5
     kernels_allowed: tuple[str, ...] = ()
     memory_gib: float = GB10.free_before_load_gib
+    gpu_mhz: float = 1000
+    cgroup_v1: bool = False
+    k3s_adopt: bool = False  # a K3s that something else installed is taken over
     adopt: bool = False  # what somebody else has set up on the rails is taken over
 
 
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
-    return [*CHECKS, *(f"rail {rail.name}" for rail in cluster.fabric.rails), "firmware"]
+    beside = any(not machine.spark for machine in machines.every(cluster))
+    k3s = [*K3S, *(["swap"] if beside else [])] if cluster.kubernetes.provider == "k3s" else []
+    rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
+    return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ())]
+
+
+def passed_over(cluster: Cluster) -> dict[str, set[str]]:
+    """By machine, the checks that are no business of its kind."""
+    of_sparks = {*SPARKS_OWN, *ON_RAILS, *(f"rail {rail.name}" for rail in cluster.fabric.rails)}
+    return {machine.name: {"swap"} if machine.spark else of_sparks for machine in machines.every(cluster)}
 
 
 def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, only: Sequence[str] = ()) -> list[Finding]:
-    """The nodes of the inventory, or `only` these; a node without a probe is a finding of its own."""
-    asked = [node.name for node in cluster.nodes if not only or node.name in only]
-    read = {node: probes[node] for node in asked if "system" in probes.get(node, {})}
+    """The machines of the inventory, or `only` these; one without a probe is a finding of its own."""
+    asked = [machine for machine in machines.every(cluster) if not only or machine.name in only]
+    read = {m.name: probes[m.name] for m in asked if "system" in probes.get(m.name, {})}
     findings: list[Finding] = []
     plan = fabric.plan(cluster)
-    for node in asked:
-        if node not in read:
-            findings.append(_unusable(node, probes.get(node, {})))
+    for machine in asked:
+        if machine.name not in read:
+            findings.append(basics.unusable(machine.name, probes.get(machine.name, {})))
             continue
-        findings += _system(node, read[node])
-        findings += _machine(node, cluster, read[node], expected)
-        findings += kernels.judge(node, read[node], expected.kernels_allowed)
-        findings += memories.judge(node, read[node], expected.memory_gib) if cluster.expect_gb10 else ()
-        findings += _disks(node, read[node], expected)
-        findings += ports.judge(node, cluster, read[node])
-        findings += foreign.judge(cluster, plan, node, read[node].get("network"), expected.adopt)
-    return [*findings, *clocks.judge(read, expected.clock_seconds), *_firmware(cluster, read)]
-
-
-def _unusable(node: str, probe: Probe) -> Finding:
-    """The node could not be read at all: why, in the words a person can act on."""
-    why = " ".join(str(probe.get("msg") or "no answer").split()).removeprefix("Task failed: ")
-    why = why if len(why) <= LONGEST_WORDS else f"{why[:LONGEST_WORDS]} ..."
-    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", why, re.I):
-        fix = "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
-        return Finding(node, "connection", why, "a login over ssh", fix)
-    if re.search(r"sudo|become", why, re.I):
-        fix = "run with -K, or let ansible_user use sudo without a password"
-        return Finding(node, "sudo", why, "root through sudo", fix)
-    if re.search(r"python|interpreter", why, re.I):
-        fix = "apt-get install python3 there, or set ansible_python_interpreter"
-        return Finding(node, "python", why, "python3 on the node", fix)
-    return Finding(node, "connection", why, "an answer", "run again with -vvv")
-
-
-def _system(node: str, probe: Probe) -> Iterator[Finding]:
-    system = probe["system"]
-    if tuple(system["python"][:2]) < OLDEST_PYTHON:
-        python = ".".join(map(str, system["python"]))
-        yield Finding(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
-    if system["euid"] != 0:
-        yield Finding(node, "sudo", f"uid {system['euid']}", "root", "ansible_become: true in hosts.yml")
+        probe = read[machine.name]
+        findings += basics.system(machine.name, probe)
+        findings += _spark(machine.name, cluster, probe, expected) if machine.spark else ()
+        findings += kubernetes_needs.judge(machine, probe, cgroup_v1=expected.cgroup_v1, adopt=expected.k3s_adopt)
+        findings += _disks(machine, probe, expected)
+        findings += firewall.judge(cluster, plan, machine, asked, probe["firewall"])
+        findings += ports.judge(machine.name, cluster, probe) if machine.spark else ()
+        if machine.spark:
+            findings += foreign.judge(cluster, plan, machine.name, probe.get("network"), expected.adopt)
+    findings += management.judge(asked, read)
+    sparks = {machine.name: read[machine.name] for machine in asked if machine.spark and machine.name in read}
+    return [*findings, *clocks.judge(read, expected.clock_seconds), *_alike(cluster, sparks, expected)]
 
 
 def is_gb10(probe: Probe) -> bool:
     return bool(RELEASE.search(probe["system"]["release"])) or any(int(gpu, 16) in GPU_IDS for gpu in probe["gpus"])
 
 
-def _machine(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> Iterator[Finding]:
+def _spark(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> Iterator[Finding]:
+    """What only a Spark has."""
+    yield from kernels.judge(node, probe, expected.kernels_allowed)
     if not cluster.expect_gb10:
         return
     if not is_gb10(probe):
-        release, file = probe["system"]["release"], probe["system"]["release_file"]
-        name = f"{release.splitlines()[0][:60]} in {file}" if release else f"no {file}"
-        gpus = ", ".join(probe["gpus"]) or "none"
-        product = probe["system"]["product"] or "unknown"
-        yield Finding(
-            node,
-            "machine",
-            f"{name}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}",
-            'DGX_NAME="DGX Spark" there, or a GPU 10de:2e00 to 2e3f: a GB10 of any maker',
-            "cluster.expect_gb10: false in cluster.yml, when this is meant",
-        )
-    driver = probe["driver"]
-    if not driver["version"]:
-        loaded = f"; the kernel has {driver['loaded']} loaded" if driver["loaded"] else ""
-        yield Finding(
-            node,
-            "driver",
-            f"no answer from nvidia-smi ({driver['why'] or 'empty'}){loaded}",
-            f"NVIDIA's driver {expected.driver}".rstrip(),
-            "reboot when the driver was just updated; else install the driver of DGX OS",
-        )
-    elif expected.driver and not f"{driver['version']}.".startswith(f"{expected.driver}."):
-        yield Finding(
-            node,
-            "driver",
-            driver["version"],
-            f"{expected.driver}, which the measured figures were made with",
-            "nothing, when it serves well; preflight_driver names the version that you expect",
-            "warning",
-        )
+        yield _no_gb10(node, probe)
+    yield from drivers.judge(node, probe, expected.driver)
+    yield from gpu_speed.judge(node, probe, expected.gpu_mhz)
+    yield from memories.judge(node, probe, expected.memory_gib)
+    yield from memories.blocks(node, probe)
+    yield from pcie.judge(node, cluster, probe)
 
 
-def _disks(node: str, probe: Probe, expected: Expected) -> Iterator[Finding]:
-    """What is needed under each path, added up per file system; weights that are there already are not needed again."""
+def _no_gb10(node: str, probe: Probe) -> Finding:
+    release, file = probe["system"]["release"], probe["system"]["release_file"]
+    name = f"{release.splitlines()[0][:60]} in {file}" if release else f"no {file}"
+    gpus = ", ".join(probe["gpus"]) or "none"
+    product = probe["system"]["product"] or "unknown"
+    return Finding(
+        node,
+        "machine",
+        f"{name}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}",
+        'DGX_NAME="DGX Spark" there, or a GPU 10de:2e00 to 2e3f: a GB10 of any maker',
+        "cluster.expect_gb10: false in cluster.yml, when this is meant",
+    )
+
+
+def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Finding]:
+    """Weights that are there already are not needed again."""
+    node = machine.name
+    if not machine.spark:
+        gib = expected.server_free_gib
+        need = {expected.disk_path: (gib, f"{gib:g} GiB for {kubernetes_needs.BOX_NEEDS}")}
+        yield from basics.disks(node, probe, need, "another machine as server; preflight_server_free_gib")
+        return
     there = float(probe["content_gib"].get(expected.store, 0)) if expected.store else 0.0
     missing = max(0.0, expected.weights_gib.get(node, 0.0) - there)
-    need = {expected.disk_path: expected.free_gib, expected.store: missing}
-    for device in dict.fromkeys(disk["device"] for disk in probe["disks"]):
-        disks = [disk for disk in probe["disks"] if disk["device"] == device]
-        parts = {path: need.get(path, 0.0) for path in dict.fromkeys(disk["path"] for disk in disks)}
-        free, wanted = min(disk["free_gib"] for disk in disks), sum(parts.values())
-        if free >= wanted:
-            continue
-        weights = parts.get(expected.store, 0.0)
-        uses = [f"{gib:g} GiB for images and logs" for path, gib in parts.items() if path == expected.disk_path]
-        uses += [f"{weights:.0f} GiB of weights that are not there yet"] if weights else []
-        yield Finding(
-            node,
-            "disk",
-            f"{free:.1f} GiB free under {' and '.join(parts)}",
-            f"{wanted:.0f} GiB: {' and '.join(uses)}",
-            "make room, or cluster.model_store in cluster.yml on another disk; preflight_free_gib",
-        )
+    need = {
+        expected.disk_path: (expected.free_gib, f"{expected.free_gib:g} GiB for images and logs"),
+        expected.store: (missing, f"{missing:.0f} GiB of weights that are not there yet"),
+    }
+    yield from basics.disks(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
+
+
+def _alike(cluster: Cluster, sparks: Mapping[str, Probe], expected: Expected) -> Iterator[Finding]:
+    """What should be the same on all Sparks."""
+    if cluster.expect_gb10:
+        yield from drivers.differing(sparks, expected.driver)
+    yield from _firmware(cluster, sparks)
 
 
 def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding]:
@@ -162,7 +163,11 @@ def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding
     common = counts.most_common(1)[0][0]
     for node, version in versions.items():
         if version and version != common:
-            fix = "fwupdmgr update on that node, when the rails are slower there"
+            # fwupd brings the system's firmware; the network card's comes with this package
+            fix = (
+                "sudo apt-get update && sudo apt-get install --only-upgrade nvidia-spark-mlnx-firmware-manager on that "
+                "node, then switch it off and on, when the rails are slower there"
+            )
             yield Finding(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", fix, "warning")
 
 

@@ -8,6 +8,12 @@ from typing import Any
 from sparkloom.base.finding import Finding
 
 KEPT_GIB = 16  # kernel, drivers and caches that no process is charged for stay far below this on an idle Spark
+# Four Sparks that had served for a week, with 118 GiB available: 0.4 GiB and less in blocks of 16 MiB, a load that took
+# 106 s stood still for ten minutes, another ended with NV_ERR_NO_MEMORY; one fresh from a reboot had 46 GiB in them
+# (FujitsuPolycom/sparkring issue 173, 2026-09; its own check asks for 6.25 GiB).
+LARGE_GIB = 6.25
+# With less free the page cache holds the rest, and gives it back in whatever pieces it has: that says nothing.
+TELLING_GIB = 16
 
 
 def judge(node: str, probe: Mapping[str, Any], needed_gib: float) -> Iterator[Finding]:
@@ -25,6 +31,23 @@ def judge(node: str, probe: Mapping[str, Any], needed_gib: float) -> Iterator[Fi
     available = f"{free:.1f} of {memory['gib']['MemTotal']:.1f} GiB available; {holder}"
     wanted = f"{needed_gib:g} GiB, which `sparkloom plan` counts with (preflight_memory_gib)"
     yield Finding(node, "memory", available, wanted, cure, "warning")
+
+
+def blocks(node: str, probe: Mapping[str, Any]) -> Iterator[Finding]:
+    """Free, but in crumbs? A driver maps in large blocks, and the kernel searches for each that it has not."""
+    memory = probe["memory"]
+    free, large = memory["blocks"]["free_gib"], memory["blocks"]["large_gib"]
+    if memory["gpu_processes"] or free < TELLING_GIB or large >= LARGE_GIB:
+        return
+    yield Finding(
+        node,
+        "memory blocks",
+        f"{large:.1f} of {free:.1f} GiB free lie in blocks of 16 MiB or more",
+        f"{LARGE_GIB:g} GiB: with less a load crawls, or ends with NV_ERR_NO_MEMORY",
+        "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; echo 1 | sudo tee /proc/sys/vm/compact_memory; reboot the "
+        "node when preflight says the same again",
+        "warning",
+    )
 
 
 def free_to_cuda(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:

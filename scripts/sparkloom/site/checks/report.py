@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
@@ -39,8 +39,11 @@ def table(findings: Iterable[Finding]) -> str:
     return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
 
 
-def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding]) -> str:
-    """Checks down, nodes across. A node that could not be read has `-` where nothing could be looked at."""
+Passed = Mapping[str, Collection[str]]  # by node, the checks that are no business of its kind
+
+
+def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding], passed: Passed) -> str:
+    """Checks down, nodes across: `-` where a node could not be read, nothing where it is not asked."""
     worst: dict[tuple[str, str], str] = {}
     for finding in findings:
         if worst.get((finding.where, finding.rule)) != "FAIL":
@@ -49,21 +52,21 @@ def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding
     width = max(map(len, ["", *checks])) + 2
     lines = ["".join([" " * width, *(f"{node}  " for node in nodes)]).rstrip()]
     for check in checks:
-        cells = [
-            worst.get((node, check), "-" if node in unread and check not in REACH else "ok").ljust(len(node)) + "  "
-            for node in nodes
-        ]
+        usual = {
+            n: "" if check in passed.get(n, ()) else "-" if n in unread and check not in REACH else "ok" for n in nodes
+        }
+        cells = [worst.get((node, check), usual[node]).ljust(len(node)) + "  " for node in nodes]
         lines.append("".join([check.ljust(width), *cells]).rstrip())
     return "\n".join(lines)
 
 
-def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding]) -> str:
+def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding], passed: Passed | None = None) -> str:
     """A table of nodes and checks, then what must be mended, then what to know."""
     mend = errors(findings)
     warnings = [finding for finding in findings if finding.severity == "warning"]
     if not findings:
         return f"all {len(checks)} checks hold on {len(nodes)} node(s)"
-    parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, findings)}"]
+    parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, findings, passed or {})}"]
     if mend:
         parts.append(f"must be mended ({len(mend)} on {len({f.where for f in mend})} node(s)):\n{table(mend)}")
     if warnings:

@@ -30,6 +30,10 @@ TOTAL_VFS = 8
 GB10_MEMORY_KIB = 127535156  # what MemTotal says on a Spark
 KEPT_MEMORY_KIB = 60 << 20  # what an engine that ended badly has not given back
 SLOW_MBITS = 13000
+LANES, NARROW_LANES = 4, 2  # of each half of the card; of one that old system firmware wired
+# Blocks of 4 KiB times a power of two, as a kernel counts them; a GB10's go up to 32 MiB.
+ORDERS = 14
+PAGE_KIB = 4
 
 Device = dict[str, Any]
 Interface = dict[str, Any]
@@ -166,8 +170,20 @@ def locate() -> dict[str, tuple[Interface, bool]]:
     return found
 
 
+def lanes(device: Device) -> None:
+    """What PCIe says of a port's link; its functions share it."""
+    rail = device["rail"]
+    narrow = bool(rail) and rail in faulty("narrow")
+    folder = PCI / device["pci"]
+    for which, width in (("current", NARROW_LANES if narrow else LANES), ("max", 16)):
+        put(folder / f"{which}_link_speed", "32.0 GT/s PCIe")
+        put(folder / f"{which}_link_width", str(width))
+
+
 def show(device: Device, interface: Interface | None, on_node: bool) -> None:
     rail = device["rail"]
+    if "pf" not in device:
+        lanes(device)
     slow = bool(rail) and rail in faulty("slow")
     speed = SLOW_MBITS if slow else device["speed"]
     up = interface is not None and "LOWER_UP" in interface["flags"]
@@ -280,6 +296,22 @@ def show_unless_it_moves(device: Device, interface: Interface | None, on_node: b
             raise
 
 
+class Blocks:
+    """The free memory of Meminfo as a kernel's blocks, bound over /proc/buddyinfo: whole ones, or crumbs."""
+
+    def __init__(self) -> None:
+        while os.path.ismount("/proc/buddyinfo"):
+            subprocess.run(["umount", "/proc/buddyinfo"], check=True)
+        self.shown = os.open(RUN / "buddyinfo", os.O_RDWR | os.O_CREAT, 0o400)
+        self.update(0)
+        mount("--bind", str(RUN / "buddyinfo"), "/proc/buddyinfo")
+
+    def update(self, free_kib: int) -> None:
+        order = 4 if faulty("crumbs") else ORDERS - 1
+        counts = [max(0, free_kib) // (PAGE_KIB << order) if at == order else 0 for at in range(ORDERS)]
+        os.pwrite(self.shown, ("Node 0, zone   Normal " + "".join(f"{n:>9}" for n in counts) + "\n").encode(), 0)
+
+
 class Meminfo:
     """A GB10's memory size less this machine's true usage, bound over /proc/meminfo before the kubelet starts."""
 
@@ -292,7 +324,8 @@ class Meminfo:
         self.update()
         mount("--bind", str(RUN / "meminfo"), "/proc/meminfo")
 
-    def update(self) -> None:
+    def update(self) -> int:
+        """KiB that are shown as free."""
         lines = os.pread(self.real, 1 << 16, 0).decode().splitlines()
         rows = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in lines)}
         free = GB10_MEMORY_KIB - (rows["MemTotal"] - rows["MemAvailable"])
@@ -300,6 +333,7 @@ class Meminfo:
         rows |= {"MemTotal": GB10_MEMORY_KIB, "MemAvailable": free, "MemFree": free}
         # every line has a fixed width: one write in place, never a moment with half a file
         os.pwrite(self.shown, "".join(f"{name + ':':<17}{value:>12} kB\n" for name, value in rows.items()).encode(), 0)
+        return free
 
 
 def ready() -> None:
@@ -312,10 +346,10 @@ def ready() -> None:
 def main() -> None:
     if not Path("/sys/class/infiniband").is_dir():
         set_the_stage()
-    memory = Meminfo()
+    memory, blocks = Meminfo(), Blocks()
     first = True
     while True:
-        memory.update()
+        blocks.update(memory.update())
         character_devices()
         found = locate()
         for device in DEVICES:
