@@ -79,6 +79,8 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "budgets": budgets(launch),
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),
+        "package": engine.package,
+        "modules": engine.modules(engine.canonical(launch.settings)),
     }
 
 

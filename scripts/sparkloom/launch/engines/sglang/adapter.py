@@ -44,6 +44,7 @@ DIALECT = Dialect(
 
 class SGLang(base.Adapter):
     name = "sglang"
+    package = "sglang"
     port = 30000
     ready_path = "/health_generate"
     generates = "/health_generate"
