@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.judge import image_packages
+from sparkloom.judge.rules import image_packages
 from sparkloom.judge.rules.base import LaunchView
 from sparkloom.onnode.rank import modules
 from sparkloom.onnode.rank.order import Order

@@ -1,6 +1,6 @@
 """load_format fastsafetensors needs a package of that name, which many images do not have."""
 
-from sparkloom.judge import image_packages
+from sparkloom.judge.rules import image_packages
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 PACKAGE = "fastsafetensors"

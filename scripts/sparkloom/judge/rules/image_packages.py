@@ -1,4 +1,4 @@
-"""Which published images have a package that a flag needs: data/image_packages.yml, and how it is read."""
+"""No rule: which published images have a package that a flag needs (judge/data/image_packages.yml)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from sparkloom.judge.rules.base import within
 from sparkloom.launch.view import LaunchView
 
-DATA = Path(__file__).parent / "data" / "image_packages.yml"
+DATA = Path(__file__).parents[1] / "data" / "image_packages.yml"
 
 
 @cache
