@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from sparkloom.judge import log_causes, rules
+from sparkloom.judge import diagnose, log_causes, rules
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
@@ -44,11 +44,11 @@ def patterns(engine: str) -> str:
     """What `diagnose` knows of an engine's last words, as JSON; less the lines that only say that something failed."""
     traps = (rule for rule in rules.every() if rule.log_pattern and rule.scope.engine in ("*", engine))
     causes = (cause for cause in log_causes.every() if cause.severity != "info")
-    known = [
-        {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix}
-        for one in (*traps, *causes)
+    known: tuple[diagnose.Known, ...] = (*traps, *causes)
+    told = [
+        {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix} for one in known
     ]
-    return "[\n" + ",\n".join(json.dumps(entry) for entry in known) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(entry) for entry in told) + "\n]\n"
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
