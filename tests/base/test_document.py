@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
@@ -116,3 +117,21 @@ def test_override_shows_as_its_own_origin() -> None:
     loaded = profile.load(ULTRA, overrides=["launch.mem_fraction_static=0.88"])
     assert loaded.profile.launch.flags["mem_fraction_static"] == 0.88
     assert loaded.where("launch", "mem_fraction_static").startswith("--set")
+
+
+def test_a_flood_of_keys_is_refused_before_it_is_composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: composing 300,000 keys took 5 s, and the refusal came after it."""
+    text = "model:\n" + "".join(f"  key{number}: {number}\n" for number in range(300_000))
+    seen, parse = [], yaml.parse
+    monkeypatch.setattr(
+        yaml, "parse", lambda *words, **named: (seen.append(1) or event for event in parse(*words, **named))
+    )
+    monkeypatch.setattr(yaml, "compose", lambda *words, **named: pytest.fail("it was composed"))
+    with pytest.raises(InputError, match=r"x\.yml:\d+:\d+: more than 20,000 values: too large"):
+        document.parse(text, "x.yml")
+    assert len(seen) < 3 * document.MAX_NODES
+
+
+def test_much_text_is_no_flood() -> None:
+    read = document.parse("a: |\n" + "  x, y - z: w?\n" * 10_000 + "b: [1, 2]\n", "x.yml")
+    assert read.data["b"] == [1, 2] and len(read.data["a"]) > 100_000

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from sparkloom.judge import diagnose, log_causes, rules
+from sparkloom.onnode.rank import causes
+from sparkloom.render.manifests import supervision
 from tests.places import DATA
 
 JUDGED: list[dict[str, Any]] = [
@@ -59,3 +61,35 @@ def test_a_cause_stands_before_its_consequences() -> None:
         ]
     )
     assert named(text) == ["vllm-no-cache-memory", "vllm-engine-failed"]
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm"])
+def test_the_supervisor_in_the_pod_names_the_same_causes(engine: str) -> None:
+    """One copy of the patterns: what `diagnose` would say of a log, rank 0's last words say by themselves."""
+    patterns = json.loads(supervision.patterns(engine))
+    other = {rule.id for rule in rules.every() if rule.scope.engine not in ("*", engine)}
+    lines = [*SEEN, *((message["cause"], message["line"]) for message in JUDGED)]
+    compared = 0
+    for line in [line for cause, line in lines if cause]:
+        known = [match for match in diagnose.diagnose(line)["matches"] if match["rule"] not in other]
+        if known and known[0]["severity"] != "info":
+            compared += 1
+            assert causes.named([line], patterns).startswith(f"{known[0]['rule']}: "), line
+    assert compared > 60
+
+
+def test_a_line_that_only_says_that_something_failed_is_no_cause_of_the_supervisor_s() -> None:
+    """Two failures in a row with one cause end a start: a sentence that every failure shares would end any."""
+    patterns = json.loads(supervision.patterns("vllm"))
+    lines = [
+        "ValueError: the frobnicator is bent",
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+    ]
+    assert "vllm-engine-failed" not in causes.named(lines, patterns)
+
+
+def test_of_two_causes_the_supervisor_names_the_one_that_diagnose_shows_first() -> None:
+    lines = ["OSError: [Errno 98] Address already in use", "torch.OutOfMemoryError: CUDA out of memory."] * 2
+    lines.append("torch.OutOfMemoryError: CUDA out of memory.")
+    first = diagnose.diagnose("\n".join(lines))["matches"][0]["rule"]
+    assert causes.named(lines, json.loads(supervision.patterns("vllm"))).startswith(f"{first}: ")

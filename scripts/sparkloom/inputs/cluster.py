@@ -123,3 +123,4 @@ class Cluster(Strict):
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
     servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")
     fabric: Fabric
+    images: dict[str, str] = Field(default={}, description="image -> digest, of the site's lock file")

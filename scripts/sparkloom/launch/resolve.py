@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import families
+from sparkloom.inputs import families, image_lock
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -95,7 +95,7 @@ def resolve(
         profile=loaded,
         engine=engine.name,
         release=spoken,
-        image=image_reference(loaded),
+        image=image_lock.at(image_reference(loaded), cluster.images),
         port=engine.port,
         ports=taken,
         topology=topology,

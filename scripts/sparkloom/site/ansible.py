@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,7 +12,9 @@ import yaml
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
+from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
+from sparkloom.inputs import image_lock
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
@@ -50,7 +53,17 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
 
     given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
     servers = task_vars["groups"].get(SERVERS, [])
-    return dict(plain({**given, "servers": [ours(host) for host in servers]}))
+    return dict(plain({**given, "servers": [ours(host) for host in servers], "images": locked(task_vars)}))
+
+
+def lock_file(task_vars: Mapping[str, Any]) -> Path:
+    """Where this site's images are locked: beside its inventory."""
+    return image_lock.place(task_vars.get("inventory_dir") or WORK / "build")
+
+
+def locked(task_vars: Mapping[str, Any]) -> dict[str, str]:
+    """Read anew each time: a run that locks an image launches it, and Ansible read its variables before."""
+    return image_lock.digests(lock_file(task_vars))
 
 
 def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, dict[str, Any]]:

@@ -263,3 +263,15 @@ def test_a_stopped_machine_is_noticed_without_a_word(pair: Ranks) -> None:
     finally:
         pair.processes[1].send_signal(signal.SIGCONT)
     pair.wait(lambda: pair.serving(epoch=2))
+
+
+def test_a_rank_whose_image_lacks_a_package_is_refused_before_it_loads(tmp_path: Path) -> None:
+    ranks = Ranks(tmp_path, 1)
+    ranks.plan |= {"package": "json", "modules": [{"module": "no_such_loader", "flag": "load_format no_such"}]}
+    try:
+        ranks.start()
+        ranks.wait(lambda: ranks.status(0).get("phase") == "refused")
+        assert "No module named 'no_such_loader', which load_format no_such needs" in ranks.log(0)
+        assert not ranks.status(0).get("engine"), "no engine was started"
+    finally:
+        ranks.end()

@@ -13,7 +13,7 @@ from sparkloom.judge.rules.base import LaunchView, Rule
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch
 
-NOT_RULES = {"base", "sources"}
+NOT_RULES = {"base", "image_packages", "sources"}
 
 
 @cache

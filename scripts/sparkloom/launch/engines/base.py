@@ -24,6 +24,14 @@ CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folde
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 
+LOAD_FORMATS = ("load_format", "speculative_draft_load_format")
+LOADERS: Mapping[object, str] = {  # a value of theirs -> the package that it imports when loading begins
+    "fastsafetensors": "fastsafetensors",
+    "instanttensor": "instanttensor",
+    "runai_streamer": "runai_model_streamer",
+    "runai_streamer_sharded": "runai_model_streamer",
+}
+
 
 def model_folder(model_id: str) -> str:
     """A link that the model store keeps beside the hub cache, for engines that want a path and not an id."""
@@ -40,6 +48,7 @@ class Adapter:
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
     lends = 0  # port at which every rank but the first lends its memory; rank 0's engine starts once all do
+    package = ""  # its own, as Python imports it
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     compiles = True  # kernels at run time, into the node's cache: a first start takes long
@@ -81,6 +90,11 @@ class Adapter:
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         """Whether a long prompt is one step, in which none of its counters moves."""
         return False
+
+    def modules(self, flags: Mapping[str, FlagValue]) -> list[dict[str, str]]:
+        """Packages that a flag's value needs and that the engine's own list does not bring everywhere."""
+        given = ((name, flags.get(name)) for name in LOAD_FORMATS)
+        return [{"module": LOADERS[word], "flag": f"{name} {word}"} for name, word in given if word in LOADERS]
 
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
         """Path in the pod -> text, where an engine reads a file of its own."""

@@ -10,15 +10,20 @@ from sparkloom.onnode import loglines
 
 
 def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
-    """`rule: the line; fix`, or the most telling line, or nothing."""
+    """`rule: the line; fix`, or the most telling line, or none; of several the one that `diagnose` shows first."""
     clean = list(loglines.clean("\n".join(lines)))
     text = "\n".join(clean)
-    for entry in sorted(patterns, key=lambda pattern: ORDER.get(pattern["severity"], 3)):
+    found = []
+    for entry in patterns:
         if match := re.search(entry["pattern"], text):
-            line = clean[text.count("\n", 0, match.start())].strip()
-            return f"{entry['rule']}: {line[:200]}; fix: {entry['fix']}"
-    told = loglines.telling(clean, 1)
-    return told[0][:300] if told else ""
+            first = text.count("\n", 0, match.start())
+            often = sum(1 for line in clean[first:] if re.search(entry["pattern"], line)) or 1
+            told = f"{entry['rule']}: {clean[first].strip()[:200]}; fix: {entry['fix']}"
+            found.append((ORDER.get(entry["severity"], 3), -often, entry["rule"], told))
+    if found:
+        return min(found)[-1]
+    telling = loglines.telling(clean, 1)
+    return telling[0][:300] if telling else ""
 
 
 def kind(cause: str) -> str:

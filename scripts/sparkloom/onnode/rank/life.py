@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, patching, path, procs, rails, waits
+from sparkloom.onnode.rank import lenders, modules, patching, path, procs, rails, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -47,7 +47,7 @@ class Life:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._go)
         heart = loop.create_task(self._heart())
-        await self._patch()
+        await self._image()
         while not self.leaving.is_set():
             await self._check()
             if not self.leaving.is_set():
@@ -60,12 +60,15 @@ class Life:
         self.log.say("gone", "told to go; nothing of this rank is left")
         return 0
 
-    async def _patch(self) -> None:
-        """All that the profile needs, before anything else; one that does not fit is named and nothing starts."""
+    async def _image(self) -> None:
+        """All that the profile needs of its image, before anything else; what is not there is named, nothing starts."""
         try:
             self.environment |= patching.apply(self.order, self.environment, self.log.say)
-        except (patching.PatchError, OSError) as refusal:
-            self.log.cause("refused", str(refusal))
+            refusal = await asyncio.to_thread(modules.missing, self.order)
+        except (patching.PatchError, OSError) as error:
+            refusal = str(error)
+        if refusal:
+            self.log.cause("refused", refusal)
             await self.leaving.wait()
 
     def _collect(self) -> None:

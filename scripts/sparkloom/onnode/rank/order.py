@@ -80,6 +80,8 @@ class Order:
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     patches: tuple[dict[str, Any], ...] = ()
+    package: str = ""  # the engine's own, as Python imports it
+    modules: tuple[dict[str, str], ...] = ()  # {module, flag}: what a flag needs beside it
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from sparkloom.inputs.catalogs import releases
-from sparkloom.judge import rules
+from sparkloom.judge import diagnose, log_causes, rules
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
@@ -35,13 +35,14 @@ def contents(launch: Launch, policy: str) -> dict[str, str]:
 
 @cache
 def patterns(engine: str) -> str:
-    """What the rules know of an engine's last words, as JSON."""
-    known = [
-        {"rule": rule.id, "severity": rule.severity, "pattern": str(rule.log_pattern), "fix": rule.fix}
-        for rule in rules.every()
-        if rule.log_pattern and rule.scope.engine in ("*", engine)
+    """What `diagnose` knows of an engine's last words, as JSON; less the lines that only say that something failed."""
+    traps = (rule for rule in rules.every() if rule.log_pattern and rule.scope.engine in ("*", engine))
+    causes = (cause for cause in log_causes.every() if cause.severity != "info")
+    known: tuple[diagnose.Known, ...] = (*traps, *causes)
+    told = [
+        {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix} for one in known
     ]
-    return "[\n" + ",\n".join(json.dumps(entry) for entry in known) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(entry) for entry in told) + "\n]\n"
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
@@ -75,6 +76,8 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "budgets": budgets(launch),
         "members": [_member(launch, rank) for rank in launch.ranks],
         "patches": patches.of(launch.profile),
+        "package": engine.package,
+        "modules": engine.modules(engine.canonical(launch.settings)),
     }
 
 

@@ -39,7 +39,7 @@ def line(node: str, status: dict[str, Any]) -> str:
         f"{status['files_done']}/{status['files']} files",
     ]
     if status["rate"] > 0:
-        parts += [f"{amount(status['rate'])}/s", f"{_span(left / status['rate'])} left"]
+        parts += [f"{amount(status['rate'])}/s", f"{span(left / status['rate'])} left"]
     return "  ".join(parts)
 
 
@@ -49,12 +49,12 @@ def ended(node: str, status: dict[str, Any], seconds: float) -> str:
         cause = status.get("cause") or "its transfer is gone; run this again"
         return f"{node}: {cause}"
     return (
-        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {_span(seconds)}"
+        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(seconds)}"
         f" ({status['files']} files)"
     )
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"

@@ -44,6 +44,7 @@ DIALECT = Dialect(
 
 class SGLang(base.Adapter):
     name = "sglang"
+    package = "sglang"
     port = 30000
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)

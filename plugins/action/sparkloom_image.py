@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from sparkloom.site import ansible, image_pull
+from sparkloom.site.store import follow
+from sparkloom.site.store.remote import Remote
+
+DOCUMENTATION = r"""
+module: sparkloom_image
+short_description: Ask one node's containerd for an image, or have it pulled
+description:
+  - Runs the images' program on the node. A pull goes on when the connection is lost and is found again.
+options:
+  program: {type: path, required: true, description: ["The program, as sparkloom_images made it."]}
+  command: {type: str, required: true, choices: [look, pull, hold], description: [What to ask for.]}
+  asked: {type: dict, required: true, description: ["The image, and where containerd may be."]}
+  reference: {type: str, default: "", description: [What is pulled; empty where nothing is missing; with pull.]}
+  seconds: {type: float, description: [How long it may take; with pull.]}
+  digest: {type: str, description: [Under which it can be named then; with hold.]}
+  retag: {type: bool, default: false, description: [Whether the tag is made to mean it too; with hold.]}
+"""
+
+
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    _requires_connection = True
+    required_if = (("command", "pull", ("seconds",)), ("command", "hold", ("digest",)))
+
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        node, asked = str(task_vars["inventory_hostname"]), args["asked"]
+        remote = Remote(
+            node, lambda line, data: self._low_level_execute_command(line, in_data=data), Path(args["program"])
+        )
+        if args["command"] == "hold":
+            answer = remote.ask("hold", {**asked, "digest": args["digest"], "retag": args["retag"]})
+            return {"changed": bool(answer["changed"])}
+        moved = self._pull(remote, args) if args["command"] == "pull" and args["reference"] else {}
+        return moved if moved.get("failed") else {**moved, "answer": remote.ask("look", asked)}
+
+    def _pull(self, remote: Remote, args: ansible.Data) -> ansible.Data:
+        begun, asked = time.monotonic(), {**args["asked"], "reference": args["reference"]}
+        clock = image_pull.Clock(args["seconds"], lambda: time.monotonic() - begun)
+        remote.ask("start", asked)
+        status = follow.follow(remote.node, clock.on(lambda: dict(remote.ask("status", asked))), Display().display)
+        done, text = status["state"] == "done", image_pull.ended(remote.node, args["reference"], status, clock.passed())
+        Display().display(text) if done else None
+        return {"failed": not done, "changed": done, "msg": text}

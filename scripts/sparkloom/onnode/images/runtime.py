@@ -1,0 +1,73 @@
+"""The node's containerd through its own tools: K3s', or the system's. No Docker is asked, none is needed."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+SPACE = "k8s.io"  # containerd's namespace of all that Kubernetes runs
+HOSTS = Path("/etc/containerd/certs.d")  # mirrors, where containerd itself is asked
+SECONDS = 60.0
+
+
+def _words(inside: str, tool: str) -> list[str]:
+    return [inside, tool] if inside else [tool]
+
+
+class ImageError(Exception):
+    """One sentence: what the node's runtime refused, and what to change."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One containerd: `ctr` and `crictl` are the words that begin a command; crictl's may be empty."""
+
+    ctr: tuple[str, ...]
+    crictl: tuple[str, ...]
+    content: Path
+
+    @classmethod
+    def here(cls, places: Sequence[Mapping[str, Any]]) -> Runtime:
+        """The first that lives, of `{socket, program, root}`; `program` is one that has all tools in it, as K3s'."""
+        for place in places:
+            if not Path(place["socket"]).exists():
+                continue
+            inside = place.get("program", "")
+            tools = {tool: _words(inside, tool) for tool in ("ctr", "crictl") if which(inside or tool)}
+            if "ctr" in tools:
+                address = f"unix://{place['socket']}"
+                asking = ["--runtime-endpoint", address, "--image-endpoint", address]
+                return cls(
+                    (*tools["ctr"], "--address", place["socket"], "--namespace", SPACE),
+                    (*tools["crictl"], *asking) if "crictl" in tools else (),
+                    Path(place["root"]) / "io.containerd.content.v1.content",
+                )
+        looked = ", ".join(str(place["socket"]) for place in places)
+        raise ImageError(f"no containerd answers here ({looked}), or its program ctr is missing; is the cluster up?")
+
+    def digests(self, *filters: str) -> dict[str, str]:
+        """Reference -> digest of the images that one of the filters names."""
+        rows = self.run("images", "ls", *filters).splitlines()[1:]
+        words = [row.split() for row in rows]
+        return {row[0]: row[2] for row in words if len(row) > 2 and row[2].startswith("sha256:")}
+
+    def tag(self, source: str, target: str) -> None:
+        self.run("images", "tag", "--force", source, target)
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run([*self.ctr, *words], capture_output=True, text=True, timeout=SECONDS)
+        if done.returncode:
+            told = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
+            raise ImageError(f"ctr {' '.join(words[:2])}: {told[-1]}")
+        return done.stdout
+
+    def pulling(self, reference: str) -> list[str]:
+        """The command that pulls. crictl asks as the kubelet does: with its mirrors and its keys."""
+        if self.crictl:
+            return [*self.crictl, "pull", reference]
+        hosts = ["--hosts-dir", str(HOSTS)] if HOSTS.is_dir() else []
+        return [*self.ctr, "images", "pull", *hosts, reference]

@@ -1,0 +1,33 @@
+"""Packages that a flag of this launch needs: looked for before the weights are read, not minutes into the load."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+from sparkloom.onnode.rank import causes
+from sparkloom.onnode.rank.order import Order
+
+
+def there(name: str) -> bool:
+    """Whether Python finds it here, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def missing(order: Order, found: Callable[[str], bool] = there) -> str:
+    """The cause that the engine would end with, in the rules' words; empty where nothing is known to be missing.
+
+    An engine that this Python does not see lives in an environment of its own: nothing is said about that one.
+    """
+    if not order.package or not found(order.package):
+        return ""
+    for entry in order.modules:
+        if not found(entry["module"]):
+            line = (
+                f"ModuleNotFoundError: No module named '{entry['module']}', which {entry['flag']} needs in this image"
+            )
+            return causes.named([line], order.patterns)
+    return ""
