@@ -32,7 +32,13 @@ def unit(role: str) -> str:
 
 # What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
 OURS = (BINARY, CONFIG, REGISTRIES, ADMISSION, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
+LOGS = ("/var/log/pods", "/var/log/containers")  # kubelet's: pods' output, and links to it
+DRIVERS = tuple(
+    f"/usr/libexec/kubernetes{inner}"
+    for inner in ("/kubelet-plugins/volume/exec", "/kubelet-plugins/volume", "/kubelet-plugins", "")
+)
 # What K3s leaves behind: folders, and links that containers and flannel made.
-LEFT = (DATA, ETC, "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni")
-EMPTY = ("/etc/rancher", "/var/lib/rancher")  # taken away when nothing else is in them
+LEFT = (DATA, ETC, "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni", *LOGS)
+# Taken away when nothing else is in them, the innermost first: somebody's volume driver may lie among kubelet's.
+EMPTY = ("/etc/rancher", "/var/lib/rancher", *DRIVERS)
 LINKS = ("cni0", "flannel.1", "flannel-v6.1", "flannel-wg", "kube-ipvs0")
