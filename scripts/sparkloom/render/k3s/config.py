@@ -125,6 +125,7 @@ After=network-online.target sparkloom-functions.service
 
 [Service]
 Type={"notify" if member.role == "server" else "exec"}
+Environment=PATH={paths.SEARCH}
 # A proxy or a log level of this machine's own may stand here.
 EnvironmentFile=-/etc/default/%N
 Delegate=yes

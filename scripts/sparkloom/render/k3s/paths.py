@@ -24,6 +24,8 @@ RECORD = "/var/lib/sparkloom/k3s-programs.json"  # what was installed from which
 STAGING = "/var/lib/sparkloom/k3s"  # what came from the controller, until it is installed
 STAMP = "/run/sparkloom-k3s.stamp"  # the hashes of what the running K3s was started with
 SERVICES = {"server": "k3s", "agent": "k3s-agent"}
+# K3s looks for container runtimes in its PATH, when it starts. NVIDIA's GPU operator puts them into the first of these.
+SEARCH = "/usr/local/nvidia/toolkit:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def unit(role: str) -> str:

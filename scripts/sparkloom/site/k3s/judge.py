@@ -26,6 +26,7 @@ def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Option
         if not item["sha256"]:
             yield Finding(host, item["name"], "no checksum", f"{item['variable']}", "name it in versions.yml")
     yield from _others(host, wanted, state, options)
+    yield from _ports(host, wanted, state["addresses"])
     yield from _version(host, state, options)
 
 
@@ -46,6 +47,22 @@ def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options
     if not state["default_route"]:
         advice = "give the management port a gateway in netplan; any address will do where there is no way out"
         yield Finding(host, "default route", "none", "one: K3s takes its addresses from it and ends without", advice)
+
+
+def _ports(host: str, wanted: Mapping[str, Any], found: Mapping[str, list[str]]) -> Iterator[Finding]:
+    """K3s would wait for its port for ever, and kubelet for its address."""
+    if not found:
+        return
+    interface, there = wanted["interface"], ", ".join(sorted(found))
+    if not found.get(interface):
+        what = f"{interface} has no address" if interface in found else f"no {interface} (ports: {there})"
+        advice = "management_interface in cluster.yml, or of a server in hosts.yml; or set the port up in netplan"
+        yield Finding(host, "management port", what, f"{interface} with {', '.join(wanted['addresses'])}", advice)
+        return
+    for address in wanted["addresses"]:
+        if not any(address in held for held in found.values()):
+            what = f"no port with {address} ({interface} has {', '.join(found[interface])})"
+            yield Finding(host, "management address", what, address, "management_address in hosts.yml, or netplan")
 
 
 def _version(host: str, state: State, options: Options) -> Iterator[Finding]:
@@ -76,7 +93,7 @@ def missing(state: State, options: Options) -> list[dict[str, Any]]:
 
 
 def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: Mapping[str, str]) -> list[str]:
-    """Why K3s must be started or restarted here; nothing when the one that runs was started with all of this."""
+    """Why K3s must be started or restarted here; nothing when it was started with all of this and its node lives."""
     unit = state["units"][wanted["service"]]
     if not unit["active"]:
         return [f"{wanted['service']} does not run"]
@@ -87,7 +104,12 @@ def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: M
     found = [f"{path} is not what K3s was started with" for path, hash_ in expected.items() if stamp.get(path) != hash_]
     if state["nvidia"] and not state["nvidia_known"]:
         found.append(f"{state['nvidia']} came after K3s' start")
-    return found
+    return found or [unwell(wanted, state)][: bool(state["waits"])]
+
+
+def unwell(wanted: Mapping[str, Any], state: State) -> str:
+    """A unit that runs says nothing of its node: an agent that is not let in asks for ever, and is active."""
+    return f"{wanted['service']} runs, node {wanted['node']} does not: still waiting for {state['waits']}"
 
 
 def sequence(planned: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[dict[str, Any]]:
