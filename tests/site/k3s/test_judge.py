@@ -165,3 +165,12 @@ def test_a_port_that_is_not_there_is_refused_before_k3s_waits_for_it_for_ever(
 ) -> None:
     rows = list(judge.refusals("spark4", AGENT, state | {"addresses": addresses}, OPTIONS))
     assert [row.message for row in rows] == said and all("netplan" in row.fix for row in rows)
+
+
+def test_no_eviction_by_memory_unless_a_site_wants_it_and_then_it_is_said() -> None:
+    """Page cache of a model that was just read trips it: for kubelet that memory is used."""
+    assert not any("memory.available" in argument for argument in OPTIONS.kubelet_args)
+    assert any(argument.startswith("eviction-hard=nodefs") for argument in OPTIONS.kubelet_args)
+    assert list(judge.doubts(OPTIONS)) == []
+    (row,) = judge.doubts(chosen(k3s_kubelet_args=["eviction-soft=memory.available<2Gi"]))
+    assert row.severity == "warning" and "node_base_memory_floor_gib" in row.fix

@@ -83,6 +83,17 @@ def warnings(host: str, state: State) -> Iterator[Finding]:
         yield Finding(host, "K3s", f"{path}, which K3s reads over our config.yaml", "no such file", advice, "warning")
 
 
+def doubts(options: Options) -> Iterator[Finding]:
+    """What a site chose and may regret."""
+    for argument in options.kubelet_args:
+        if argument.startswith("eviction-") and "memory.available" in argument:
+            found = f"{argument}: kubelet counts page cache as used, and ends the pod that just read its weights"
+            advice = (
+                "leave memory.available out: that job is the memory guard's (node_base_memory_floor_gib)"
+            )
+            yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
+
+
 def missing(state: State, options: Options) -> list[dict[str, Any]]:
     """The programs that are not there, or not as they were installed."""
     return [
