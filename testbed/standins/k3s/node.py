@@ -25,6 +25,10 @@ import certs
 AGENT = certs.DATA / "agent"
 PASSWORD = Path("/etc/rancher/node/password")
 CNI = certs.DATA / "data/cni"
+KUBELET = tuple(
+    Path(path)
+    for path in ("/var/log/pods", "/var/log/containers", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec")
+)
 BUNDLED = ("bandwidth", "bridge", "firewall", "flannel", "host-local", "loopback", "portmap")
 RUNTIMES = {
     "nvidia": "nvidia-container-runtime",
@@ -191,7 +195,7 @@ def prepare(address: str, ca: bytes, login: Login) -> None:
     current.parent.mkdir(parents=True, exist_ok=True)
     current.unlink(missing_ok=True)
     current.symlink_to(tree.parent)
-    for folder in (tree, CNI, AGENT / "etc/cni/net.d", AGENT / "etc/containerd", AGENT / "images"):
+    for folder in (tree, CNI, AGENT / "etc/cni/net.d", AGENT / "etc/containerd", AGENT / "images", *KUBELET):
         folder.mkdir(parents=True, exist_ok=True)
     (tree / "cni").write_text("#!/bin/sh\nexit 1\n")
     for plugin in ("cni", *BUNDLED):

@@ -70,8 +70,6 @@ def _host(cluster: Cluster, every: list[Member], member: Member, options: Option
         paths.REGISTRIES: (config.text(config.registries(options)), "0600"),
         paths.unit(member.role): (config.unit(member), "0644"),
     }
-    if member.role == "server":
-        files[paths.ADMISSION] = (config.text(config.admission(cluster)), "0600")
     return {
         "role": member.role,
         "first": member.first,

@@ -6,7 +6,6 @@ BINARY = "/usr/local/bin/k3s"
 ETC = "/etc/rancher/k3s"
 CONFIG = f"{ETC}/config.yaml"
 REGISTRIES = f"{ETC}/registries.yaml"
-ADMISSION = f"{ETC}/sparkloom-admission.yaml"
 TOKEN = f"{ETC}/sparkloom-token"
 AGENT_TOKEN = f"{ETC}/sparkloom-agent-token"
 KUBECONFIG = f"{ETC}/k3s.yaml"
@@ -33,7 +32,7 @@ def unit(role: str) -> str:
 
 
 # What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
-OURS = (BINARY, CONFIG, REGISTRIES, ADMISSION, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
+OURS = (BINARY, CONFIG, REGISTRIES, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
 LOGS = ("/var/log/pods", "/var/log/containers")  # kubelet's: pods' output, and links to it
 DRIVERS = tuple(
     f"/usr/libexec/kubernetes{inner}"
