@@ -22,6 +22,7 @@ WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1",
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
+PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
 REST = (
     ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
     ("rbac.authorization.k8s.io/v1", "Role"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
@@ -109,6 +110,7 @@ def networks(taker: Taker) -> None:
             rule="in-use",
         )
     taker.delete(NETWORKS, taker.found(NETWORKS, namespace=taker.namespace))
+    taker.delete(PRIORITY, taker.found(PRIORITY))
     spaces = [one for one in taker.found(NAMESPACE) if one.metadata.name == taker.namespace]
     if spaces and (others := sorted(_others(taker))):
         taker.say(f"the namespace {taker.namespace} stays: it holds {', '.join(others)}, which is not ours")
