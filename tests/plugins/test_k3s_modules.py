@@ -224,3 +224,22 @@ def test_no_file_goes_while_something_is_mounted_below(monkeypatch: pytest.Monke
     lists = {"services": [], "mounts": [str(tmp_path)], "links": [], "remove": [str(tmp_path / "k3s")], "empty": []}
     assert remove.take({"data": str(tmp_path), **lists}) == [f"{tmp_path}/k3s/x (busy)"]
     assert (tmp_path / "k3s").exists()
+
+
+def test_a_machine_names_volumes_containers_and_pods_of_others(tmp_path: Path) -> None:
+    found = steps.leftovers(site())["others"]
+    assert found["ours"][-1] == "sparkloom" and "kube-system" in found["ours"]
+    ours = found["ours"]
+    places = {name: str(tmp_path / name) for name in ("volumes", "containers", "logs")}
+    assert run("sparkloom_k3s_others", **places, ours=ours)["others"] == []
+    for folder in (
+        "volumes/pvc-1_photos_album", "containers/k8s.io/abc", "containers/default/mine",
+        "logs/photos_web-0_5e1f", "logs/kube-system_coredns-1_77", "logs/sparkloom_x-rank0-0_12",
+    ):  # fmt: skip
+        (tmp_path / folder).mkdir(parents=True)
+    said = run("sparkloom_k3s_others", **places, ours=ours)
+    assert said["others"] == [
+        f"volume {tmp_path}/volumes/pvc-1_photos_album",
+        "container mine (containerd's namespace default)",
+        "pod photos/web-0",
+    ] and not said["changed"]  # fmt: skip

@@ -15,6 +15,8 @@ DATA = "/var/lib/rancher/k3s"
 CNI = f"{DATA}/data/cni"
 IMAGES = f"{DATA}/agent/images"
 KUBELET = f"{DATA}/agent/kubelet.kubeconfig"
+VOLUMES = f"{DATA}/storage"  # of the local provisioner
+CONTAINERS = "/run/k3s/containerd/io.containerd.runtime.v2.task"  # by containerd's namespaces
 CONTAINERD = f"{DATA}/agent/etc/containerd/config.toml"
 # K3s writes these once it has its own certificate: they carry its hash, so that a joining node knows whom it talks to
 JOIN_TOKENS = {"server": f"{DATA}/server/token", "agent": f"{DATA}/server/agent-token"}

@@ -88,9 +88,7 @@ def doubts(options: Options) -> Iterator[Finding]:
     for argument in options.kubelet_args:
         if argument.startswith("eviction-") and "memory.available" in argument:
             found = f"{argument}: kubelet counts page cache as used, and ends the pod that just read its weights"
-            advice = (
-                "leave memory.available out: that job is the memory guard's (node_base_memory_floor_gib)"
-            )
+            advice = "leave memory.available out: that job is the memory guard's (node_base_memory_floor_gib)"
             yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
 
 

@@ -10,7 +10,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge import log_causes
 from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.options import Options
-from sparkloom.site import client
+from sparkloom.site import client, others
 from sparkloom.site.k3s import access, judge
 
 PLACES = {
@@ -130,6 +130,12 @@ def leftovers(cluster: Cluster) -> dict[str, Any]:
         "mounts": list(paths.LEFT),
         "empty": list(paths.EMPTY),
         "links": list(paths.LINKS),
+        "others": {
+            "volumes": paths.VOLUMES,
+            "containers": paths.CONTAINERS,
+            "logs": paths.LOGS[0],
+            "ours": [*others.SYSTEM, cluster.namespace],
+        },
         "remove": [*paths.OURS, *paths.LEFT],
         "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
     }
