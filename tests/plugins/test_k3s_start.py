@@ -170,6 +170,13 @@ def test_one_that_runs_as_planned_and_is_refused_is_restarted_at_once(
     assert done["failed"] and "management_interface" in done["msg"]
 
 
+def test_a_node_that_is_ready_is_well_whatever_its_log_says(tmp_path: Path, machine: Callable[..., Any]) -> None:
+    (tmp_path / "journal").write_text("\n".join(said(PASSWORD)))
+    answers(tmp_path / "after", "True", ago=-60)
+    done = machine("sparkloom_k3s_start", **begin(tmp_path))
+    assert done["changed"] is True, done
+
+
 @pytest.mark.parametrize(
     ("status", "ago", "waits"),
     [
