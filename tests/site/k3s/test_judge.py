@@ -174,3 +174,24 @@ def test_no_eviction_by_memory_unless_a_site_wants_it_and_then_it_is_said() -> N
     assert list(judge.doubts(OPTIONS)) == []
     (row,) = judge.doubts(chosen(k3s_kubelet_args=["eviction-soft=memory.available<2Gi"]))
     assert row.severity == "warning" and "node_base_memory_floor_gib" in row.fix
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "mirrors", "named"),
+    [
+        ("", {}, []),
+        ("/stick", {}, ["ghcr.io", "nvcr.io"]),
+        ("/stick", {"*": {}}, ["ghcr.io", "nvcr.io"]),  # images of the other nodes only, which have none either
+        ("/stick", {"nvcr.io": {"endpoint": ["https://r.home"]}}, ["ghcr.io"]),
+        ("/stick", {"*": {"endpoint": ["https://r.home"]}}, []),
+    ],
+)
+def test_images_that_a_site_without_a_way_out_would_still_pull_are_named(
+    artifacts: str, mirrors: dict[str, Any], named: list[str]
+) -> None:
+    """`k3s_artifacts` said that nothing is downloaded; Multus, the device plugin and the engine were pulled."""
+    pulled = ["ghcr.io/k8snetworkplumbingwg/multus-cni:v4", "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"]
+    options = chosen(k3s_artifacts=artifacts, k3s_registries={"mirrors": mirrors}, k3s_pulled=pulled)
+    rows = list(judge.unmirrored(options))
+    assert len(rows) == bool(named) and all(row.severity == "warning" for row in rows)
+    assert [host for host in ("ghcr.io", "nvcr.io") if any(f"{host}" in row.message for row in rows)] == named

@@ -92,6 +92,19 @@ def doubts(options: Options) -> Iterator[Finding]:
             yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
 
 
+def unmirrored(options: Options) -> Iterator[Finding]:
+    """A folder of release files stands for the network, but images still come from their registries."""
+    mirrors = options.registries.get("mirrors", {})
+    served = {host for host, mirror in mirrors.items() if (mirror or {}).get("endpoint")}
+    hosts = sorted({image.partition("/")[0] for image in options.pulled} - served)
+    if options.artifacts and hosts and "*" not in served:
+        found = (
+            f"nodes pull from {', '.join(hosts)} and the engine's registry; k3s_artifacts holds K3s' own images only"
+        )
+        advice = "without a way out: a registry of yours in k3s_registries (docs/k3s.md); else nothing"
+        yield Finding("k3s_registries", "images", found, "a mirror with an endpoint for each", advice, "warning")
+
+
 def missing(state: State, options: Options) -> list[dict[str, Any]]:
     """The programs that are not there, or not as they were installed."""
     return [

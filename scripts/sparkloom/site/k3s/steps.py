@@ -66,7 +66,7 @@ def decide(
     missing = {host: judge.missing(state, options) for host, state in states.items()}
     if options.artifacts:
         findings += judge.held(options.artifacts, [item for items in missing.values() for item in items])
-    findings += judge.doubts(options)
+    findings += [*judge.doubts(options), *judge.unmirrored(options)]
     for host, state in states.items():
         findings += judge.warnings(host, state)
     hosts = {
