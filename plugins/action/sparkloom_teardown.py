@@ -25,16 +25,16 @@ options:
       - C(plan) asks for consent and says what the nodes have; C(others) asks for it when the cluster holds what is not
         ours. The other two take their part away.
   others: {type: dict, description: ["What others keep, by machine; with others."]}
+  agreed: {type: bool, description: [Whether that may go too; with others.]}
   consent:
     type: dict
-    description: [Which parts may go; with plan and others.]
+    description: [Which parts may go; with plan.]
     suboptions:
-      serving: {type: bool, default: false, description: [The served model.]}
-      cluster: {type: bool, default: false, description: ["Multus, the networks, our namespace and our K3s."]}
-      fabric: {type: bool, default: false, description: [What the rails were given.]}
-      nodes: {type: bool, default: false, description: [Every other file and kernel setting.]}
-      weights: {type: bool, default: false, description: [The downloaded weights.]}
-      others: {type: bool, default: false, description: [What others keep in our K3s.]}
+      serving: {type: bool, required: true, description: [The served model.]}
+      cluster: {type: bool, required: true, description: ["Multus, the networks, our namespace and our K3s."]}
+      fabric: {type: bool, required: true, description: [What the rails were given.]}
+      nodes: {type: bool, required: true, description: [Every other file and kernel setting.]}
+      weights: {type: bool, required: true, description: [The downloaded weights.]}
 """
 WORK = {"serving": teardown.serving, "networks": teardown.networks}
 
@@ -44,7 +44,7 @@ def _gone(cluster: Cluster) -> bool:
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
-    required_if = (("what", "plan", ("consent",)), ("what", "others", ("consent", "others")))
+    required_if = (("what", "plan", ("consent",)), ("what", "others", ("others", "agreed")))
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "plan":
@@ -70,7 +70,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def _others(self, cluster: Cluster, args: ansible.Data) -> ansible.Data:
         found = [] if _gone(cluster) else others.in_cluster(self._taker(cluster))
-        said = others.refusal(found, args["others"], consent=args["consent"]["others"])
+        said = others.refusal(found, args["others"], consent=args["agreed"])
         return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
 
     def _taker(self, cluster: Cluster) -> teardown.Taker:

@@ -191,7 +191,7 @@ def test_images_that_a_site_without_a_way_out_would_still_pull_are_named(
 ) -> None:
     """`k3s_artifacts` said that nothing is downloaded; Multus, the device plugin and the engine were pulled."""
     pulled = ["ghcr.io/k8snetworkplumbingwg/multus-cni:v4", "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"]
-    options = chosen(k3s_artifacts=artifacts, k3s_registries={"mirrors": mirrors}, k3s_pulled=pulled)
-    rows = list(judge.unmirrored(options))
+    options = chosen(k3s_artifacts=artifacts, k3s_registries={"mirrors": mirrors})
+    rows = list(judge.unmirrored(options, pulled))
     assert len(rows) == bool(named) and all(row.severity == "warning" for row in rows)
     assert [host for host in ("ghcr.io", "nvcr.io") if any(f"{host}" in row.message for row in rows)] == named

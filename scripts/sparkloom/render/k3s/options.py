@@ -34,7 +34,6 @@ class Options(Strict):
     agent_config: dict[str, Any]
     registries: dict[str, Any]
     adopt: bool
-    pulled: list[str] = Field(default=[], description="images that nodes pull beside K3s' own archive")
 
 
 def options(variables: Mapping[str, Any]) -> Options:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,11 @@ def doubts(options: Options) -> Iterator[Finding]:
             yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
 
 
-def unmirrored(options: Options) -> Iterator[Finding]:
+def unmirrored(options: Options, images: Sequence[str]) -> Iterator[Finding]:
     """A folder of release files stands for the network, but images still come from their registries."""
     mirrors = options.registries.get("mirrors", {})
     served = {host for host, mirror in mirrors.items() if (mirror or {}).get("endpoint")}
-    hosts = sorted({image.partition("/")[0] for image in options.pulled} - served)
+    hosts = sorted({image.partition("/")[0] for image in images} - served)
     if options.artifacts and hosts and "*" not in served:
         found = (
             f"nodes pull from {', '.join(hosts)} and the engine's registry; k3s_artifacts holds K3s' own images only"

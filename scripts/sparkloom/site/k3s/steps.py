@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
@@ -50,7 +50,11 @@ def causes() -> list[dict[str, Any]]:
 
 
 def decide(
-    options: Options, plan: Mapping[str, Any], states: Mapping[str, Any], secrets: Secrets
+    options: Options,
+    plan: Mapping[str, Any],
+    states: Mapping[str, Any],
+    secrets: Secrets,
+    images: Sequence[str] = (),
 ) -> tuple[list[Finding], dict[str, Any]]:
     """What to do on every machine that was looked at; refuses them all together."""
     planned, first, tokens = plan["hosts"], plan["first"], _tokens(secrets)
@@ -66,7 +70,7 @@ def decide(
     missing = {host: judge.missing(state, options) for host, state in states.items()}
     if options.artifacts:
         findings += judge.held(options.artifacts, [item for items in missing.values() for item in items])
-    findings += [*judge.doubts(options), *judge.unmirrored(options)]
+    findings += [*judge.doubts(options), *judge.unmirrored(options, images)]
     for host, state in states.items():
         findings += judge.warnings(host, state)
     hosts = {
