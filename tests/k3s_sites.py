@@ -50,4 +50,6 @@ def state() -> dict[str, Any]:
         "kubelet": False,
         "default_route": True,
         "dropins": [],
+        "waits": "",
+        "addresses": {},
     }

@@ -23,6 +23,7 @@ options:
   plan: {type: dict, description: ["What plan gave; with decide, secrets and kubeconfig."]}
   state: {type: str, description: [Variable that every machine registered; with decide.]}
   secrets: {type: str, description: ["Variable that holds the cluster's secrets; with decide, secrets and kubeconfig."]}
+  images: {type: list, elements: str, default: [], description: ["What nodes pull beside K3s' own; with decide."]}
 """
 
 
@@ -39,7 +40,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         secrets = ansible.plain(task_vars[args["secrets"]]) if args["secrets"] else {}
         if args["do"] == "decide":
             states = ansible.registered(task_vars, args["state"], GROUP, SERVERS)
-            rows, decision = steps.decide(options(args["options"]), args["plan"], states, secrets)
+            rows, decision = steps.decide(options(args["options"]), args["plan"], states, secrets, args["images"])
             return ansible.verdict(rows, "") | decision
         if args["do"] == "secrets":
             return steps.joining(args["plan"], secrets)

@@ -9,7 +9,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
-from sparkloom.site import ansible, client, nodefiles, teardown
+from sparkloom.site import ansible, client, nodefiles, others, teardown
 from sparkloom.site.checks import kubernetes, report
 
 DOCUMENTATION = r"""
@@ -20,8 +20,12 @@ options:
   what:
     type: str
     required: true
-    choices: [plan, serving, networks]
-    description: [C(plan) asks for consent and says what the nodes have; the others take their part away.]
+    choices: [plan, others, serving, networks]
+    description:
+      - C(plan) asks for consent and says what the nodes have; C(others) asks for it when the cluster holds what is not
+        ours. The other two take their part away.
+  others: {type: dict, description: ["What others keep, by machine; with others."]}
+  agreed: {type: bool, description: [Whether that may go too; with others.]}
   consent:
     type: dict
     description: [Which parts may go; with plan.]
@@ -35,14 +39,20 @@ options:
 WORK = {"serving": teardown.serving, "networks": teardown.networks}
 
 
+def _gone(cluster: Cluster) -> bool:
+    return cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists()
+
+
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
-    required_if = (("what", "plan", ("consent",)),)
+    required_if = (("what", "plan", ("consent",)), ("what", "others", ("others", "agreed")))
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "plan":
             return self._plan(args, task_vars)
         cluster = ansible.cluster(task_vars)
         try:
+            if args["what"] == "others":
+                return self._others(cluster, args)
             return self._take(cluster, args["what"])
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
@@ -58,16 +68,22 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "store": cluster.model_store,
         }
 
-    def _take(self, cluster: Cluster, what: str) -> ansible.Data:
+    def _others(self, cluster: Cluster, args: ansible.Data) -> ansible.Data:
+        found = [] if _gone(cluster) else others.in_cluster(self._taker(cluster))
+        said = others.refusal(found, args["others"], consent=args["agreed"])
+        return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
+
+    def _taker(self, cluster: Cluster) -> teardown.Taker:
         from kubernetes.dynamic import DynamicClient
 
-        if cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists():
+        reached = DynamicClient(client.of(cluster).core.api_client)
+        return teardown.Taker(reached, cluster.namespace, self._task.check_mode, Display().display)
+
+    def _take(self, cluster: Cluster, what: str) -> ansible.Data:
+        if _gone(cluster):
             message = "K3s is gone already, or never was: there is no access to a cluster of ours"
             return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
-        reached = client.of(cluster)
-        taker = teardown.Taker(
-            DynamicClient(reached.core.api_client), cluster.namespace, self._task.check_mode, Display().display
-        )
+        taker = self._taker(cluster)
         WORK[what](taker)
         message = ", ".join(taker.gone) or "nothing was there"
         return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}

@@ -111,6 +111,12 @@ def clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def clear_empty(folders: list) -> None:
+    for path in map(Path, folders):
+        if path.is_dir() and not path.is_mount() and not any(path.iterdir()):
+            path.rmdir()
+
+
 def foreign(services: list) -> list:
     units = [UNITS / f"{name}.service" for name in services]
     return [str(unit) for unit in units if unit.exists() and "sparkloom" not in unit.read_text(errors="replace")]
@@ -138,9 +144,7 @@ def take(args: dict) -> list:
         run(f"{tool}-restore", stdin=kept)
     for path in args["remove"]:
         clear(Path(path))
-    for path in map(Path, args["empty"]):
-        if path.is_dir() and not path.is_mount() and not any(path.iterdir()):
-            path.rmdir()
+    clear_empty(args["empty"])
     return []
 
 

@@ -8,19 +8,22 @@ import shutil
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_k3s_node import Node
 from ansible.module_utils.sparkloom_read import digest, run, text
 
 DOCUMENTATION = r"""
 module: sparkloom_k3s_state
 short_description: Read what of K3s a machine has
-description: ["Reads units, programs and what the running K3s was started with. Judging is the controller's work."]
+description:
+  - Reads units, programs, ports, what the running K3s was started with, and whether its node lives in the cluster.
+  - Judging is the controller's work.
 options:
   paths: {type: dict, required: true, description: [Where to look; the package names the places (render.k3s.paths).]}
+  service: {type: str, required: true, description: [The unit that should run here.]}
+  node: {type: str, required: true, description: [The node's name in the cluster.]}
 """
 
 MARK = "sparkloom"
-# K3s searches its own PATH; these are its unit's.
-SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def intact(path: str, expected: str) -> bool:
@@ -64,11 +67,23 @@ def stamp(path: str) -> dict:
     return {name: hash_ for hash_, _, name in (line.partition("  ") for line in text(Path(path)).splitlines()) if name}
 
 
+def addresses() -> dict:
+    """{port: its addresses}; nothing where `ip` cannot tell."""
+    try:
+        ports = json.loads(run("ip", "-json", "address") or "[]")
+    except ValueError:
+        return {}
+    return {port["ifname"]: [each["local"] for each in port["addr_info"] if "local" in each] for port in ports}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec={"paths": {"type": "dict", "required": True}}, supports_check_mode=True)
-    paths = module.params["paths"]
-    nvidia = shutil.which("nvidia-container-runtime", path=SEARCH) or ""
+    required = {"type": "str", "required": True}
+    spec = {"paths": {"type": "dict", "required": True}, "service": required, "node": required}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    paths, wanted = module.params["paths"], module.params["service"]
+    nvidia = shutil.which("nvidia-container-runtime", path=paths["search"]) or ""
     units = {name: service(name) for name in paths["services"]}
+    node = Node(wanted, module.params["node"], paths["binary"], paths["kubelet"])
     routes = [line for table in ("route", "ipv6_route") for line in text(Path("/proc/net", table)).splitlines()]
     module.exit_json(
         changed=False,
@@ -76,6 +91,9 @@ def main() -> None:
         version=version(paths["binary"]),
         programs=programs(paths["record"]),
         units=units,
+        # A unit may run for ever without being let in, or its node may be dead: only the cluster can tell.
+        waits=node.waits_now() if units[wanted]["active"] else "",
+        addresses=addresses(),
         stamp=stamp(paths["stamp"]),
         nvidia=nvidia,
         nvidia_known=bool(nvidia) and nvidia in text(Path(paths["containerd"])),

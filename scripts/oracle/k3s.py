@@ -2,7 +2,8 @@
 
     python -m oracle.k3s CLONE v1.35.8+k3s1 COMMIT [COMMIT ...] > scripts/sparkloom/render/k3s/flags-v1.35.8+k3s1.json
 
-CLONE is a git directory of K3s. With several commits, a flag must be in all of them: where a clone lacks a release's
+CLONE is a git directory of K3s, or its unpacked Go module (`go mod download github.com/k3s-io/k3s@<pseudo-version>`;
+its name holds commit and date). With several commits, a flag must be in all of them: where a clone lacks a release's
 tag, commits before and after it enclose what the release can have.
 """
 
@@ -17,6 +18,9 @@ from typing import Any
 
 SOURCE = "pkg/cli/cmds"
 KINDS = {"String": "string", "Bool": "bool", "Int": "int", "Duration": "duration", "StringSlice": "list"}
+SERVER = re.compile(r"ServerFlags\s*= \[\]cli\.Flag\{")
+LEFT_OUT = ("_windows.go", "_test.go")
+MODULE = re.compile(r"@v[\d.]+-[\w.]*?(\d{4})(\d\d)(\d\d)\d{6}-([0-9a-f]{12})$")
 LITERAL = re.compile(r"&cli\.(\w+)Flag\{")
 NAMED = re.compile(r"^\s*(\w+)\s*=\s*&cli\.\w+Flag\{", re.M)
 REFERENCE = re.compile(r"^\s*(\w+),\s*$", re.M)
@@ -28,9 +32,27 @@ def git(clone: Path, *words: str) -> str:
     return subprocess.run(["git", "-C", clone, *words], capture_output=True, text=True, check=True).stdout
 
 
+def unpacked(clone: Path) -> re.Match[str] | None:
+    """A Go module's folder, by its name."""
+    return MODULE.search(clone.name)
+
+
+def resolved(clone: Path, commit: str) -> tuple[str, str]:
+    """The commit in full, as far as it is known, and its date."""
+    if module := unpacked(clone):
+        year, month, day, short = module.groups()
+        if not commit.startswith(short):
+            raise ValueError(f"{clone.name} is no commit {commit}")
+        return commit, f"{year}-{month}-{day}"
+    return git(clone, "rev-parse", commit).strip(), git(clone, "show", "-s", "--format=%cs", commit).strip()
+
+
 def sources(clone: Path, commit: str) -> str:
+    if unpacked(clone):
+        paths = [path for path in sorted((clone / SOURCE).glob("*.go")) if not path.name.endswith(LEFT_OUT)]
+        return "\n".join(path.read_text() for path in paths)
     listed = git(clone, "ls-tree", "--name-only", commit, f"{SOURCE}/").split()
-    wanted = [path for path in listed if path.endswith(".go") and not path.endswith(("_windows.go", "_test.go"))]
+    wanted = [path for path in listed if path.endswith(".go") and not path.endswith(LEFT_OUT)]
     return "\n".join(git(clone, "show", f"{commit}:{path}") for path in wanted)
 
 
@@ -49,7 +71,9 @@ def described(kind: str, inside: str) -> Flag | None:
     aliases = re.search(r"\bAliases:\s+\[\]string\{([^}]*)\}", inside)
     if not name or kind not in KINDS:
         return None
-    return {"name": name[1], "type": KINDS[kind], "aliases": re.findall(r'"([^"]+)"', aliases[1]) if aliases else []}
+    first, *more = (part.strip() for part in name[1].split(","))  # up to 1.32 the aliases stand in the name
+    also = re.findall(r'"([^"]+)"', aliases[1]) if aliases else []
+    return {"name": first, "type": KINDS[kind], "aliases": [*more, *also]}
 
 
 def named(text: str) -> dict[str, Flag]:
@@ -87,7 +111,9 @@ def read(clone: Path, commit: str) -> dict[str, dict[str, Flag]]:
     text = sources(clone, commit)
     known = named(text)
     agent = text.index("Flags: []cli.Flag{", text.index("func NewAgentCommand"))
-    starts = {"server": text.index("{", text.index("ServerFlags = []cli.Flag{")), "agent": text.index("{", agent)}
+    server = SERVER.search(text)
+    assert server
+    starts = {"server": server.end() - 1, "agent": text.index("{", agent)}
     return {
         command: {flag["name"]: flag for flag in listed(body(text, start), known)} for command, start in starts.items()
     }
@@ -101,7 +127,7 @@ def facts(clone: Path, release: str, commits: list[str]) -> dict[str, Any]:
             if all(other[command].get(name) == flag for other in each):
                 entry = flags.setdefault(name, {"type": flag["type"], "aliases": flag["aliases"], "commands": []})
                 entry["commands"].append(command)
-    dated = {commit: git(clone, "show", "-s", "--format=%cs", commit).strip() for commit in commits}
+    dated = dict(resolved(clone, commit) for commit in commits)
     source = {"repository": "github.com/k3s-io/k3s", "path": SOURCE, "commits": dated}
     return {"release": release, "source": source, "flags": dict(sorted(flags.items()))}
 
@@ -112,7 +138,7 @@ def main() -> None:
     parser.add_argument("release")
     parser.add_argument("commit", nargs="+")
     args = parser.parse_args()
-    commits = [git(args.clone, "rev-parse", commit).strip() for commit in args.commit]
+    commits = [resolved(args.clone, commit)[0] for commit in args.commit]
     print(json.dumps(facts(args.clone, args.release, commits), indent=1))
 
 

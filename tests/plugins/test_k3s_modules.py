@@ -19,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from sparkloom.site.k3s import steps
+from tests.k3s_sites import site
 from tests.plugins.loading import REPO, module
 
-start, state, remove = (module(f"sparkloom_k3s_{name}") for name in ("start", "state", "remove"))
+state, remove = (module(f"sparkloom_k3s_{name}") for name in ("state", "remove"))
 
 UTILITIES = f"{REPO}/plugins/module_utils"
 AS_ANSIBLE = """
@@ -138,17 +140,6 @@ def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
     assert again["tokens"]["server"] == "K10hash::server:x", "the form with the certificate's hash, once K3s wrote it"
 
 
-def test_a_lease_of_before_the_start_does_not_count() -> None:
-    assert start.moment("2026-11-21T21:00:00.250000Z") == pytest.approx(1795294800.25)
-    assert start.moment("2026-11-21T21:00:00Z") == 1795294800
-
-
-def test_tokens_are_taken_out_of_what_k3s_said() -> None:
-    line = f"token K10{'a' * 64}::server:abcdef is wrong, passphrase {'b' * 64}"
-    assert start.TOKENS.sub("(secret)", line) == "token (secret) is wrong, passphrase (secret)"
-    assert start.HOPELESS.search("https://10.0.0.1:6443/v1-k3s/config: 401 Unauthorized")
-
-
 def test_what_k3s_was_started_with_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "stamp"
     path.write_text(f"{'1' * 64}  /usr/local/bin/k3s\n{'2' * 64}  /etc/rancher/k3s/config.yaml\n")
@@ -171,6 +162,19 @@ def test_a_folder_is_cleared(tmp_path: Path) -> None:
     assert (tmp_path / "data/deep").exists() and remove.gone(tmp_path / "link")
     remove.clear(tmp_path / "data")
     assert remove.gone(tmp_path / "data")
+
+
+def test_what_kubelet_leaves_behind_goes_and_a_drivers_folder_stays_when_somebody_uses_it(tmp_path: Path) -> None:
+    left = steps.leftovers(site())
+    assert {"/var/log/pods", "/var/log/containers"} <= set(left["remove"])
+    drivers = [path for path in left["empty"] if path.startswith("/usr/libexec/kubernetes")]
+    for folder, somebody in ((tmp_path / "a", False), (tmp_path / "b", True)):
+        inner = [Path(f"{folder}{path}") for path in drivers]
+        inner[0].mkdir(parents=True)
+        if somebody:
+            (inner[0] / "vendor~driver").mkdir()
+        remove.clear_empty([str(path) for path in inner])
+        assert inner[-1].exists() == somebody
 
 
 IN_ITS_OWN_MOUNTS = """
@@ -220,3 +224,22 @@ def test_no_file_goes_while_something_is_mounted_below(monkeypatch: pytest.Monke
     lists = {"services": [], "mounts": [str(tmp_path)], "links": [], "remove": [str(tmp_path / "k3s")], "empty": []}
     assert remove.take({"data": str(tmp_path), **lists}) == [f"{tmp_path}/k3s/x (busy)"]
     assert (tmp_path / "k3s").exists()
+
+
+def test_a_machine_names_volumes_containers_and_pods_of_others(tmp_path: Path) -> None:
+    found = steps.leftovers(site())["others"]
+    assert found["ours"][-1] == "sparkloom" and "kube-system" in found["ours"]
+    ours = found["ours"]
+    places = {name: str(tmp_path / name) for name in ("volumes", "containers", "logs")}
+    assert run("sparkloom_k3s_others", **places, ours=ours)["others"] == []
+    for folder in (
+        "volumes/pvc-1_photos_album", "containers/k8s.io/abc", "containers/default/mine",
+        "logs/photos_web-0_5e1f", "logs/kube-system_coredns-1_77", "logs/sparkloom_x-rank0-0_12",
+    ):  # fmt: skip
+        (tmp_path / folder).mkdir(parents=True)
+    said = run("sparkloom_k3s_others", **places, ours=ours)
+    assert said["others"] == [
+        f"volume {tmp_path}/volumes/pvc-1_photos_album",
+        "container mine (containerd's namespace default)",
+        "pod photos/web-0",
+    ] and not said["changed"]  # fmt: skip

@@ -69,7 +69,8 @@ SERVED = (
 )  # fmt: skip
 MULTUS = multus.multus("i", "/b", "/c")
 NETWORK = (
-    ("Namespace", "", "sparkloom", MINE), ("NetworkAttachmentDefinition", "sparkloom", "rail-a-vf0", MINE),
+    ("Namespace", "", "sparkloom", MINE), ("PriorityClass", "", "sparkloom-engine", MINE),
+    ("NetworkAttachmentDefinition", "sparkloom", "rail-a-vf0", MINE),
     *((o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"], MINE) for o in MULTUS),
 )  # fmt: skip
 USERS = (("Service", "sparkloom", "mine", {}), ("Secret", "sparkloom", "hf-token", {}))
@@ -146,7 +147,7 @@ def test_every_kind_that_is_ever_applied_is_known_here() -> None:
         for path in REPO.glob("tests/golden/*/manifests.yaml")
         for item in yaml.safe_load_all(path.read_text())
     }
-    known = {*teardown.WORKLOADS, *teardown.REST, teardown.NETWORKS, teardown.NAMESPACE}
+    known = {*teardown.WORKLOADS, *teardown.REST, teardown.NETWORKS, teardown.NAMESPACE, teardown.PRIORITY}
     assert applied and applied <= known, applied - known
 
 

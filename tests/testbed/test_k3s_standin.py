@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ansible.module_utils
 import pytest
 import yaml
 
+from sparkloom.site.k3s import steps
 from testbed.make import k3s
+from tests.plugins.loading import REPO, module
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +67,74 @@ def test_drop_ins_come_after_the_file(program: Path, tmp_path: Path) -> None:
     (folder / "10.yaml").write_text("node-name: other\nnode-label+: [c=d]\n")
     out, _ = parse(program, "agent", {"node-name": "a", "node-label": ["a=b"]}, tmp_path)
     assert out == '{"node-label": ["a=b", "c=d"], "node-name": "other"}'
+
+
+def test_drop_ins_are_read_by_name_whatever_the_case_of_their_ending(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "config.yaml.d"
+    folder.mkdir()
+    (folder / "10.YML").write_text("node-name: first\n")
+    (folder / "20.yaml").write_text("node-name: second\n")
+    (folder / "30.txt").write_text("node-name: none\n")
+    assert parse(program, "agent", {}, tmp_path)[0] == '{"node-name": "second"}'
+    (folder / "30.yml").write_text("node-name: third\n")
+    assert parse(program, "agent", {}, tmp_path)[0] == '{"node-name": "third"}'
+
+
+JOIN = """
+import os, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+folder = Path(sys.argv[2])
+import certs
+certs.DATA, certs.TLS = folder, folder / "server/tls"
+for name in ("CA", "CA_KEY", "SERVER", "SERVER_KEY"):
+    setattr(certs, name, certs.TLS / getattr(certs, name).name)
+import node, server
+server.SERVER, server.OBJECTS = folder / "server", folder / "objects.json"
+server.KUBECONFIG, node.PASSWORD = folder / "k3s.yaml", folder / "password"
+state = server.State()
+state.passwords = {"server": "s", "node": "n"}
+server.Handler.state = state
+certs.provide(["127.0.0.1"])
+web = server.served(0)
+address, ca = f"127.0.0.1:{web.server_address[1]}", certs.CA.read_bytes()
+
+def told(login, interface="lo"):
+    try:
+        node.configure({"node-name": "spark2", "flannel-iface": interface}, address, ca, login)
+    except node.NotYetError as refusal:
+        return str(refusal)
+    return "let in"
+
+print(told(("node", "wrong")))
+print(told(("node", "n"), "enP7s8"))
+print(told(("node", "n")))
+print(told(("node", "n")))
+node.PASSWORD.unlink()
+print(told(("node", "n")))
+node.ask(address, "/api/v1/nodes/spark2", ca, ("server", "s"), {"metadata": {"labels": {"mine": "1", "old": "1"}}})
+new = {"metadata": {"name": "spark2", "labels": {"old": "2"}}}
+print(node.relabelled(new, address, ca, ("node", "n"))["metadata"]["labels"])
+node.ask(address, "/api/v1/nodes/spark2", ca, ("server", "s"), method="DELETE")
+print(told(("node", "n")))
+"""
+
+
+def test_it_refuses_a_node_in_the_words_of_the_real_one(program: Path, tmp_path: Path) -> None:
+    """What the real v1.32.0 said, at level info, for ever (testbed's notes of it: docs/k3s.md)."""
+    done = subprocess.run([sys.executable, "-c", JOIN, program, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    token, port, new, again, reinstalled, labels, forgotten = done.stdout.splitlines()
+    assert token == "failed to retrieve configuration from server: not authorized"
+    assert port == "unable to find interface enP7s8: route ip+net: no such network interface"
+    assert new == again == forgotten == "let in"
+    assert reinstalled.startswith("Node password rejected, duplicate hostname or contents of")
+    assert labels == "{'mine': '1', 'old': '2'}", "labels of the settings are set at each start, others stay"
+    known = {line: [cause["id"] for cause, *_ in named([line])] for line in (token, port, reinstalled)}
+    assert list(known.values()) == [["k3s-not-authorized"], ["k3s-no-interface"], ["k3s-node-password"]]
+
+
+def named(lines: list[str]) -> Any:
+    """As the product names it."""
+    ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))
+    return module("sparkloom_k3s_node", "module_utils").named(lines, steps.causes())

@@ -22,6 +22,7 @@ WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1",
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
+PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
 REST = (
     ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
     ("rbac.authorization.k8s.io/v1", "Role"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
@@ -30,7 +31,7 @@ REST = (
     (gateway.API, "Middleware"),
 )  # fmt: skip
 # What a namespace holds without anyone's doing.
-BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 OURS = selector(names.PART_OF)
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
 
@@ -110,8 +111,9 @@ def networks(taker: Taker) -> None:
             rule="in-use",
         )
     taker.delete(NETWORKS, taker.found(NETWORKS, namespace=taker.namespace))
+    taker.delete(PRIORITY, taker.found(PRIORITY))
     spaces = [one for one in taker.found(NAMESPACE) if one.metadata.name == taker.namespace]
-    if spaces and (others := sorted(_others(taker))):
+    if spaces and (others := sorted(not_ours(taker, taker.namespace))):
         taker.say(f"the namespace {taker.namespace} stays: it holds {', '.join(others)}, which is not ours")
         spaces = []
     taker.delete(NAMESPACE, spaces)
@@ -149,10 +151,10 @@ def _still(taker: Taker, kind: tuple[str, str], name: str) -> list[Any]:
     return [one for one in taker.found(kind) if one.metadata.name == name]
 
 
-def _others(taker: Taker) -> Iterator[str]:
-    """What someone else keeps in our namespace."""
+def not_ours(taker: Taker, space: str) -> Iterator[str]:
+    """What someone else keeps in a namespace."""
     for kind in (*WORKLOADS, PODS, *REST, ("v1", "PersistentVolumeClaim")):
-        for one in taker.found(kind, namespace=taker.namespace, ours=False):
+        for one in taker.found(kind, namespace=space, ours=False):
             labels: Mapping[str, str] = one.metadata.labels or {}
             mine = all(labels.get(label) == value for label, value in names.PART_OF.items())
             if not mine and not one.metadata.ownerReferences and (kind[1], one.metadata.name) not in BORN_WITH:

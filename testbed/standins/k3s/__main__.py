@@ -26,7 +26,7 @@ def main() -> int:
         return kubectl.main(words[1:] if words[:1] == ["kubectl"] else words)
     if words[:1] not in (["server"], ["agent"]):
         print(USAGE, file=sys.stderr)
-        return 1
+        return 3
     command = words[0]
     try:
         options = arguments.parse(command, words[1:])

@@ -39,9 +39,10 @@ def flags(command: str) -> dict[str, tuple[str, str]]:
 
 
 def from_file(path: Path) -> list[str]:
-    """config.yaml and its drop-ins, as words of a command line."""
+    """config.yaml and its drop-ins, as words of a command line; the drop-ins by name, their ending in any case."""
     folder = Path(f"{path}.d")
-    files = [p for p in (path, *sorted(folder.glob("*.yaml")), *sorted(folder.glob("*.yml"))) if p.is_file()]
+    dropins = [p for p in sorted(folder.glob("*")) if p.suffix.lower() in (".yaml", ".yml")]
+    files = [p for p in (path, *dropins) if p.is_file()]
     merged: dict[str, Any] = {}
     for file in files:
         for key, value in (yaml.safe_load(file.read_text()) or {}).items():

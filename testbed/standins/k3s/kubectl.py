@@ -1,4 +1,4 @@
-"""`k3s kubectl get`, as far as the role and the scenarios ask: nodes, leases, --raw."""
+"""`k3s kubectl`, as far as the role and the scenarios ask: get nodes, leases, --raw; delete node."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def main(words: list[str]) -> int:
         if "--raw" in options:
             print(fetch(access, options["--raw"]).decode())
             return 0
+        if plain[:2] == ["delete", "node"]:
+            fetch(access, f"{KINDS['node']}/{plain[2]}", method="DELETE")
+            print(f'node "{plain[2]}" deleted')
+            return 0
         return show(access, plain[1:], options)
     except urllib.error.HTTPError as error:
         print(f"Error from server ({error.reason}): {' '.join(plain)}", file=sys.stderr)
@@ -50,8 +54,9 @@ def opened(path: Path) -> dict[str, Any]:
     return {"server": cluster["server"], "ca": ca, "login": ["", data["users"][0]["user"]["token"]]}
 
 
-def fetch(access: dict[str, Any], path: str) -> bytes:
-    return node.ask(access["server"].removeprefix("https://"), path, access["ca"].encode(), tuple(access["login"]))
+def fetch(access: dict[str, Any], path: str, method: str = "") -> bytes:
+    address, login = access["server"].removeprefix("https://"), tuple(access["login"])
+    return node.ask(address, path, access["ca"].encode(), login, method=method)
 
 
 def show(access: dict[str, Any], words: list[str], options: dict[str, str]) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
+import random
+import secrets
 import shutil
 import signal
 import socket
@@ -20,7 +23,12 @@ import arguments
 import certs
 
 AGENT = certs.DATA / "agent"
+PASSWORD = Path("/etc/rancher/node/password")
 CNI = certs.DATA / "data/cni"
+KUBELET = tuple(
+    Path(path)
+    for path in ("/var/log/pods", "/var/log/containers", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec")
+)
 BUNDLED = ("bandwidth", "bridge", "firewall", "flannel", "host-local", "loopback", "portmap")
 RUNTIMES = {
     "nvidia": "nvidia-container-runtime",
@@ -51,10 +59,20 @@ def password(token: str) -> str:
     return token.partition("::")[2].partition(":")[2] if token.startswith("K10") else token
 
 
-def ask(address: str, path: str, ca: bytes | None, login: Login | None = None, data: Any = None) -> bytes:
+def ask(
+    address: str,
+    path: str,
+    ca: bytes | None,
+    login: Login | None = None,
+    data: Any = None,
+    *,
+    method: str = "",
+    headers: dict[str, str] | None = None,
+) -> bytes:
     context = ssl.create_default_context(cadata=ca.decode()) if ca else ssl._create_unverified_context()
     body = json.dumps(data).encode() if data is not None else None
-    request = urllib.request.Request(f"https://{address}{path}", data=body, method="PUT" if body else "GET")
+    method = method or ("PUT" if body else "GET")
+    request = urllib.request.Request(f"https://{address}{path}", data=body, method=method, headers=headers or {})
     if login:
         basic = "Basic " + base64.b64encode(":".join(login).encode()).decode()
         request.add_header("Authorization", basic if login[0] else f"Bearer {login[1]}")
@@ -63,12 +81,12 @@ def ask(address: str, path: str, ca: bytes | None, login: Login | None = None, d
 
 
 def admitted(options: dict[str, Any], user: str) -> tuple[str, bytes, Login]:
-    """The server's address, its certificate and our login; asks for ever when it is refused, as K3s does."""
+    """The server's address, its certificate and our login; asks for ever while no such server answers, as K3s does."""
     url = options.get("server")
     if not url:
         raise Fatal("Error: --server is required")
     file = options.get("token-file")
-    token = Path(file).read_text().strip() if file and Path(file).exists() else options.get("token", "")
+    token = awaited(Path(file)) if file else options.get("token", "")
     if not token:
         raise Fatal("Error: --token is required")
     address = str(url).removeprefix("https://")
@@ -76,19 +94,70 @@ def admitted(options: dict[str, Any], user: str) -> tuple[str, bytes, Login]:
         try:
             ca = ask(address, "/cacerts", None)
             wanted = token[3:].partition("::")[0] if token.startswith("K10") else ""
-            if wanted and wanted != certs.fingerprint(ca):
-                raise ValueError(
-                    f"token CA hash does not match the Cluster CA certificate hash: {wanted} != {certs.fingerprint(ca)}"
-                )
-            login = (user, password(token))
-            ask(address, "/v1-k3s/config", ca, login)
-            return address, ca, login
-        except urllib.error.HTTPError as error:
-            refusal = f"https://{address}/v1-k3s/config: {error.code} {error.reason}"
-        except (OSError, ValueError) as error:
-            refusal = str(error)
+            if not wanted or wanted == certs.fingerprint(ca):
+                return address, ca, (user, password(token))
+            there = certs.fingerprint(ca)
+            refusal = f"token CA hash does not match the Cluster CA certificate hash: {wanted} != {there}"
+        except OSError as error:
+            refusal = f'failed to get CA certs: Get "https://{address}/cacerts": {error}'
         log("error", f"Failed to validate connection to cluster at {url}: {refusal}")
         time.sleep(2)
+
+
+def awaited(file: Path) -> str:
+    """A token that is written a little later is waited for."""
+    until = time.monotonic() + 240
+    while not file.exists():
+        if time.monotonic() > until:
+            raise Fatal(f"open {file}: no such file or directory")
+        log("info", f"Waiting for {file} to be available")
+        time.sleep(2)
+    return file.read_text().strip()
+
+
+class NotYetError(Exception):
+    """Why there is no configuration for this node: K3s calls each an information, and asks again for ever."""
+
+
+def configured(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+    while True:
+        try:
+            return configure(options, address, ca, login)
+        except (NotYetError, OSError) as refusal:
+            log("info", f"Waiting to retrieve agent configuration; server is not ready: {refusal}")
+            time.sleep(random.uniform(5, 10))
+
+
+def configure(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+    """In K3s' order: the token, flannel's port, the node's own password."""
+    try:
+        ask(address, "/v1-k3s/config", ca, login)
+    except urllib.error.HTTPError as error:
+        if error.code == 401:
+            raise NotYetError("failed to retrieve configuration from server: not authorized") from None
+        raise
+    interface = options.get("flannel-iface")
+    if interface and not Path(f"/sys/class/net/{interface}").exists():
+        raise NotYetError(f"unable to find interface {interface}: route ip+net: no such network interface")
+    named = {"k3s-Node-Name": options["node-name"], "k3s-Node-Password": own_password()}
+    try:
+        ask(address, "/v1-k3s/serving-kubelet.crt", ca, login, headers=named)
+    except urllib.error.HTTPError as error:
+        if error.code == 403:
+            raise NotYetError(
+                f"Node password rejected, duplicate hostname or contents of '{PASSWORD}' may not match server "
+                "node-passwd entry, try enabling a unique node name with the --with-node-id flag"
+            ) from None
+        raise
+
+
+def own_password() -> str:
+    """What proves that a node is the one that joined by this name before; a machine that is installed anew has none."""
+    if not PASSWORD.exists():
+        PASSWORD.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(PASSWORD, os.O_WRONLY | os.O_CREAT, 0o600), "w") as stream:
+            stream.write(secrets.token_hex(16) + "\n")
+    return PASSWORD.read_text().strip()
 
 
 def run_agent(options: dict[str, Any]) -> int:
@@ -99,7 +168,8 @@ def run_agent(options: dict[str, Any]) -> int:
 
 def live(options: dict[str, Any], address: str, ca: bytes, login: Login, *, control_plane: bool = False) -> int:
     """Until it is told to stop: files, the node's object, its lease."""
-    prepare(options, address, ca, login)
+    configured(options, address, ca, login)
+    prepare(address, ca, login)
     ended: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda number, _: ended.append(number))
@@ -107,7 +177,7 @@ def live(options: dict[str, Any], address: str, ca: bytes, login: Login, *, cont
     while not ended:
         try:
             if listed is None:
-                listed = described(options, control_plane)
+                listed = relabelled(described(options, control_plane), address, ca, login)
                 ask(address, f"/api/v1/nodes/{name}", ca, login, listed)
                 log("info", f"node {name} is registered")
             ask(address, lease_path(name), ca, login, lease(name))
@@ -118,13 +188,14 @@ def live(options: dict[str, Any], address: str, ca: bytes, login: Login, *, cont
     return 0
 
 
-def prepare(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+def prepare(address: str, ca: bytes, login: Login) -> None:
     """What K3s lays down for containerd, CNI and the kubelet."""
-    interface = options.get("flannel-iface")
-    if interface and not Path(f"/sys/class/net/{interface}").exists():
-        raise Fatal(f"failed to find the interface: Link not found: {interface}")
-    tree = certs.DATA / "data/stand-in/bin"
-    for folder in (tree, CNI, AGENT / "etc/cni/net.d", AGENT / "etc/containerd", AGENT / "images"):
+    tree = certs.DATA / "data" / hashlib.sha256(b"stand-in").hexdigest() / "bin"
+    current = certs.DATA / "data/current"
+    current.parent.mkdir(parents=True, exist_ok=True)
+    current.unlink(missing_ok=True)
+    current.symlink_to(tree.parent)
+    for folder in (tree, CNI, AGENT / "etc/cni/net.d", AGENT / "etc/containerd", AGENT / "images", *KUBELET):
         folder.mkdir(parents=True, exist_ok=True)
     (tree / "cni").write_text("#!/bin/sh\nexit 1\n")
     for plugin in ("cni", *BUNDLED):
@@ -142,6 +213,16 @@ def prepare(options: dict[str, Any], address: str, ca: bytes, login: Login) -> N
     access = {"server": f"https://{address}", "ca": ca.decode(), "login": list(login)}
     with os.fdopen(os.open(AGENT / "kubelet.kubeconfig", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
         stream.write(json.dumps(access))
+
+
+def relabelled(new: dict[str, Any], address: str, ca: bytes, login: Login) -> dict[str, Any]:
+    """At each start the labels of its settings are set; others stay as they are."""
+    try:
+        old = json.loads(ask(address, f"/api/v1/nodes/{new['metadata']['name']}", ca, login))
+    except urllib.error.HTTPError:
+        return new
+    new["metadata"]["labels"] = old["metadata"]["labels"] | new["metadata"]["labels"]
+    return new
 
 
 def described(options: dict[str, Any], control_plane: bool) -> dict[str, Any]:

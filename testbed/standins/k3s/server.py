@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import secrets
@@ -18,6 +19,7 @@ import node
 SERVER = certs.DATA / "server"
 OBJECTS = SERVER / "db/objects.json"
 KUBECONFIG = Path("/etc/rancher/k3s/k3s.yaml")
+NODE_PASSWORD = "/api/v1/namespaces/kube-system/secrets/{}.node-password.k3s"
 LISTS = {"nodes": "NodeList", "leases": "LeaseList"}
 
 
@@ -37,6 +39,18 @@ class State:
             scratch = OBJECTS.with_suffix(".new")
             scratch.write_text(json.dumps(self.objects))
             scratch.replace(OBJECTS)
+
+    def delete(self, path: str) -> bool:
+        with self.lock:
+            return self.objects.pop(path, None) is not None
+
+    def knows(self, name: str, password: str) -> bool:
+        """A node's password is kept when its name comes first, and goes with the node (its Secret, in K3s)."""
+        path = NODE_PASSWORD.format(name)
+        if (known := self.get(path)) is None:
+            self.put(path, {"hash": hashed(password)})
+            return True
+        return bool(known["hash"] == hashed(password))
 
     def get(self, path: str) -> dict[str, Any] | None:
         with self.lock:
@@ -82,6 +96,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(401, b'{"kind":"Status","code":401,"reason":"Unauthorized"}')
         elif path == "/v1-k3s/config":
             self.reply(200, b"{}")
+        elif path == "/v1-k3s/serving-kubelet.crt":
+            named = self.headers.get("k3s-Node-Name", ""), self.headers.get("k3s-Node-Password", "")
+            self.reply(200 if self.state.knows(*named) else 403, b"{}")
         else:
             found = self.state.get(path)
             self.reply(200 if found else 404, json.dumps(found or {"kind": "Status", "code": 404}).encode())
@@ -93,6 +110,18 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.state.put(self.path, json.loads(body))
         self.reply(200, body)
+
+    def do_DELETE(self) -> None:
+        if not self.allowed():
+            self.reply(401, b'{"kind":"Status","code":401,"reason":"Unauthorized"}')
+            return
+        gone = self.state.delete(self.path)
+        self.state.delete(NODE_PASSWORD.format(self.path.rsplit("/", 1)[-1]))
+        self.reply(200 if gone else 404, b"{}")
+
+
+def hashed(password: str) -> str:
+    return hashlib.sha256(password.encode()).hexdigest()
 
 
 def passphrase(file: str | None, made: Path) -> str:
@@ -115,17 +144,24 @@ def run(options: dict[str, Any]) -> int:
     state.passwords["node"] = passphrase(agent, SERVER / "agent-token") if agent else state.passwords["server"]
     state.admin = admin()
     Handler.state = state
-    web = ThreadingHTTPServer(("0.0.0.0", int(options.get("https-listen-port", 6443))), Handler)
+    served(int(options.get("https-listen-port", 6443)))
+    ca = certs.CA.read_bytes()
+    for name, user, role in (("token", "server", "server"), ("agent-token", "node", "node")):
+        write(SERVER / name, f"K10{certs.fingerprint(ca)}::{user}:{state.passwords[role]}\n")
+    (SERVER / "node-token").unlink(missing_ok=True)
+    (SERVER / "node-token").symlink_to(SERVER / "token")
+    write_kubeconfig(options, ca, state.admin)
+    node.notify()
+    return node.live(options, "127.0.0.1:6443", ca, ("server", state.passwords["server"]), control_plane=True)
+
+
+def served(port: int) -> ThreadingHTTPServer:
+    web = ThreadingHTTPServer(("0.0.0.0", port), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certs.SERVER, certs.SERVER_KEY)
     web.socket = context.wrap_socket(web.socket, server_side=True)
     threading.Thread(target=web.serve_forever, daemon=True).start()
-    ca = certs.CA.read_bytes()
-    for name, user, role in (("token", "server", "server"), ("agent-token", "node", "node")):
-        write(SERVER / name, f"K10{certs.fingerprint(ca)}::{user}:{state.passwords[role]}\n")
-    write_kubeconfig(options, ca, state.admin)
-    node.notify()
-    return node.live(options, "127.0.0.1:6443", ca, ("server", state.passwords["server"]), control_plane=True)
+    return web
 
 
 def joined(options: dict[str, Any]) -> int:

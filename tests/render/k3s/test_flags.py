@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 import yaml
 
 from oracle import k3s as reader
-from sparkloom.render.k3s import flags
+from sparkloom.render.k3s import flags, machines
+from tests.k3s_sites import chosen, site
 from tests.places import REPO
 
 SOURCE = """package cmds
@@ -96,3 +98,26 @@ def test_of_several_commits_only_what_all_have_counts(clone: Path) -> None:
 def test_a_flag_that_is_declared_nowhere_is_an_error(clone: Path) -> None:
     with pytest.raises(ValueError, match="Missing"):
         reader.listed("\n\tMissing,\n", {})
+
+
+def test_a_go_module_is_a_source_too_and_old_releases_keep_aliases_in_the_name(tmp_path: Path) -> None:
+    folder = tmp_path / "k3s@v1.32.1-0.20250107171309-cca8facaa33a"
+    (folder / reader.SOURCE).mkdir(parents=True)
+    old = SOURCE.replace("ServerFlags =", "ServerFlags  =")
+    old = re.sub(r'"port",\n\t\tAliases: .*', '"port, p",', old)
+    (folder / reader.SOURCE / "all.go").write_text(old)
+    (folder / reader.SOURCE / "x_windows.go").write_text("package cmds // others\n")
+    commit = "cca8facaa33a3ec7897349a8740fd96029590c31"
+    found = reader.facts(folder, "v1.32.0+k3s1", [commit])
+    assert found["source"]["commits"] == {commit: "2025-01-07"}
+    assert found["flags"]["port"] == {"type": "int", "aliases": ["p"], "commands": ["server"]}
+    with pytest.raises(ValueError, match="is no commit"):
+        reader.facts(folder, "v1.32.0+k3s1", ["87243446a2c2"])
+
+
+def test_all_that_the_role_writes_is_known_to_every_release_with_facts() -> None:
+    """So that one line in versions.yml changes the release, and nothing is lost on a server without a word."""
+    assert len(flags.releases()) >= 2
+    for release in flags.releases():
+        planned = machines.plan(site(["spark1", "spark2", "spark3"]), chosen(k3s_version=release))
+        assert set(planned["hosts"]) == {"spark1", "spark2", "spark3", "spark4"}

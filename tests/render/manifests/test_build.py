@@ -323,6 +323,16 @@ def test_only_our_namespace_is_privileged() -> None:
     assert {item["metadata"].get("namespace", "models") for item in objects} == {"models"}
 
 
+def test_an_engine_goes_last_when_a_node_is_in_need_and_takes_nobodys_place() -> None:
+    objects = case.build()
+    (priority,) = case.of_kind(objects, "PriorityClass")
+    assert priority["value"] > 0 and priority["preemptionPolicy"] == "Never" and not priority["globalDefault"]
+    pods = [item["spec"]["template"]["spec"] for item in case.of_kind(objects, "StatefulSet")]
+    assert {pod["priorityClassName"] for pod in pods} == {priority["metadata"]["name"]}
+    kinds = [item["kind"] for item in objects]
+    assert kinds.index("PriorityClass") < kinds.index("StatefulSet"), "a pod of an unknown class is refused"
+
+
 def test_record_says_what_runs() -> None:
     (record,) = [m for m in case.of_kind(case.build(), "ConfigMap") if m["metadata"]["name"].endswith("-record")]
     data = json.loads(record["data"]["record.json"])

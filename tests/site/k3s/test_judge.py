@@ -133,3 +133,65 @@ def test_the_folder_that_stands_for_the_network_must_be_whole(tmp_path: Path) ->
     (tmp_path / "k3s-arm64").write_text("not it")
     rows = list(judge.held(str(tmp_path), items))
     assert rows[0].expected == OPTIONS.sha256["arm64"] and "k3s_sha256.arm64 in versions.yml" in rows[0].fix
+
+
+def test_a_node_that_is_not_well_is_a_reason_though_its_unit_runs(state: dict[str, Any]) -> None:
+    """Run 2 left out an agent that was never let in, since its unit was active; run 3 was green over dead nodes."""
+    whole = running(state, AGENT) | {"waits": "a fresh sign of life of its kubelet"}
+    said = "k3s-agent runs, node spark4 does not: still waiting for a fresh sign of life of its kubelet"
+    assert judge.reasons(AGENT, whole, OPTIONS, {paths.TOKEN: "t"}) == [said]
+    whole["stamp"][paths.CONFIG] = "other"
+    assert judge.reasons(AGENT, whole, OPTIONS, {paths.TOKEN: "t"}) == [
+        f"{paths.CONFIG} is not what K3s was started with"
+    ]
+
+
+HAS = {"lo": ["127.0.0.1"], "enP7s7": ["10.1.0.4", "fe80::1"], "wlan0": []}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "said"),
+    [
+        (HAS, []),
+        ({}, []),  # no `ip` on the machine: nothing is known
+        ({"lo": ["127.0.0.1"], "eno1": ["10.1.0.4"]}, ["no enP7s7 (ports: eno1, lo)"]),
+        (HAS | {"enP7s7": []}, ["enP7s7 has no address"]),
+        (HAS | {"enP7s7": ["10.9.9.9"]}, ["no port with 10.1.0.4 (enP7s7 has 10.9.9.9)"]),
+        (HAS | {"enP7s7": ["10.1.9.9"], "wlan0": ["10.1.0.4"]}, []),  # flannel takes the port, kubelet the address
+    ],
+)
+def test_a_port_that_is_not_there_is_refused_before_k3s_waits_for_it_for_ever(
+    state: dict[str, Any], addresses: dict[str, list[str]], said: list[str]
+) -> None:
+    rows = list(judge.refusals("spark4", AGENT, state | {"addresses": addresses}, OPTIONS))
+    assert [row.message for row in rows] == said and all("netplan" in row.fix for row in rows)
+
+
+def test_no_eviction_by_memory_unless_a_site_wants_it_and_then_it_is_said() -> None:
+    """Page cache of a model that was just read trips it: for kubelet that memory is used."""
+    assert not any("memory.available" in argument for argument in OPTIONS.kubelet_args)
+    assert any(argument.startswith("eviction-hard=nodefs") for argument in OPTIONS.kubelet_args)
+    assert list(judge.doubts(OPTIONS)) == []
+    (row,) = judge.doubts(chosen(k3s_kubelet_args=["eviction-soft=memory.available<2Gi"]))
+    assert row.severity == "warning" and "node_base_memory_floor_gib" in row.fix
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "mirrors", "named"),
+    [
+        ("", {}, []),
+        ("/stick", {}, ["ghcr.io", "nvcr.io"]),
+        ("/stick", {"*": {}}, ["ghcr.io", "nvcr.io"]),  # images of the other nodes only, which have none either
+        ("/stick", {"nvcr.io": {"endpoint": ["https://r.home"]}}, ["ghcr.io"]),
+        ("/stick", {"*": {"endpoint": ["https://r.home"]}}, []),
+    ],
+)
+def test_images_that_a_site_without_a_way_out_would_still_pull_are_named(
+    artifacts: str, mirrors: dict[str, Any], named: list[str]
+) -> None:
+    """`k3s_artifacts` said that nothing is downloaded; Multus, the device plugin and the engine were pulled."""
+    pulled = ["ghcr.io/k8snetworkplumbingwg/multus-cni:v4", "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"]
+    options = chosen(k3s_artifacts=artifacts, k3s_registries={"mirrors": mirrors})
+    rows = list(judge.unmirrored(options, pulled))
+    assert len(rows) == bool(named) and all(row.severity == "warning" for row in rows)
+    assert [host for host in ("ghcr.io", "nvcr.io") if any(f"{host}" in row.message for row in rows)] == named

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sparkloom.render.k3s import machines
+from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.options import options
 from sparkloom.site import ansible
 from sparkloom.site.k3s import steps
@@ -71,3 +72,27 @@ def test_no_inventory_pins_another_k3s() -> None:
         if path.parts[-4] != "bare"  # pins the folder that it installs from
     ]
     assert len(pins) >= 3 and all(pin == pins[0] for pin in pins)
+
+
+def as_it_runs(state: dict[str, Any], host: str) -> dict[str, Any]:
+    """K3s runs here with all that is planned."""
+    wanted, made = PLAN["hosts"][host], deepcopy(state)
+    made["units"][wanted["service"]] = dict.fromkeys(("exists", "ours", "active", "enabled"), True)
+    items = machines.artifacts(chosen(), "aarch64")
+    made["programs"] = {item["name"]: {"sha256": item["sha256"], "intact": True} for item in items}
+    token = {paths.TOKEN: machines.digest("K10a")} if not wanted["first"] else {}
+    made["stamp"] = {**wanted["expected"], paths.BINARY: chosen().sha256["arm64"], **token}
+    return made
+
+
+def test_an_agent_that_run_1_left_broken_stops_run_2_and_run_3_too(state: dict[str, Any]) -> None:
+    """Its unit is active and was started with all that is planned: run 2 went on to the next and broke that too."""
+    states = {host: as_it_runs(state, host) for host in PLAN["hosts"]}
+    well = decided(states, SECRETS)
+    assert well["sequence"] == [] and well["together"] == [] and not well["first_starts"]
+    states["spark2"]["waits"] = "a fresh sign of life of its kubelet"
+    (step,) = decided(states, SECRETS)["sequence"]
+    assert step["host"] == "spark2" and step["as_planned"] and "still waiting for a fresh" in step["reasons"][0]
+    states["spark2"]["stamp"][paths.CONFIG] = "other"
+    (step,) = decided(states, SECRETS)["sequence"]
+    assert not step["as_planned"], "it is restarted at once"

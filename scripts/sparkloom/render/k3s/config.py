@@ -1,4 +1,4 @@
-"""What K3s is told on each machine: config.yaml, registries.yaml, the admission configuration, the unit."""
+"""What K3s is told on each machine: config.yaml, registries.yaml, the unit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def _server(cluster: Cluster, members: list[Member], member: Member, options: Op
         # only possible at the very first start
         "secrets-encryption": True,
         "embedded-registry": True,
-        "kube-apiserver-arg": [f"admission-control-config-file={paths.ADMISSION}"],
         "disable": options.disable,
     }
     if member.first:
@@ -87,23 +86,6 @@ def registries(options: Options) -> dict[str, Any]:
     return mine | options.registries | {"mirrors": {**mine["mirrors"], **options.registries.get("mirrors", {})}}
 
 
-def admission(cluster: Cluster) -> dict[str, Any]:
-    """Pods are `restricted` unless their namespace says otherwise; Kubernetes' own namespace is left out."""
-    levels = dict.fromkeys(("enforce", "audit", "warn"), "restricted")
-    versions = {f"{mode}-version": "latest" for mode in levels}
-    inner = {
-        "apiVersion": "pod-security.admission.config.k8s.io/v1",
-        "kind": "PodSecurityConfiguration",
-        "defaults": levels | versions,
-        "exemptions": {"usernames": [], "runtimeClasses": [], "namespaces": ["kube-system"]},
-    }
-    return {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "AdmissionConfiguration",
-        "plugins": [{"name": "PodSecurity", "configuration": inner}],
-    }
-
-
 def text(data: dict[str, Any]) -> str:
     return HEADER + yaml.safe_dump(data, sort_keys=False)
 
@@ -112,7 +94,7 @@ def stamped(member: Member) -> list[str]:
     """Files whose change asks for a restart. The first server made its token itself, and K3s would refuse another."""
     common = [paths.BINARY, paths.CONFIG, paths.REGISTRIES, paths.unit(member.role)]
     tokens = [] if member.first else [paths.TOKEN]
-    return [*common, *([paths.ADMISSION] if member.role == "server" else []), *tokens]
+    return [*common, *tokens]
 
 
 def unit(member: Member) -> str:
@@ -127,6 +109,7 @@ After=network-online.target sparkloom-functions.service
 
 [Service]
 Type={"notify" if member.role == "server" else "exec"}
+Environment=PATH={paths.SEARCH}
 # A proxy or a log level of this machine's own may stand here.
 EnvironmentFile=-/etc/default/%N
 Delegate=yes

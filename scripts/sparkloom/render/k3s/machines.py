@@ -70,16 +70,21 @@ def _host(cluster: Cluster, every: list[Member], member: Member, options: Option
         paths.REGISTRIES: (config.text(config.registries(options)), "0600"),
         paths.unit(member.role): (config.unit(member), "0644"),
     }
-    if member.role == "server":
-        files[paths.ADMISSION] = (config.text(config.admission(cluster)), "0600")
     return {
         "role": member.role,
         "first": member.first,
         "node": member.node,
+        "interface": told["flannel-iface"],
+        "addresses": _each(told["node-ip"]),
         "service": paths.SERVICES[member.role],
         "files": [{"path": path, "content": content, "mode": mode} for path, (content, mode) in files.items()],
         "expected": {path: digest(content) for path, (content, _) in files.items()},
     }
+
+
+def _each(given: Any) -> list[str]:
+    """Addresses as K3s takes them: one, several with commas, or a list."""
+    return [one.strip() for item in (given if isinstance(given, list) else [given]) for one in str(item).split(",")]
 
 
 def secrets(host: Mapping[str, Any], tokens: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
     digest = record.config_hash(launch, templates, networks, supervision.contents(launch, policy))
     objects = [
         access.namespace(cluster),
+        access.priority_class(),
         *networks,
         *files.config_maps(launch, cluster.namespace),
         *supervision.config_maps(launch, cluster.namespace, policy),

@@ -22,6 +22,19 @@ def namespace(cluster: Cluster) -> dict[str, Any]:
     return names.manifest("v1", "Namespace", {"name": cluster.namespace, "labels": {**names.PART_OF, **level}})
 
 
+def priority_class() -> dict[str, Any]:
+    """A node in need of disk space ends others' pods before an engine; an engine ends nobody's to get its place."""
+    return names.manifest(
+        "scheduling.k8s.io/v1",
+        "PriorityClass",
+        {"name": names.PRIORITY, "labels": dict(names.PART_OF)},
+        value=1_000_000,  # 0 is everybody's, 2 * 10^9 the system's
+        preemptionPolicy="Never",
+        globalDefault=False,
+        description="Engines that sparkloom serves",
+    )
+
+
 def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
     """Engine port from this namespace, labelled namespaces and K3s' own Traefik only.
 

@@ -16,6 +16,7 @@ from sparkloom.launch.resolve import Launch
 LONGEST_GROUP = 45  # 51 less "-rank7"
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
 ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
+PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
 PROFILE = "sparkloom/profile"
 RANK = "sparkloom/rank"
 CONFIG_HASH = "sparkloom/config-hash"

@@ -48,6 +48,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         metadata["annotations"][attachments.NETWORKS] = attachments.annotation(rank.place.endpoints)
     spec = {
         "runtimeClassName": "nvidia",
+        "priorityClassName": names.PRIORITY,
         "nodeSelector": {"kubernetes.io/hostname": rank.place.node.kubernetes_node},
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
         "enableServiceLinks": False,  # a Service named sglang would set SGLANG_PORT=tcp://..., which SGLang reads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Option
         if not item["sha256"]:
             yield Finding(host, item["name"], "no checksum", f"{item['variable']}", "name it in versions.yml")
     yield from _others(host, wanted, state, options)
+    yield from _ports(host, wanted, state["addresses"])
     yield from _version(host, state, options)
 
 
@@ -48,6 +49,22 @@ def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options
         yield Finding(host, "default route", "none", "one: K3s takes its addresses from it and ends without", advice)
 
 
+def _ports(host: str, wanted: Mapping[str, Any], found: Mapping[str, list[str]]) -> Iterator[Finding]:
+    """K3s would wait for its port for ever, and kubelet for its address."""
+    if not found:
+        return
+    interface, there = wanted["interface"], ", ".join(sorted(found))
+    if not found.get(interface):
+        what = f"{interface} has no address" if interface in found else f"no {interface} (ports: {there})"
+        advice = "management_interface in cluster.yml, or of a server in hosts.yml; or set the port up in netplan"
+        yield Finding(host, "management port", what, f"{interface} with {', '.join(wanted['addresses'])}", advice)
+        return
+    for address in wanted["addresses"]:
+        if not any(address in held for held in found.values()):
+            what = f"no port with {address} ({interface} has {', '.join(found[interface])})"
+            yield Finding(host, "management address", what, address, "management_address in hosts.yml, or netplan")
+
+
 def _version(host: str, state: State, options: Options) -> Iterator[Finding]:
     if not state["version"]:
         return
@@ -66,6 +83,28 @@ def warnings(host: str, state: State) -> Iterator[Finding]:
         yield Finding(host, "K3s", f"{path}, which K3s reads over our config.yaml", "no such file", advice, "warning")
 
 
+def doubts(options: Options) -> Iterator[Finding]:
+    """What a site chose and may regret."""
+    for argument in options.kubelet_args:
+        if argument.startswith("eviction-") and "memory.available" in argument:
+            found = f"{argument}: kubelet counts page cache as used, and ends the pod that just read its weights"
+            advice = "leave memory.available out: that job is the memory guard's (node_base_memory_floor_gib)"
+            yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
+
+
+def unmirrored(options: Options, images: Sequence[str]) -> Iterator[Finding]:
+    """A folder of release files stands for the network, but images still come from their registries."""
+    mirrors = options.registries.get("mirrors", {})
+    served = {host for host, mirror in mirrors.items() if (mirror or {}).get("endpoint")}
+    hosts = sorted({image.partition("/")[0] for image in images} - served)
+    if options.artifacts and hosts and "*" not in served:
+        found = (
+            f"nodes pull from {', '.join(hosts)} and the engine's registry; k3s_artifacts holds K3s' own images only"
+        )
+        advice = "without a way out: a registry of yours in k3s_registries (docs/k3s.md); else nothing"
+        yield Finding("k3s_registries", "images", found, "a mirror with an endpoint for each", advice, "warning")
+
+
 def missing(state: State, options: Options) -> list[dict[str, Any]]:
     """The programs that are not there, or not as they were installed."""
     return [
@@ -76,7 +115,7 @@ def missing(state: State, options: Options) -> list[dict[str, Any]]:
 
 
 def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: Mapping[str, str]) -> list[str]:
-    """Why K3s must be started or restarted here; nothing when the one that runs was started with all of this."""
+    """Why K3s must be started or restarted here; nothing when it was started with all of this and its node lives."""
     unit = state["units"][wanted["service"]]
     if not unit["active"]:
         return [f"{wanted['service']} does not run"]
@@ -87,7 +126,12 @@ def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: M
     found = [f"{path} is not what K3s was started with" for path, hash_ in expected.items() if stamp.get(path) != hash_]
     if state["nvidia"] and not state["nvidia_known"]:
         found.append(f"{state['nvidia']} came after K3s' start")
-    return found
+    return found or [unwell(wanted, state)][: bool(state["waits"])]
+
+
+def unwell(wanted: Mapping[str, Any], state: State) -> str:
+    """A unit that runs says nothing of its node: an agent that is not let in asks for ever, and is active."""
+    return f"{wanted['service']} runs, node {wanted['node']} does not: still waiting for {state['waits']}"
 
 
 def sequence(planned: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[dict[str, Any]]:

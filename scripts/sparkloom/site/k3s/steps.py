@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.judge import log_causes
 from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.options import Options
-from sparkloom.site import client
+from sparkloom.site import client, others
 from sparkloom.site.k3s import access, judge
 
 PLACES = {
@@ -20,6 +21,7 @@ PLACES = {
     "containerd": paths.CONTAINERD,
     "kubelet": paths.KUBELET,
     "services": list(paths.SERVICES.values()),
+    "search": paths.SEARCH,
 }
 SECRETS = {
     "token": paths.TOKEN,
@@ -33,11 +35,26 @@ Secrets = Mapping[str, Any]  # what sparkloom_k3s_secrets read: tokens, kubeconf
 
 def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
     """What every machine should have; refuses an inventory that cannot become a cluster."""
-    return machines.plan(cluster, options) | {"places": PLACES, "secrets": SECRETS, "staging": paths.STAGING}
+    rest = {"places": PLACES, "secrets": SECRETS, "staging": paths.STAGING, "causes": causes()}
+    return machines.plan(cluster, options) | rest
+
+
+def causes() -> list[dict[str, Any]]:
+    """What K3s says when it cannot go on: the same that `sparkloom diagnose` knows of its log."""
+    return [
+        {"id": cause.id, "pattern": cause.log_pattern, "why": cause.why, "fix": cause.fix, "forever": forever}
+        for cause in log_causes.every()
+        if cause.id.startswith("k3s-")
+        for forever in (cause.severity == "error",)
+    ]
 
 
 def decide(
-    options: Options, plan: Mapping[str, Any], states: Mapping[str, Any], secrets: Secrets
+    options: Options,
+    plan: Mapping[str, Any],
+    states: Mapping[str, Any],
+    secrets: Secrets,
+    images: Sequence[str] = (),
 ) -> tuple[list[Finding], dict[str, Any]]:
     """What to do on every machine that was looked at; refuses them all together."""
     planned, first, tokens = plan["hosts"], plan["first"], _tokens(secrets)
@@ -53,14 +70,11 @@ def decide(
     missing = {host: judge.missing(state, options) for host, state in states.items()}
     if options.artifacts:
         findings += judge.held(options.artifacts, [item for items in missing.values() for item in items])
+    findings += [*judge.doubts(options), *judge.unmirrored(options, images)]
     for host, state in states.items():
         findings += judge.warnings(host, state)
     hosts = {
-        host: {
-            "missing": missing[host],
-            "reasons": judge.reasons(planned[host], state, options, _hashes(planned[host], tokens)),
-            "running": state["units"][planned[host]["service"]]["active"],
-        }
+        host: {"missing": missing[host], **_start(planned[host], state, options, tokens)}
         for host, state in states.items()
     }
     return findings, {
@@ -68,6 +82,18 @@ def decide(
         "sequence": judge.sequence(planned, hosts),
         "together": judge.together(planned, hosts),
         "first_starts": bool(hosts.get(first, {}).get("reasons")),
+    }
+
+
+def _start(
+    wanted: Mapping[str, Any], state: judge.State, options: Options, tokens: Mapping[str, str]
+) -> dict[str, Any]:
+    """Why K3s is started on a machine, and what runs there now."""
+    reasons = judge.reasons(wanted, state, options, _hashes(wanted, tokens))
+    return {
+        "reasons": reasons,
+        "running": state["units"][wanted["service"]]["active"],
+        "as_planned": reasons == [judge.unwell(wanted, state)],
     }
 
 
@@ -108,6 +134,12 @@ def leftovers(cluster: Cluster) -> dict[str, Any]:
         "mounts": list(paths.LEFT),
         "empty": list(paths.EMPTY),
         "links": list(paths.LINKS),
+        "others": {
+            "volumes": paths.VOLUMES,
+            "containers": paths.CONTAINERS,
+            "logs": paths.LOGS[0],
+            "ours": [*others.SYSTEM, cluster.namespace],
+        },
         "remove": [*paths.OURS, *paths.LEFT],
         "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
     }
