@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from sparkloom.site.checks import serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, verdict
 from sparkloom.site.watch import State
+from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
@@ -70,6 +73,35 @@ def test_an_object_that_would_be_applied_is_the_clusters() -> None:
         ("cluster", "cluster", "not there"), ("cluster", "cluster", "1"),
     ]  # fmt: skip
     assert report.findings[1].rule == "DaemonSet m spec.x"
+
+
+def test_long_values_are_shown_where_they_differ() -> None:
+    """On the old code both were cut to the same 77 characters."""
+    plan = '{"program": "x", "profile": "' + "p" * 120 + '", "port": 30000, "image": "i", "tail": "' + "t" * 90 + '"}'
+    found, expected = drift.apart(plan, plan.replace("30000", "30001"))
+    assert found != expected and "30000" in found and "30001" in expected and len(found) <= 80
+    assert drift.apart("a" * 90, "b") == ("a" * 74 + "...", "b")
+    assert drift.apart("a  b", "a b") == ("a b, other white space", "a b")
+    packed = "QUJD" * 50
+    found, expected = drift.apart(packed, packed + "QQ==")
+    assert found.startswith("200 characters, sha256 ") and found[-12:] != expected[-12:]
+
+
+def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On the old code: `Make the API key, once: found would change; expected no change`."""
+    plugin = action("sparkloom_key")
+    kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, dry: True)
+    monkeypatch.setattr(plugin.client, "of", lambda cluster: kept)
+    monkeypatch.setattr(plugin.ansible, "cluster", lambda task_vars: None)
+    asked = plugin.ActionModule.__new__(plugin.ActionModule)
+    asked._task = NS(check_mode=True)
+    (tmp_path / "key").write_text("sk-of-this-very-site\n")
+    (tmp_path / "key").chmod(0o600)
+    finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
+    assert (finding.rule, finding.message) == ("Secret engine-key", "another content")
+    assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
+    gone = drift.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
+    assert gone[0]["found"] == "not there" and drift.secret("x", there=True, differs=False, expected="") == []
 
 
 def test_a_part_that_was_never_applied_is_one_finding() -> None:
