@@ -195,7 +195,7 @@ def test_ranks_are_judged_by_hash_and_readiness() -> None:
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     whole = {"answer": [{"id": "a/b", "problems": []}]}
     assert list(serving.weights(["spark1"], {"spark1": whole})) == []
-    (finding,) = serving.weights(["spark1"], {"spark1": {"answer": None}})
-    assert "no store program" in finding.message and "models.yml" in finding.fix
+    (finding,) = serving.weights(["spark1"], {"spark1": {"msg": "spark1: its store program said: nothing"}})
+    assert "said: nothing" in finding.message and "models.yml" not in finding.fix
     (finding,) = serving.weights(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
     assert finding.message == "f: missing"

@@ -17,8 +17,8 @@ def weights(nodes: Sequence[str], checked: Mapping[str, Mapping[str, Any]]) -> I
     for node in nodes:
         answers = checked.get(node, {}).get("answer")
         if answers is None:
-            why = str(checked.get(node, {}).get("msg") or "no store program of this version")
-            yield Finding(node, "weights", why, "a store that was filled and verified", FETCH)
+            why = str(checked.get(node, {}).get("msg") or "not asked")
+            yield Finding(node, "weights", why, "an answer of its store", "what it says; -vvv says more")
         for answer in answers or ():
             for problem in answer["problems"]:
                 yield Finding(node, str(answer["id"]), problem, "whole and verified", FETCH)
