@@ -77,6 +77,7 @@ class Order:
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     patches: tuple[dict[str, Any], ...] = ()
+    given: tuple[str, ...] = ()  # other files that were put into this pod
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"
