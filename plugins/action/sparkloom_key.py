@@ -27,7 +27,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         return {
             "changed": made or stored,
             "replaced": stored and before is not None,
-            "drift": drift.secret(keys.SECRET, there=before is not None, differs=made or stored, expected=f"the key in {path}"),
+            "drift": drift.secret(
+                keys.SECRET, there=before is not None, differs=made or stored, expected=f"the key in {path}"
+            ),
             "file": str(path),
             "msg": f"made {path}" if made else f"{path}",
         }

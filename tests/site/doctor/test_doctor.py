@@ -10,11 +10,10 @@ import pytest
 import yaml
 
 from sparkloom.base.finding import Finding
-from sparkloom.site import doctor
-from sparkloom.site.checks import serving
+from sparkloom.site import doctor, served
+from sparkloom.site.checks import kubernetes, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, verdict
-from sparkloom.site.watch import State
 from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
@@ -175,21 +174,67 @@ def test_a_role_of_two_playbooks_is_mended_by_the_one_of_its_area() -> None:
     assert (one(shared).area, one(shared).fix[:17]) == ("cluster", "playbooks/gpu.yml")
 
 
-def state(**more: Any) -> State:
-    return State(**{"rank": "0", "pod": "p", "node": "n", "phase": "Running", "reason": "", "ready": True,
-                    "restarts": 0, **more})  # fmt: skip
+def rank(**more: Any) -> dict[str, Any]:
+    return {"rank": "0", "pod": "p", "node": "spark1", "ready": True, "restarts": 0, "config_hash": "new",
+            "state": "ready", "cause": "", "supervisor": None, **more}  # fmt: skip
 
 
-def test_ranks_are_judged_by_hash_and_readiness() -> None:
-    assert serving.ranks("x", ["spark1"], "new", [(state(), "new")]) == []
-    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(), "old")])
-    assert finding.message == "config old" and "serve.yml" in finding.fix
-    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(ready=False, reason="CrashLoopBackOff"), "new")])
-    assert "CrashLoopBackOff" in finding.message and finding.severity == "error"
-    assert [finding.message for finding in serving.ranks("x", ["spark1", "spark2"], "new", [(state(), "new")])] == [
-        "no pod"
-    ]
-    assert serving.ranks("x", ["spark1"], "new", [])[0].message == "nothing served"
+def test_ranks_are_judged_by_hash_by_what_they_read_and_by_readiness() -> None:
+    applied = serving.Applied("x", "new", "plan1")
+
+    def judged(*there: dict[str, Any]) -> list[tuple[str, str]]:
+        return [(finding.where, finding.message) for finding in serving.ranks(applied, there, [], [])]
+
+    assert judged(rank(supervisor={"read": "plan1"})) == []
+    assert judged(rank(config_hash="old")) == [("spark1", "config old")]
+    assert judged(rank(supervisor={"read": "plan0"})) == [("spark1", "it read plan plan0")]
+    away = rank(ready=False, state="ContainerCreating", cause="the attachment rail-a-vf0 is not in the cluster")
+    assert judged(away)[0][1].endswith(
+        "(ContainerCreating, 0 restarts): the attachment rail-a-vf0 is not in the cluster"
+    )
+    assert judged(rank(), rank(rank="1", node="spark2", pod="", state="no pod"))[0] == ("spark2", "no pod")
+    broken = rank(supervisor={"rails": ["rail b: net2 has no carrier: cable, or the switch's port"]})
+    assert judged(broken)[0][1].startswith("rail b: net2 has no carrier")
+
+
+def test_who_serves_instead_and_what_was_left_behind_is_said() -> None:
+    applied = serving.Applied("x", "new")
+    assert serving.ranks(applied, [], [], [])[0].message == "nothing served"
+    (finding,) = serving.ranks(applied, [], ["y"], [])
+    assert finding.message == "y is there instead" and "playbooks/switch.yml -e profile=x" in finding.fix
+    (finding,) = serving.ranks(applied, [rank()], [], ["Service old", "ConfigMap old-files"])
+    assert finding.severity == "warning" and "Service old, ConfigMap old-files" in finding.message
+
+
+def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tmp_path: Path) -> None:
+    """On the old code: three lines in red about the inventory's profile, each with another cure."""
+    told = served.judged({"profile": "super"}, "", "ultra")
+    assert (told["profile"], told["words"]) == ("super", "-e profile=super")
+    seen = [events.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
+    report = doctor.report([*seen, event("changed", "model_serving", objects=[
+        {"kind": "Service", "name": "s", "diff": {}}])], NODES)  # fmt: skip
+    remark, change = report.findings
+    assert (remark.where, remark.area, remark.message, remark.severity) == (
+        "cluster",
+        "serving",
+        "super serves",
+        "info",
+    )
+    assert "playbooks/switch.yml -e profile=ultra" in remark.fix and report.cells()["spark1"]["serving"] == "ok"
+    assert change.fix.startswith(
+        "playbooks/serve.yml -e profile=super puts it right (site.yml --tags serve -e profile=super"
+    )
+    assert doctor.report(seen, NODES).good
+    assert served.judged({"profile": "super"}, "", "super") == {"profile": "super", "words": "", "rows": []}
+    assert served.judged({}, "", "ultra")["profile"] == "ultra"
+    asked = served.judged({"profile": "super"}, "mini", "ultra")
+    assert (asked["profile"], asked["words"], asked["rows"]) == ("mini", "-e profile=mini", [])
+
+
+@pytest.mark.parametrize(("pods", "said"), [(None, ""), ((1, 2), ""), ((0, 1), "(1 there)"), ((0, 0), "(0 there)")])
+def test_a_name_service_that_is_down_is_seen(pods: tuple[int, int] | None, said: str) -> None:
+    found = kubernetes.names(NS(name="home"), pods)
+    assert len(found) == bool(said) and all(said in finding.message for finding in found)
 
 
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:

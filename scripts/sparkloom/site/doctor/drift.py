@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -122,7 +121,8 @@ def apart(had: Any, wants: Any) -> tuple[str, str]:
         return (found, expected) if found != expected else (f"{found}, other white space", expected)
     if isinstance(had, str) and isinstance(wants, str) and _opaque(had) and _opaque(wants):
         return _weighed(had), _weighed(wants)
-    begin = len(os.path.commonprefix([found, expected]))
+    pairs = enumerate(zip(found, expected, strict=False))
+    begin = next((at for at, (one, other) in pairs if one != other), min(len(found), len(expected)))
     if begin == max(len(found), len(expected)):
         return f"other white space in {begin} characters", _around(expected, 0)
     return _around(found, begin), _around(expected, begin)
