@@ -11,7 +11,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
-from sparkloom.site import client, served
+from sparkloom.site import client, lease, served
 from sparkloom.site import ranks as every
 from sparkloom.site.client import Client
 
@@ -23,7 +23,20 @@ def status(inventory: Inventory = None, profile: str | None = None) -> dict[str,
     pods = _asked(lambda: reached.pods(ENGINES), cluster)
     record = served.read(reached)
     ranks = every.read(reached, pods, served.planned(reached.records(), pods, record))
-    return summary(cluster, pods, ranks, record, profile)
+    return summary(cluster, pods, ranks, record, profile) | {"operation": _operation(reached, cluster)}
+
+
+def _operation(reached: Client, cluster: Cluster) -> str | None:
+    """Who works on this site now, or what somebody left half done."""
+    from kubernetes.client import ApiException, CoordinationV1Api
+
+    try:
+        held, _ = lease.Book(CoordinationV1Api(reached.core.api_client), cluster.name).read()
+    except ApiException:  # who may read pods need not read Leases
+        return None
+    if held is None:
+        return None
+    return lease.half_done(held) if held.state == lease.ENDED else f"at work: {held.told()}"
 
 
 def summary(
@@ -81,6 +94,8 @@ def text(shown: dict[str, Any]) -> str:
     if shown["failed"]:
         failed = shown["failed"]
         lines.append(f"last failure: {failed['profile']} at {failed['at']}: {failed['cause'].splitlines()[0]}")
+    if shown.get("operation"):
+        lines.append(str(shown["operation"]))
     return "\n".join(lines)
 
 
