@@ -32,7 +32,9 @@ def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data) -> list[
     planned = [{"rank": rank, "node": node} for rank, node in enumerate(nodes)] if pods else []
     left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, mine)] if pods else []
     applied = serving.Applied(mine, plan["config_hash"], plan["read"])
-    return serving.ranks(applied, every.read(reached, pods, planned), others, left)
+    called = {str(rank): node for rank, node in enumerate(nodes)}
+    seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in every.read(reached, pods, planned)]
+    return serving.ranks(applied, seen, others, left)
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):

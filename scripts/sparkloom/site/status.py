@@ -22,7 +22,9 @@ def status(inventory: Inventory = None, profile: str | None = None) -> dict[str,
     reached = client.of(cluster)
     pods = _asked(lambda: reached.pods(ENGINES), cluster)
     record = served.read(reached)
-    ranks = every.read(reached, pods, served.planned(reached.records(), pods, record))
+    called = {node.name: node.kubernetes_node for node in cluster.nodes}
+    planned = served.planned(reached.records(), pods, record)
+    ranks = every.read(reached, pods, [{**rank, "node": called.get(rank["node"], rank["node"])} for rank in planned])
     return summary(cluster, pods, ranks, record, profile) | {"operation": _operation(reached, cluster)}
 
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from sparkloom.base.finding import Finding
+from sparkloom.render.manifests import names
 from sparkloom.site import doctor, served
 from sparkloom.site.checks import kubernetes, serving
 from sparkloom.site.checks.report import as_dict
@@ -244,3 +245,23 @@ def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     assert "said: nothing" in finding.message and "models.yml" not in finding.fix
     (finding,) = serving.weights(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
     assert finding.message == "f: missing"
+
+
+def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster may call a node otherwise; what is said of no known node belongs to nobody's row."""
+    plugin = action("sparkloom_served")
+    template = {"spec": {"nodeSelector": {"kubernetes.io/hostname": "gx10-1"}}}
+    plan = {"labels": {names.PROFILE: "x"}, "config_hash": "new", "read": "", "objects": [
+        {"kind": "StatefulSet", "spec": {"template": template}}]}  # fmt: skip
+    site = NS(nodes=[NS(name="spark1", kubernetes_node="gx10-1")])
+    engine = NS(state=NS(waiting=None, terminated=None), ready=True, restart_count=0, last_state=None)
+    pod = NS(
+        metadata=NS(name="p", uid="u", labels={names.PROFILE: "x", names.RANK: "0"}, annotations={}),
+        spec=NS(node_name="gx10-1", node_selector={}),
+        status=NS(phase="Running", container_statuses=[engine], conditions=[]),
+    )
+    monkeypatch.setattr(plugin.leftovers, "found", lambda reached, mine: iter(()))
+    (finding,) = plugin.ranks(site, NS(pods=lambda labels: [pod], told=lambda name: None), plan)
+    assert (finding.where, finding.message) == ("spark1", "config ")
+    (finding,) = plugin.ranks(site, NS(pods=lambda labels: []), plan)
+    assert finding.message == "nothing served"

@@ -90,7 +90,7 @@ class Life:
 
     async def _look(self) -> None:
         """A rail that breaks under a running engine: tokens stop at once, the engine's own words come minutes later."""
-        while True:
+        while self.order.member(self.me.rank).rails:
             await asyncio.sleep(EVERY)
             if self.engine:
                 with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
