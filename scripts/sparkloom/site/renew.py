@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from sparkloom.site.watch import State
+from sparkloom.site.rank_state import State
 
 TIMES = 2  # a rank is made anew; one that still reads something else is an error of ours, not of a moment
 ASKED = 5  # times in vain; then what cannot be asked is left alone

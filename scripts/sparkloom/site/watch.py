@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
 from sparkloom.site import renew, why
+from sparkloom.site.rank_state import State
 
 # A pod that stays in one of these does not get out of it by waiting.
 STUCK = {
@@ -38,25 +39,6 @@ class Source(Protocol):
     def delete_pod(self, name: str) -> None: ...
 
     def warnings(self) -> dict[str, str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """One rank as it is now."""
-
-    rank: str
-    pod: str
-    node: str
-    phase: str
-    reason: str
-    ready: bool
-    restarts: int
-    last_words: str = ""
-    image: str = ""  # digest of what really runs
-    phase_said: str = ""  # by the rank's supervisor
-    said: str = ""
-    uid: str = ""
-    again: str = ""  # what rank 0 said of a failure that came twice since this wait began
 
 
 @dataclass(slots=True)
