@@ -9,6 +9,7 @@ from sparkloom.base.repository import place
 from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway
 from sparkloom.site import ansible, client, endpoint
+from sparkloom.site.doctor import drift
 
 DOCUMENTATION = r"""
 module: sparkloom_gateway
@@ -64,9 +65,12 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             raise InputError.single(where, message, rule="no-traefik")
         pair = certificate(args, cluster.name, [*args["names"], *addresses], dry)
         secret = {"tls.crt": pair.certificate, "tls.key": pair.key}
+        there = reached.secret(gateway.TLS_SECRET) is not None
         stored = reached.put_secret(gateway.TLS_SECRET, secret, kind="kubernetes.io/tls", dry=dry)
+        differs, wanted = pair.made or stored, f"the endpoint's certificate, until {pair.until:%Y-%m-%d}"
         return {
-            "changed": pair.made or stored,
+            "changed": differs,
+            "drift": drift.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
             "kubeconfig": client.kubeconfig(cluster),
             "objects": gateway.gateway(launch, cluster.namespace, args["timeout"]),
             "address": addresses[0],

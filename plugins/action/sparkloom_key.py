@@ -5,6 +5,7 @@ from ansible.plugins.action import ActionBase
 from sparkloom.base.repository import place
 from sparkloom.render import keys
 from sparkloom.site import ansible, client
+from sparkloom.site.doctor import drift
 
 DOCUMENTATION = r"""
 module: sparkloom_key
@@ -26,6 +27,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         return {
             "changed": made or stored,
             "replaced": stored and before is not None,
+            "drift": drift.secret(
+                keys.SECRET, there=before is not None, differs=made or stored, expected=f"the key in {path}"
+            ),
             "file": str(path),
             "msg": f"made {path}" if made else f"{path}",
         }

@@ -6,7 +6,7 @@ from sparkloom import case
 from sparkloom.base.repository import kept
 from sparkloom.launch import patience
 from sparkloom.render import manifests
-from sparkloom.render.manifests import multus, names
+from sparkloom.render.manifests import multus, names, supervision
 from sparkloom.site import ansible, client
 
 DOCUMENTATION = r"""
@@ -46,6 +46,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "build": str(kept(cluster.name)),
             "labels": names.selector(launch),
             "config_hash": rendered.digest,
+            "read": supervision.read(launch, args["transport"]),
             "ranks": len(launch.ranks),
             "port": launch.port,
             "rails": len(launch.fabric),

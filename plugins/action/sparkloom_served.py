@@ -7,7 +7,8 @@ from urllib3.exceptions import HTTPError
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, client, watch
+from sparkloom.site import ansible, client, leftovers
+from sparkloom.site import ranks as every
 from sparkloom.site.checks import kubernetes, serving
 
 DOCUMENTATION = r"""
@@ -17,6 +18,7 @@ description: [Reads only.]
 options:
   what: {type: str, required: true, choices: [cluster, ranks], description: [What to judge.]}
   plan: {type: dict, required: true, description: [What sparkloom_render gave for the profile.]}
+  dns: {type: bool, default: false, description: ["Whether the cluster's name service is judged too; with cluster."]}
 """
 
 
@@ -24,11 +26,15 @@ def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data) -> list[
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
-    running = [
-        (watch.state(pod), (pod.metadata.annotations or {}).get(names.CONFIG_HASH, ""))
-        for pod in reached.pods(plan["labels"])
-    ]
-    return serving.ranks(plan["labels"][names.PROFILE], nodes, plan["config_hash"], running)
+    mine, there = plan["labels"][names.PROFILE], reached.pods(names.ENGINES)
+    pods = [pod for pod in there if pod.metadata.labels.get(names.PROFILE) == mine]
+    others = sorted({str(pod.metadata.labels.get(names.PROFILE)) for pod in there} - {mine})
+    planned = [{"rank": rank, "node": node} for rank, node in enumerate(nodes)] if pods else []
+    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, mine)] if pods else []
+    applied = serving.Applied(mine, plan["config_hash"], plan["read"])
+    called = {str(rank): node for rank, node in enumerate(nodes)}
+    seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in every.read(reached, pods, planned)]
+    return serving.ranks(applied, seen, others, left)
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
@@ -38,6 +44,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         try:
             if args["what"] == "cluster":
                 findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
+                findings += kubernetes.names(cluster, reached.dns()) if args["dns"] else []
             else:
                 findings = ranks(cluster, reached, plan)
         except (ApiException, HTTPError) as error:

@@ -20,7 +20,7 @@ options:
   command: {type: str, required: true, choices: [check, list, remove, fetch], description: [What to ask for.]}
   asked: {type: dict, required: true, description: [What the program reads on its standard input.]}
   client: {type: path, description: ["The hub's client, where the hub is asked; with fetch."]}
-  bring: {type: bool, default: true, description: [Whether a missing program is brought to the node.]}
+  bring: {type: bool, default: true, description: [Whether it is brought; else it runs from memory and leaves no file.]}
 """
 
 

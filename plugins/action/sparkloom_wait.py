@@ -14,6 +14,7 @@ options:
   config_hash: {type: str, required: true, description: [Pods of another configuration do not count.]}
   ranks: {type: int, required: true, description: [How many there are.]}
   timeout: {type: float, required: true, description: [Seconds from applied to ready.]}
+  read: {type: str, default: "", description: [What each rank should have read; others are renewed.]}
   restarts: {type: int, required: true, description: [A rank that ended this often is given up.]}
 """
 

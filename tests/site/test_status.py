@@ -10,7 +10,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.render.manifests import names
-from sparkloom.site import client, served, status
+from sparkloom.site import client, ranks, served, status, why
 from tests.plugins.loading import module
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -42,7 +42,9 @@ def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
     monkeypatch.setattr(client.Client, "at", lambda *_: cluster)
     record = module("sparkloom_record", "action")
     monkeypatch.setattr(record.ansible, "inventory", lambda task_vars: None)
-    told = {"kubeconfig": "", "namespace": "", "labels": {}, "profile": ULTRA, "config_hash": digest, "seconds": 60}
+    monkeypatch.setattr(record.leftovers, "take", lambda reached, mine: [])
+    mine = {names.PROFILE: ULTRA}
+    told = {"kubeconfig": "", "namespace": "", "labels": mine, "profile": ULTRA, "config_hash": digest, "seconds": 60}
     record.ActionModule.__new__(record.ActionModule)._good(
         {**told, "policy": policy, "transport": "", "memory": {}}, {}
     )
@@ -71,3 +73,94 @@ def test_the_hash_of_what_is_rendered_is_what_its_pods_and_its_record_carry() ->
     assert {item["metadata"]["annotations"][names.CONFIG_HASH] for item in sets} == {rendered.digest}
     assert json.loads(record["data"]["record.json"])["config_hash"] == rendered.digest
     assert len(sets) == len(rendered.case.launch.ranks)
+
+
+def shown(**more: Any) -> dict[str, Any]:
+    told = {"rails": [], "transport": "NCCL transport roce: 4 HCAs", "epoch": 3}
+    return {"rank": "0", "node": "spark1", "pod": "p", "ready": True, "restarts": 0, "config_hash": "h",
+            "state": "ready", "cause": "", "supervisor": told, **more}  # fmt: skip
+
+
+def summed(*ranks: dict[str, Any], asked: str | None = None) -> dict[str, Any]:
+    metadata = NS(labels={names.PROFILE: "x"}, annotations={names.CONFIG_HASH: "h"})
+    record = {"profile": "x", "config_hash": "h", "transport": "roce: every rank"}
+    pods = [NS(metadata=metadata, status=NS(conditions=[]))]
+    return status.summary(case.cluster(), pods, list(ranks), record, asked)
+
+
+def test_a_rail_without_a_carrier_is_named_and_nobody_says_roce_meanwhile() -> None:
+    """On the old code: `rails: roce: every rank`, and `ready, NCCL transport roce` beside it."""
+    broken = {"rails": ["rail b: net2 has no carrier: cable"], "transport": "NCCL transport roce: 4 HCAs"}
+    now = summed(shown(), shown(rank="1", node="spark2", supervisor=broken))
+    assert now["transport"] is None and now["rails"] == ["rank 1 on spark2: rail b: net2 has no carrier: cable"]
+    text = status.text(now)
+    assert "rail b: net2 has no carrier" in text and "roce: every rank" not in text and text.count("roce") == 1
+    assert "rails: roce: every rank" in status.text(summed(shown()))
+
+
+def test_a_profile_that_is_asked_about_serves_or_not() -> None:
+    assert summed(shown(), asked="x")["serving"] and summed(shown())["serving"]
+    other = summed(shown(), asked="y")
+    assert not other["serving"] and "y does not serve, x is there; playbooks/switch.yml -e profile=y" in status.text(
+        other
+    )
+
+
+def pod(rank: int, **more: Any) -> Any:
+    engine = NS(state=NS(waiting=more.get("waiting"), terminated=None), ready=False, restart_count=0, last_state=None)
+    return NS(
+        metadata=NS(name=f"x-rank{rank}-0", uid="u", labels={names.RANK: str(rank)}, annotations={}),
+        spec=NS(node_name=f"spark{rank + 1}", node_selector={}, containers=[NS(image="registry/sglang:1")]),
+        status=NS(phase=more.get("phase", "Pending"), container_statuses=[engine], conditions=[]),
+    )
+
+
+def test_a_rank_without_a_pod_is_listed_and_a_pod_that_waits_says_why() -> None:
+    """On the old code two ranks were listed, one as `ContainerCreating`."""
+    missing = "cannot find a network-attachment-definition (rail-a-vf0) in namespace (sparkloom)"
+    away = {"x-rank0-0": missing, "x-rank2": "create Pod x-rank2-0 failed: forbidden: exceeded quota"}
+    reached = NS(
+        warnings=lambda: away,
+        nodes=lambda: {f"spark{n}": {"ready": n != 2} for n in (1, 2, 3)},
+        told=lambda name: None,
+    )
+    creating = NS(reason="ContainerCreating", message="")
+    planned = [{"rank": n, "node": f"spark{n + 1}"} for n in range(3)]
+    seen = ranks.read(reached, [pod(0, waiting=creating), pod(1, waiting=creating)], planned)  # type: ignore[arg-type]
+    assert [(rank["rank"], rank["state"]) for rank in seen] == [
+        ("0", "ContainerCreating"), ("1", "ContainerCreating"), ("2", "no pod"),
+    ]  # fmt: skip
+    assert seen[0]["cause"] == "the attachment rail-a-vf0 is not in the cluster; playbooks/network.yml makes it"
+    assert "its node spark2 is not Ready" in seen[1]["cause"] and "exceeded quota" in seen[2]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ('MountVolume.SetUp failed for volume "supervisor" : configmap "x-rank" not found', "the ConfigMap x-rank is"),
+        ('MountVolume.SetUp failed for volume "key" : secret "engine-key" not found', "the Secret engine-key is"),
+        ('plugin type="host-device" failed (add): failed to find host device: Link not found', "not on spark1"),
+        (
+            'error adding: network-attachment-definitions.k8s.cni.cncf.io "rail-b-vf0" not found',
+            "attachment rail-b-vf0",
+        ),
+    ],
+)
+def test_what_events_say_is_put_into_words(told: str, words: str) -> None:
+    assert words in why.explained(told, "spark1") and "playbooks/" in why.explained(told, "spark1")
+
+
+def test_an_image_that_does_not_come_is_named_with_its_node() -> None:
+    waits = why.waits(pod(0, waiting=NS(reason="ImagePullBackOff", message="Back-off pulling")), {}, {})
+    assert waits.startswith("its image registry/sglang:1 does not come to spark1: Back-off pulling")
+
+
+def test_the_cause_of_an_epoch_that_is_over_says_so() -> None:
+    """On the old code it was told as today's while the group met again."""
+    told = {"phase": "peers", "cause": "the engine ended with status 1", "cause_phase": "failed", "cause_epoch": 4}
+    reached = NS(warnings=dict, nodes=dict, told=lambda name: told)
+    (seen,) = ranks.read(reached, [pod(0, phase="Running")], [])  # type: ignore[arg-type]
+    assert seen["cause"] == "epoch 4 ended: the engine ended with status 1"
+    told |= {"cause": "stays down: failed 6 times", "cause_phase": "down"}
+    (seen,) = ranks.read(reached, [pod(0, phase="Running")], [])  # type: ignore[arg-type]
+    assert seen["cause"] == "stays down: failed 6 times"

@@ -18,6 +18,7 @@ def pod(
     hash_: str = "h1",
     phase: str = "Running",
     words: str = "",
+    uid: str = "",
 ) -> Any:
     engine = NS(
         state=NS(waiting=NS(reason=waiting, message="") if waiting else None, terminated=None),
@@ -26,7 +27,7 @@ def pod(
         last_state=NS(terminated=NS(message=words)) if words else None,
     )
     return NS(
-        metadata=NS(name=f"g-rank{rank}-0", labels={RANK: str(rank)}, annotations={CONFIG_HASH: hash_}),
+        metadata=NS(name=f"g-rank{rank}-0", uid=uid, labels={RANK: str(rank)}, annotations={CONFIG_HASH: hash_}),
         spec=NS(node_name=f"spark{rank + 1}"),
         status=NS(phase=phase, container_statuses=[engine], conditions=[]),
     )
@@ -37,6 +38,9 @@ class Script:
 
     def __init__(self, *polls: list[Any], log: list[str] | None = None, refused: list[str] | None = None) -> None:
         self.polls, self.log, self.refused, self.now = list(polls), log or [], refused or [], 0.0
+        self.reads: dict[str, dict[str, Any]] = {}
+        self.deleted: list[str] = []
+        self.warned: dict[str, str] = {}
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
         return self.polls.pop(0) if len(self.polls) > 1 else self.polls[0]
@@ -47,13 +51,22 @@ class Script:
     def refusals(self, seconds: float) -> list[str]:
         return self.refused
 
+    def told(self, pod: str) -> dict[str, Any] | None:
+        return self.reads.get(pod, {"read": ""})
+
+    def delete_pod(self, name: str) -> None:
+        self.deleted.append(name)
+
+    def warnings(self) -> dict[str, str]:
+        return self.warned
+
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
 
-def run(script: Script, timeout: float = 60) -> tuple[watch.Outcome, list[str]]:
+def run(script: Script, timeout: float = 60, read: str = "") -> tuple[watch.Outcome, list[str]]:
     said: list[str] = []
-    group = watch.ServedGroup({"sparkloom/profile": "p"}, "h1", 2, timeout)
+    group = watch.ServedGroup({"sparkloom/profile": "p"}, "h1", 2, timeout, read=read)
     outcome = watch.wait(script, group, said.append, clock=lambda: script.now, sleep=script.sleep)
     return outcome, said
 
@@ -178,3 +191,44 @@ def test_two_images_under_one_tag_are_no_group() -> None:
     outcome, _ = run(Script(pods))
     assert not outcome.ready
     assert "rank 0 on spark1 runs sha256:0, rank 1 on spark2 runs sha256:1; pin engine.digest" in outcome.message
+
+
+def test_a_rank_that_read_another_plan_is_made_anew_and_waited_for() -> None:
+    """On the old code it counted as ready: its annotation was right, and only deleting it by hand helped."""
+    old, new = pod(1, ready=True, uid="u1"), pod(1, ready=True, uid="u2")
+    script = Script([pod(0, ready=True), old], [pod(0, ready=True), old], [pod(0, ready=True), new])
+    script.reads = {"g-rank0-0": {"read": "plan1"}, "g-rank1-0": {"read": "edited"}}
+    tell = script.delete_pod
+
+    def deleted(name: str) -> None:
+        tell(name)
+        script.reads[name] = {"read": "plan1"}
+
+    script.delete_pod = deleted  # type: ignore[method-assign]
+    outcome, said = run(script, read="plan1")
+    assert outcome.ready and script.deleted == ["g-rank1-0"]
+    assert "rank 1 on spark2: read plan edited, applied is plan1; its pod is made anew" in said
+
+
+def test_a_plan_that_nobody_can_read_is_replaced_too_and_not_for_ever() -> None:
+    words = "sparkloom: /sparkloom/plan.json is no plan of a group: Expecting value"
+    polls = [[pod(0, ready=True), pod(1, waiting="CrashLoopBackOff", words=words, uid=f"u{n}")] for n in range(4)]
+    script = Script(*polls)
+    script.reads = {"g-rank0-0": {"read": "plan1"}}
+    outcome, _ = run(script, read="plan1")
+    assert script.deleted == ["g-rank1-0"] * 2 and "rank 1 reads another plan" in outcome.message
+
+
+def test_a_rank_that_cannot_be_asked_is_left_alone() -> None:
+    script = Script([pod(0, ready=True), pod(1, ready=True)])
+    outcome, _ = run(script, read="plan1")
+    assert outcome.ready and script.deleted == []
+
+
+def test_a_pod_that_waits_says_for_what() -> None:
+    """On the old code: `rank 1 ContainerCreating` until the time was over."""
+    script = Script([pod(0, ready=True), pod(1, waiting="ContainerCreating", phase="Pending")])
+    script.warned = {"g-rank1-0": "cannot find a network-attachment-definition (rail-a-vf0) in namespace (sparkloom)"}
+    outcome, said = run(script, timeout=20)
+    assert "rank 1 on spark2: ContainerCreating  | the attachment rail-a-vf0 is not in the cluster" in said[-1]
+    assert "ContainerCreating the attachment rail-a-vf0 is not in the cluster; playbooks/network.yml" in outcome.message

@@ -221,3 +221,12 @@ class World:
 
     def refusals(self, seconds: float) -> Sequence[str]:
         return []
+
+    def told(self, pod: str) -> dict[str, Any] | None:
+        return dict(self.log.status)
+
+    def delete_pod(self, name: str) -> None:
+        raise AssertionError(f"{name} was deleted")
+
+    def warnings(self) -> dict[str, str]:
+        return {}

@@ -7,26 +7,35 @@ from typing import Annotated
 
 import typer
 
-from sparkloom.cli import show
+from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
 from sparkloom.site import status as served
 from sparkloom.site.doctor.run import run
 
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", help="ask about this one (default: what was proved to serve)", autocompletion=names.begun
+    ),
+]
+
 
 def doctor(
     inventory: Inventory = None,
+    profile: Profile = None,
     limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
-    extra = [*(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
+    asked = ["-e", f"doctor_profile={names.exact(profile)}"] if profile else []
+    extra = [*asked, *(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
     health = run(inventory, extra, sys.stderr.write)
     show.out(health.as_dict(), json, lambda _: health.text())
     raise typer.Exit(0 if health.good else 1)
 
 
-def status(inventory: Inventory = None, json: Json = False) -> None:
-    now = served.status(inventory)
+def status(inventory: Inventory = None, profile: Profile = None, json: Json = False) -> None:
+    now = served.status(inventory, profile and names.exact(profile))
     show.out(now, json, served.text)
     raise typer.Exit(0 if now["serving"] else 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,10 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site import patience
+
+SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
 
 
 def selector(labels: Mapping[str, str]) -> str:
@@ -64,10 +68,41 @@ class Client:
         seen = [(event.last_timestamp or event.event_time, str(event.message)) for event in events]
         return [message for at, message in sorted(seen, key=lambda entry: str(entry[0])) if at and at >= since]
 
+    def warnings(self) -> dict[str, str]:
+        """The last warning about each object of the namespace, by its name."""
+        events = self.core.list_namespaced_event(self.namespace, field_selector="type=Warning").items
+        seen = sorted(events, key=lambda event: str(event.last_timestamp or event.event_time or ""))
+        return {str(event.involved_object.name): str(event.message) for event in seen}
+
+    def records(self) -> list[dict[str, Any]]:
+        """What was applied, as each profile's own record in the cluster tells it."""
+        maps = self.core.list_namespaced_config_map(self.namespace, label_selector=selector(ENGINES)).items
+        return [json.loads(item.data["record.json"]) for item in maps if "record.json" in (item.data or {})]
+
+    def dns(self) -> tuple[int, int] | None:
+        """Pods behind the cluster's name service, ready and all; None where it has none of the usual name."""
+        if _or_none(lambda: self.core.read_namespaced_service("kube-dns", "kube-system")) is None:
+            return None
+        pods = self.core.list_namespaced_pod("kube-system", label_selector="k8s-app=kube-dns").items
+        ready = [pod for pod in pods for c in pod.status.conditions or [] if c.type == "Ready" and c.status == "True"]
+        return len(ready), len(pods)
+
+    def told(self, pod: str) -> dict[str, Any] | None:
+        """What the supervisor in a running pod says of itself; None when it does not answer."""
+        try:
+            told = json.loads(self.ask(pod, SUPERVISOR))
+        except ValueError:
+            return None
+        return told if isinstance(told, dict) else None
+
+    def delete_pod(self, name: str) -> None:
+        """As `kubectl delete pod`: it may end in its own time, and its set makes another."""
+        _or_none(lambda: self.core.delete_namespaced_pod(name, self.namespace))
+
     def facts(self, runtime_class: str) -> dict[str, Any]:
         """What a served profile needs of the cluster, as plain data."""
         known = runtime_class in self._runtime_classes()
-        return {"nodes": self._nodes(), "runtime_class": known, "attachments": self.networks()}
+        return {"nodes": self.nodes(), "runtime_class": known, "attachments": self.networks()}
 
     def networks(self) -> dict[str, str]:
         """The network attachments of the namespace: name -> CNI's configuration."""
@@ -89,9 +124,9 @@ class Client:
             for container in item.spec.template.spec.containers
             if "nvidia" in container.image and "device-plugin" in container.image
         ]
-        return {"nodes": self._nodes(), "runtime_classes": self._runtime_classes(), "plugins": plugins}
+        return {"nodes": self.nodes(), "runtime_classes": self._runtime_classes(), "plugins": plugins}
 
-    def _nodes(self) -> dict[str, dict[str, Any]]:
+    def nodes(self) -> dict[str, dict[str, Any]]:
         return {
             node.metadata.labels.get("kubernetes.io/hostname", node.metadata.name): {
                 "ready": any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),

@@ -10,8 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.finding import Finding
 from sparkloom.judge import diagnose
+from sparkloom.render.manifests.names import PROFILE, group
 from sparkloom.site import watch
+from sparkloom.site.checks import report
 from sparkloom.site.client import Client
 
 NAME, KEY = "served", "served.json"
@@ -29,6 +32,36 @@ def read(client: Client) -> Record:
     except ValueError:
         data = {}
     return data if isinstance(data, dict) else {}
+
+
+def judged(record: Record, asked: str, inventory: str) -> Record:
+    """By which profile a site is judged: the one that is asked for, else the one that was proved, else the inventory's.
+
+    What serves is the truth; that the inventory says something else is a remark. `words` is what a cure's command
+    needs to mean this profile.
+    """
+    profile = asked or str(record.get("profile") or "") or inventory
+    rows = []
+    if profile != inventory and not asked:
+        fix = (
+            f"profile: {profile} in group_vars/all/cluster.yml keeps it; "
+            f"playbooks/switch.yml -e profile={inventory} changes to the inventory's"
+        )
+        rows = [report.as_dict(Finding("cluster", "profile", f"{profile} serves", inventory, fix, "info"))]
+    if record.get("failed"):
+        lost = record["failed"]
+        found = f"{lost['profile']} did not start at {lost['at']}: {lost['cause'].splitlines()[0]}"
+        rows.append(report.as_dict(Finding("cluster", "last start", found, "a token", "sparkloom status -i", "info")))
+    words = f"-e profile={profile}" if asked or profile != inventory else ""
+    return {"profile": profile, "words": words, "rows": rows}
+
+
+def planned(records: list[Record], pods: list[Any], record: Record) -> list[Record]:
+    """Rank and node of all that should be there: of the profile whose pods are, else of the one that was proved."""
+    here = {str(pod.metadata.labels.get(PROFILE)) for pod in pods}
+    wanted = [one for one in records if here & {str(one["profile"]), group(str(one["profile"]))}]
+    wanted = wanted or [one for one in records if one["profile"] == record.get("profile")]
+    return list(wanted[0]["ranks"]) if len(wanted) == 1 else []
 
 
 def write(client: Client, record: Record, *, dry: bool = False) -> bool:

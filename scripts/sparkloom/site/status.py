@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from typing import Any
 
 from sparkloom import case
@@ -14,42 +11,62 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
-from sparkloom.site import client, served, watch
+from sparkloom.site import client, lease, served
+from sparkloom.site import ranks as every
 from sparkloom.site.client import Client
 
-SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
-TOLD = ("phase", "text", "cause", "epoch", "transport", "serving")
 
-
-def status(inventory: Inventory = None) -> dict[str, Any]:
-    """As `sparkloom status --json` prints it."""
+def status(inventory: Inventory = None, profile: str | None = None) -> dict[str, Any]:
+    """As `sparkloom status --json` prints it; with a profile: does that one serve?"""
     cluster = case.cluster(inventory)
     reached = client.of(cluster)
     pods = _asked(lambda: reached.pods(ENGINES), cluster)
-    with ThreadPoolExecutor(8) as pool:
-        ranks = list(pool.map(lambda pod: _rank(reached, pod), pods))
-    return summary(cluster, pods, ranks, served.read(reached))
+    record = served.read(reached)
+    called = {node.name: node.kubernetes_node for node in cluster.nodes}
+    planned = served.planned(reached.records(), pods, record)
+    ranks = every.read(reached, pods, [{**rank, "node": called.get(rank["node"], rank["node"])} for rank in planned])
+    return summary(cluster, pods, ranks, record, profile) | {"operation": _operation(reached, cluster)}
 
 
-def summary(cluster: Cluster, pods: list[Any], ranks: list[dict[str, Any]], record: served.Record) -> dict[str, Any]:
+def _operation(reached: Client, cluster: Cluster) -> str | None:
+    """Who works on this site now, or what somebody left half done."""
+    from kubernetes.client import ApiException, CoordinationV1Api
+
+    try:
+        held, _ = lease.Book(CoordinationV1Api(reached.core.api_client), cluster.name).read()
+    except ApiException:  # who may read pods need not read Leases
+        return None
+    if held is None:
+        return None
+    return lease.half_done(held) if held.state == lease.ENDED else f"at work: {held.told()}"
+
+
+def summary(
+    cluster: Cluster, pods: list[Any], ranks: list[every.Rank], record: served.Record, asked: str | None = None
+) -> dict[str, Any]:
     running = sorted({str(pod.metadata.labels.get(PROFILE)) for pod in pods})
     hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
     whole = bool(ranks) and all(rank["ready"] for rank in ranks)
     named = record.get("profile", "")
     ours = bool(pods) and record.get("config_hash") in hashes and len(hashes) == 1
     carried = next(iter(hashes)) if len(hashes) == 1 else None
+    rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
+    profile = (named if ours else ", ".join(running)) or None
     return {
         "site": cluster.name,
-        "serving": whole and len(running) == 1,
-        "profile": (named if ours else ", ".join(running)) or None,
+        "serving": whole and len(running) == 1 and asked in (None, profile),
+        "asked": asked,
+        "profile": profile,
         "model": record.get("model") if ours else None,
         "config_hash": carried,
         "current": _current(record, cluster, carried) if ours else None,
         "proved": ours,
         "since": served.since(pods) or None if whole else None,
-        **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest", "transport")},
+        **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest")},
+        "transport": record.get("transport") if ours and not rails else None,
+        "rails": rails,
         "restarts": sum(rank["restarts"] for rank in ranks),
-        "ranks": sorted(ranks, key=lambda rank: int(rank["rank"]) if rank["rank"].isdigit() else 99),
+        "ranks": ranks,
         "failed": record.get("failed"),
     }
 
@@ -63,40 +80,38 @@ def _current(record: served.Record, cluster: Cluster, carried: str | None) -> bo
     return rendered.digest == carried
 
 
-def _rank(reached: Client, pod: Any) -> dict[str, Any]:
-    """A rank by its pod, and in its supervisor's own words where it has one."""
-    seen = asdict(watch.state(pod))
-    shown = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
-    shown["state"] = "ready" if seen["ready"] else seen["reason"] or seen["phase"].lower()
-    shown["cause"] = seen["last_words"].strip().splitlines()[-1] if seen["last_words"].strip() else ""
-    try:
-        told = json.loads(reached.ask(seen["pod"], SUPERVISOR)) if seen["phase"] == "Running" else None
-    except ValueError:
-        told = None
-    shown["supervisor"] = {key: told.get(key) for key in TOLD} if isinstance(told, dict) else None
-    if shown["supervisor"]:
-        shown["cause"] = shown["supervisor"]["cause"] or ""
-        shown["state"] = shown["supervisor"]["phase"] if not seen["ready"] else "ready"
-    return shown
-
-
 def text(shown: dict[str, Any]) -> str:
     """For a person: one line for the group, one for each rank, and what failed last."""
     lines = [_head(shown)]
     for rank in shown["ranks"]:
         told = rank["supervisor"] or {}
-        parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", told.get("transport") or ""]
+        broken = [*_rails(rank)]
+        way = "" if broken else told.get("transport") or ""
+        parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", way]
         line = f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part)
-        lines.append(line + (f"\n          {rank['cause']}" if rank["cause"] and not rank["ready"] else ""))
-    if shown["transport"]:
+        said = rank["cause"] if not rank["ready"] else "; ".join(broken)
+        lines.append(line + (f"\n          {said}" if said else ""))
+    if shown["transport"] and shown["serving"]:
         lines.append(f"  rails: {shown['transport']}")
     if shown["failed"]:
         failed = shown["failed"]
         lines.append(f"last failure: {failed['profile']} at {failed['at']}: {failed['cause'].splitlines()[0]}")
+    if shown.get("operation"):
+        lines.append(str(shown["operation"]))
     return "\n".join(lines)
 
 
+def _rails(rank: every.Rank) -> list[str]:
+    return list((rank["supervisor"] or {}).get("rails") or ())
+
+
 def _head(shown: dict[str, Any]) -> str:
+    if shown["asked"] and shown["asked"] != shown["profile"]:
+        there = f"{shown['profile']} is there" if shown["profile"] else "nothing is served"
+        return (
+            f"{shown['site']}: {shown['asked']} does not serve, {there}; "
+            f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
+        )
     if not shown["ranks"]:
         return f"{shown['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
     state = "serves" if shown["serving"] else "does not serve yet"

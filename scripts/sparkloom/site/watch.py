@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
+from sparkloom.site import renew, why
+from sparkloom.site.rank_state import State
 
 # A pod that stays in one of these does not get out of it by waiting.
 STUCK = {
@@ -32,23 +34,11 @@ class Source(Protocol):
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
 
+    def told(self, pod: str) -> dict[str, Any] | None: ...
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """One rank as it is now."""
+    def delete_pod(self, name: str) -> None: ...
 
-    rank: str
-    pod: str
-    node: str
-    phase: str
-    reason: str
-    ready: bool
-    restarts: int
-    last_words: str = ""
-    image: str = ""  # digest of what really runs
-    phase_said: str = ""  # by the rank's supervisor
-    said: str = ""
-    again: str = ""  # what rank 0 said of a failure that came twice since this wait began
+    def warnings(self) -> dict[str, str]: ...
 
 
 @dataclass(slots=True)
@@ -68,6 +58,7 @@ class ServedGroup:
     ranks: int
     timeout: float
     restarts: int = 3
+    read: str = ""  # the hash of what every rank should have read
     stuck_after: float = 90.0
 
 
@@ -95,6 +86,7 @@ def state(pod: Any) -> State:
         restarts=engine.restart_count if engine else 0,
         last_words=_last_words(engine),
         image=getattr(engine, "image_id", "") or "",
+        uid=str(getattr(pod.metadata, "uid", "") or pod.metadata.name),
     )
 
 
@@ -124,13 +116,13 @@ def wait(
 ) -> Outcome:
     """Polls until every rank is ready, one has failed for good, or the time is over."""
     begun, shown, stuck_since = clock(), dict[str, str](), dict[str, float]()
-    voices, states = Voices(source), list[State]()
+    voices, readings, states = Voices(source), renew.Readings(source, group.read, say), list[State]()
     while True:
         now = clock() - begun
         mine = [
             p for p in source.pods(group.labels) if (p.metadata.annotations or {}).get(CONFIG_HASH) == group.config_hash
         ]
-        states = [voices.heard(state(pod), now) for pod in mine]
+        states = readings.current([voices.heard(state(pod), now) for pod in mine], now)
         voices.begun = True
         for one in states:
             _progress(one, now, shown, say)
@@ -138,12 +130,17 @@ def wait(
             if differing := _differing(states):
                 return Outcome(False, now, differing, states)
             return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
+        if rank := readings.stubborn():
+            return Outcome(
+                False, now, f"rank {rank} reads another plan than was applied, each time; {renew.CURE}", states
+            )
         if lost := _lost(states, group, now, stuck_since):
             return Outcome(False, now, _why(source, lost), states)
         if not states and now > NO_PODS_AFTER and (refused := source.refusals(now)):
             return Outcome(False, now, f"no pod was made: {refused[-1]}")
         if now > group.timeout:
-            waiting = ", ".join(f"rank {s.rank} {s.reason or s.phase}" for s in states if not s.ready) or "no pods"
+            words = [f"rank {s.rank} {s.reason or s.phase} {s.said}".strip() for s in states if not s.ready]
+            waiting = ", ".join(words) or "no pods"
             return Outcome(False, now, f"not ready after {group.timeout:.0f} s: {waiting}", states)
         sleep(2)
 
@@ -153,11 +150,14 @@ class Voices:
 
     def __init__(self, source: Source) -> None:
         self.source, self.begun = source, False
+        self._warned, self._warnings = 0.0, dict[str, str]()  # a pod that was just made waits for nothing yet
         self._logs: dict[str, tuple[float, list[str]]] = {}
         self._before: dict[str, set[str]] = {}  # what a pod that ran before this wait had said: of another try
 
     def heard(self, one: State, now: float) -> State:
         """The state with its supervisor's last word, or the last line of an engine without one."""
+        if one.phase == "Pending":
+            return self._waits(one, now)
         if one.phase != "Running" or one.reason:
             return one
         at, lines = self._logs.get(one.pod, (-LOG_EVERY, []))
@@ -171,6 +171,13 @@ class Voices:
             one = replace(one, again=spoken(one, fresh).said)
         heard = spoken(one, lines)
         return heard if heard.said or not lines else replace(heard, said=lines[-1])
+
+    def _waits(self, one: State, now: float) -> State:
+        """The last warning about a pod that is still made: an attachment, a ConfigMap, a node."""
+        if now >= self._warned + LOG_EVERY:
+            self._warned, self._warnings = now, self.source.warnings()
+        told = why.explained(self._warnings.get(one.pod, ""), one.node)
+        return replace(one, said=told) if told else one
 
 
 def _progress(one: State, now: float, shown: dict[str, str], say: Callable[[str], None]) -> None:

@@ -184,3 +184,18 @@ def test_a_rail_without_a_way_to_the_peer_is_named(fabric: Fabric) -> None:
     fabric.start(0, 1)
     text = fabric.ranks.until(1, "missing")["text"]
     assert "rail b to rank 0 on spark1 (192.168.101.11): no answer" in text
+
+
+def test_a_rail_that_breaks_while_the_engine_runs_is_named_within_seconds(fabric: Fabric) -> None:
+    """On the old code the rank said `NCCL transport roce` until the engine itself gave up."""
+    ranks = fabric.ranks
+    fabric.start(0, 1)
+    ranks.wait(ranks.serving)
+    assert ranks.status(1)["rails"] == []
+    ip("-n", fabric.switch, "link", "set", "b1", "down")
+    ranks.wait(lambda: ranks.status(1)["rails"], 30)
+    (fault,) = ranks.status(1)["rails"]
+    assert fault.startswith("rail b: net2 has no carrier") and "rails: rail b: net2 has no carrier" in ranks.log(1)
+    ip("-n", fabric.switch, "link", "set", "b1", "up")
+    ranks.wait(lambda: ranks.status(1)["rails"] == [], 30)
+    assert "rails: as planned again" in ranks.log(1) and ranks.serving()

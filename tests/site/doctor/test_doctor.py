@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
 import yaml
 
 from sparkloom.base.finding import Finding
-from sparkloom.site import doctor
-from sparkloom.site.checks import serving
+from sparkloom.render.manifests import names
+from sparkloom.site import doctor, served
+from sparkloom.site.checks import kubernetes, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, verdict
-from sparkloom.site.watch import State
+from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
@@ -70,6 +73,35 @@ def test_an_object_that_would_be_applied_is_the_clusters() -> None:
         ("cluster", "cluster", "not there"), ("cluster", "cluster", "1"),
     ]  # fmt: skip
     assert report.findings[1].rule == "DaemonSet m spec.x"
+
+
+def test_long_values_are_shown_where_they_differ() -> None:
+    """On the old code both were cut to the same 77 characters."""
+    plan = '{"program": "x", "profile": "' + "p" * 120 + '", "port": 30000, "image": "i", "tail": "' + "t" * 90 + '"}'
+    found, expected = drift.apart(plan, plan.replace("30000", "30001"))
+    assert found != expected and "30000" in found and "30001" in expected and len(found) <= 80
+    assert drift.apart("a" * 90, "b") == ("a" * 74 + "...", "b")
+    assert drift.apart("a  b", "a b") == ("a b, other white space", "a b")
+    packed = "QUJD" * 50
+    found, expected = drift.apart(packed, packed + "QQ==")
+    assert found.startswith("200 characters, sha256 ") and found[-12:] != expected[-12:]
+
+
+def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On the old code: `Make the API key, once: found would change; expected no change`."""
+    plugin = action("sparkloom_key")
+    kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, dry: True)
+    monkeypatch.setattr(plugin.client, "of", lambda cluster: kept)
+    monkeypatch.setattr(plugin.ansible, "cluster", lambda task_vars: None)
+    asked = plugin.ActionModule.__new__(plugin.ActionModule)
+    asked._task = NS(check_mode=True)
+    (tmp_path / "key").write_text("sk-of-this-very-site\n")
+    (tmp_path / "key").chmod(0o600)
+    finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
+    assert (finding.rule, finding.message) == ("Secret engine-key", "another content")
+    assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
+    gone = drift.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
+    assert gone[0]["found"] == "not there" and drift.secret("x", there=True, differs=False, expected="") == []
 
 
 def test_a_part_that_was_never_applied_is_one_finding() -> None:
@@ -130,7 +162,7 @@ def test_a_long_file_shows_its_first_difference() -> None:
 
 def test_every_role_of_the_site_is_run_dry_or_read_otherwise() -> None:
     asked = yaml.safe_load((verdict.REPO / "roles/doctor/defaults/main.yml").read_text())["doctor_roles"]
-    otherwise = {"model_store"}  # weights.yml asks the store's own check
+    otherwise = {"model_store", "operation"}  # the store's own check is asked; a dry run holds nothing
     assert set(verdict.playbooks()) == set(asked) | otherwise
     applied = {stem for stems in verdict.playbooks().values() for stem in stems}
     assert {stem for stems in verdict.AREAS.values() for stem in stems} >= applied
@@ -143,27 +175,93 @@ def test_a_role_of_two_playbooks_is_mended_by_the_one_of_its_area() -> None:
     assert (one(shared).area, one(shared).fix[:17]) == ("cluster", "playbooks/gpu.yml")
 
 
-def state(**more: Any) -> State:
-    return State(**{"rank": "0", "pod": "p", "node": "n", "phase": "Running", "reason": "", "ready": True,
-                    "restarts": 0, **more})  # fmt: skip
+def rank(**more: Any) -> dict[str, Any]:
+    return {"rank": "0", "pod": "p", "node": "spark1", "ready": True, "restarts": 0, "config_hash": "new",
+            "state": "ready", "cause": "", "supervisor": None, **more}  # fmt: skip
 
 
-def test_ranks_are_judged_by_hash_and_readiness() -> None:
-    assert serving.ranks("x", ["spark1"], "new", [(state(), "new")]) == []
-    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(), "old")])
-    assert finding.message == "config old" and "serve.yml" in finding.fix
-    (finding,) = serving.ranks("x", ["spark1"], "new", [(state(ready=False, reason="CrashLoopBackOff"), "new")])
-    assert "CrashLoopBackOff" in finding.message and finding.severity == "error"
-    assert [finding.message for finding in serving.ranks("x", ["spark1", "spark2"], "new", [(state(), "new")])] == [
-        "no pod"
-    ]
-    assert serving.ranks("x", ["spark1"], "new", [])[0].message == "nothing served"
+def test_ranks_are_judged_by_hash_by_what_they_read_and_by_readiness() -> None:
+    applied = serving.Applied("x", "new", "plan1")
+
+    def judged(*there: dict[str, Any]) -> list[tuple[str, str]]:
+        return [(finding.where, finding.message) for finding in serving.ranks(applied, there, [], [])]
+
+    assert judged(rank(supervisor={"read": "plan1"})) == []
+    assert judged(rank(config_hash="old")) == [("spark1", "config old")]
+    assert judged(rank(supervisor={"read": "plan0"})) == [("spark1", "it read plan plan0")]
+    away = rank(ready=False, state="ContainerCreating", cause="the attachment rail-a-vf0 is not in the cluster")
+    assert judged(away)[0][1].endswith(
+        "(ContainerCreating, 0 restarts): the attachment rail-a-vf0 is not in the cluster"
+    )
+    assert judged(rank(), rank(rank="1", node="spark2", pod="", state="no pod"))[0] == ("spark2", "no pod")
+    broken = rank(supervisor={"rails": ["rail b: net2 has no carrier: cable, or the switch's port"]})
+    assert judged(broken)[0][1].startswith("rail b: net2 has no carrier")
+
+
+def test_who_serves_instead_and_what_was_left_behind_is_said() -> None:
+    applied = serving.Applied("x", "new")
+    assert serving.ranks(applied, [], [], [])[0].message == "nothing served"
+    (finding,) = serving.ranks(applied, [], ["y"], [])
+    assert finding.message == "y is there instead" and "playbooks/switch.yml -e profile=x" in finding.fix
+    (finding,) = serving.ranks(applied, [rank()], [], ["Service old", "ConfigMap old-files"])
+    assert finding.severity == "warning" and "Service old, ConfigMap old-files" in finding.message
+
+
+def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tmp_path: Path) -> None:
+    """On the old code: three lines in red about the inventory's profile, each with another cure."""
+    told = served.judged({"profile": "super"}, "", "ultra")
+    assert (told["profile"], told["words"]) == ("super", "-e profile=super")
+    seen = [events.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
+    report = doctor.report([*seen, event("changed", "model_serving", objects=[
+        {"kind": "Service", "name": "s", "diff": {}}])], NODES)  # fmt: skip
+    remark, change = report.findings
+    assert (remark.where, remark.area, remark.message, remark.severity) == (
+        "cluster",
+        "serving",
+        "super serves",
+        "info",
+    )
+    assert "playbooks/switch.yml -e profile=ultra" in remark.fix and report.cells()["spark1"]["serving"] == "ok"
+    assert change.fix.startswith(
+        "playbooks/serve.yml -e profile=super puts it right (site.yml --tags serve -e profile=super"
+    )
+    assert doctor.report(seen, NODES).good
+    assert served.judged({"profile": "super"}, "", "super") == {"profile": "super", "words": "", "rows": []}
+    assert served.judged({}, "", "ultra")["profile"] == "ultra"
+    asked = served.judged({"profile": "super"}, "mini", "ultra")
+    assert (asked["profile"], asked["words"], asked["rows"]) == ("mini", "-e profile=mini", [])
+
+
+@pytest.mark.parametrize(("pods", "said"), [(None, ""), ((1, 2), ""), ((0, 1), "(1 there)"), ((0, 0), "(0 there)")])
+def test_a_name_service_that_is_down_is_seen(pods: tuple[int, int] | None, said: str) -> None:
+    found = kubernetes.names(NS(name="home"), pods)
+    assert len(found) == bool(said) and all(said in finding.message for finding in found)
 
 
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     whole = {"answer": [{"id": "a/b", "problems": []}]}
     assert list(serving.weights(["spark1"], {"spark1": whole})) == []
-    (finding,) = serving.weights(["spark1"], {"spark1": {"answer": None}})
-    assert "no store program" in finding.message and "models.yml" in finding.fix
+    (finding,) = serving.weights(["spark1"], {"spark1": {"msg": "spark1: its store program said: nothing"}})
+    assert "said: nothing" in finding.message and "models.yml" not in finding.fix
     (finding,) = serving.weights(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
     assert finding.message == "f: missing"
+
+
+def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster may call a node otherwise; what is said of no known node belongs to nobody's row."""
+    plugin = action("sparkloom_served")
+    template = {"spec": {"nodeSelector": {"kubernetes.io/hostname": "gx10-1"}}}
+    plan = {"labels": {names.PROFILE: "x"}, "config_hash": "new", "read": "", "objects": [
+        {"kind": "StatefulSet", "spec": {"template": template}}]}  # fmt: skip
+    site = NS(nodes=[NS(name="spark1", kubernetes_node="gx10-1")])
+    engine = NS(state=NS(waiting=None, terminated=None), ready=True, restart_count=0, last_state=None)
+    pod = NS(
+        metadata=NS(name="p", uid="u", labels={names.PROFILE: "x", names.RANK: "0"}, annotations={}),
+        spec=NS(node_name="gx10-1", node_selector={}),
+        status=NS(phase="Running", container_statuses=[engine], conditions=[]),
+    )
+    monkeypatch.setattr(plugin.leftovers, "found", lambda reached, mine: iter(()))
+    (finding,) = plugin.ranks(site, NS(pods=lambda labels: [pod], told=lambda name: None), plan)
+    assert (finding.where, finding.message) == ("spark1", "config ")
+    (finding,) = plugin.ranks(site, NS(pods=lambda labels: []), plan)
+    assert finding.message == "nothing served"

@@ -22,7 +22,7 @@ PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 def play(folder: Path, **variables: str) -> list[dict[str, str]]:
     """What is heard of one file of a role, asked by the doctor on this machine: it has neither rails nor a cluster."""
     settings = {"ansible_connection": "local", "ansible_become": False, "profile": PROFILE, **variables}
-    settings |= {"ansible_python_interpreter": sys.executable, "doctor_profile": PROFILE}
+    settings |= {"ansible_python_interpreter": sys.executable, "__doctor_serves": {"profile": PROFILE}}
     tasks = [{"ansible.builtin.include_tasks": str(REPO / "roles/doctor/tasks/role.yml")}]
     book = [{"hosts": "sparks", "check_mode": True, "tags": ["doctor"], "vars": settings, "tasks": tasks}]
     (folder / "play.yml").write_text(yaml.safe_dump(book))

@@ -22,7 +22,7 @@ from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
-from sparkloom.site import client
+from sparkloom.site import client, served
 from sparkloom.site.endpoint import reach
 
 LOG_BYTES = 4_000_000
@@ -103,12 +103,13 @@ class Site:
             return [json.loads(m.data["record.json"]) for m in maps.items if "record.json" in (m.data or {})]
 
         found: list[dict[str, Any]] = self._guarded(ask) or []
-        chosen = [record for record in found if wanted in (None, record["profile"])]
+        proved = None if wanted or len(found) < 2 else self._guarded(lambda: served.read(reached).get("profile"))
+        chosen = [record for record in found if (wanted or proved) in (None, record["profile"])]
         if len(chosen) == 1:
             return chosen[0]
-        served = ", ".join(str(record["profile"]) for record in found) or "nothing"
+        there = ", ".join(str(record["profile"]) for record in found) or "nothing"
         if not self.problem:
-            self.problem = f"{self._cluster.name} serves {served}" + (
+            self.problem = f"{self._cluster.name} serves {there}" + (
                 f", not {wanted}" if wanted else "; --profile names one"
             )
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import signal
 import time
@@ -46,7 +47,7 @@ class Life:
         loop.add_signal_handler(signal.SIGCHLD, self._collect)
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._go)
-        heart = loop.create_task(self._heart())
+        always = [loop.create_task(self._heart()), loop.create_task(self._look())]
         await self._image()
         while not self.leaving.is_set():
             await self._check()
@@ -55,7 +56,8 @@ class Life:
                 await self._meet()
             if self.group.start.is_set() and not self.leaving.is_set():
                 await self._run()
-        heart.cancel()
+        for task in always:
+            task.cancel()
         self.log.status["serving"] = False
         self.log.say("gone", "told to go; nothing of this rank is left")
         return 0
@@ -89,6 +91,14 @@ class Life:
             self.log.keep()
             await asyncio.sleep(1)
 
+    async def _look(self) -> None:
+        """A rail that breaks under a running engine: tokens stop at once, the engine's own words come minutes later."""
+        while self.order.member(self.me.rank).rails:
+            await asyncio.sleep(EVERY)
+            if self.engine:
+                with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
+                    self.log.rails(await asyncio.to_thread(rails.faults, self.order, self.me.rank))
+
     async def _check(self) -> None:
         """Rails, weights, the node's memory: until all are right. What lasts longer than its budget is named once."""
         begun, named = time.monotonic(), ""
@@ -100,6 +110,7 @@ class Life:
             waited = f"{self.order.budgets.memory:.0f} s"
             self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
+            self.log.mended(("refused",))
             self.log.say("checked", self._stand())
 
     def _rails(self) -> list[str]:
@@ -171,7 +182,7 @@ class Life:
         group, log = self.group, self.log
         log.epoch = group.epoch
         log.clear()
-        log.status |= {"serving": False, "transport": "", "schedulers": []}
+        log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": []}
         if (cause := await lenders.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
             return await self._not_started(cause)
         words = found(self.words, self.order.programs)
@@ -189,10 +200,12 @@ class Life:
             await waits.first(TOLD, self.leaving, group.stop)
         if cause and not group.stop.is_set():
             log.status["serving"] = False
+            followed, broken = FOLLOWED.search(cause), log.status["rails"]
+            cause = f"{broken[0]}; {cause}" if broken else cause
             log.cause("failed", cause)
-            group.lost(cause, own=not FOLLOWED.search(cause))
+            group.lost(cause, own=bool(broken) or not followed)
             await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
-        log.status |= {"serving": False, "engine": None, "schedulers": []}
+        log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": []}
         log.say("stopping", group.why or cause)
         await engine.stop(self.order.budgets.stop)
         self.engine = None

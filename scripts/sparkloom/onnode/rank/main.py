@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from sparkloom.onnode.rank import status_log
+from sparkloom.onnode.rank import reading, status_log
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
@@ -42,6 +42,8 @@ async def _supervise(order: Order, words: list[str]) -> int:
     rank = int(os.environ.get(RANK, "0"))
     environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN, ADDRESS)}
     log = StatusLog(order, rank)
+    plan = Path(os.environ.get(PLAN, DEFAULT_PLAN))
+    log.status["read"] = reading.seen(plan, Path(sys.argv[0]), order.given)
     if order.probe_port:
         Probes(log, os.environ.get(ADDRESS, ""), order.probe_port).start()
     me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))

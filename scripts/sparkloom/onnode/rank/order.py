@@ -82,6 +82,7 @@ class Order:
     patches: tuple[dict[str, Any], ...] = ()
     package: str = ""  # the engine's own, as Python imports it
     modules: tuple[dict[str, str], ...] = ()  # {module, flag}: what a flag needs beside it
+    given: tuple[str, ...] = ()  # other files that were put into this pod
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"

@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class StatusLog:
         self.status: dict[str, Any] = {
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
             "since": time.time(), "beat": time.time(), "transport": "", "engine": None, "schedulers": [],
+            "rails": [], "read": "",
         }  # fmt: skip
         known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
         known.add(answers.key() or "")  # SGLang prints it among its arguments
@@ -61,14 +62,26 @@ class StatusLog:
     def cause(self, phase: str, text: str) -> None:
         """Why nothing is served: one line, kept for the probes and for the kubelet."""
         text = self.hidden(" ".join(text.split()))
-        self.status |= {"cause": text, "cause_phase": phase}
+        self.status |= {"cause": text, "cause_phase": phase, "cause_epoch": self.epoch}
         with contextlib.suppress(OSError):  # no kubelet here
             Path(self.order.words).write_text(f"rank {self.rank} on {self.order.member(self.rank).node}: {text}\n")
         self.say(phase, text)
 
+    def rails(self, faults: list[str]) -> None:
+        """What is wrong with this rank's rails while its engine runs: NCCL says nothing of it for minutes."""
+        if faults != self.status["rails"]:
+            self.status["rails"] = [self.hidden(fault) for fault in faults]
+            self.note("rails", "; ".join(faults) or "as planned again")
+            self.keep()
+
     def clear(self) -> None:
         """What was named is no more."""
         self.status |= {"cause": "", "cause_phase": ""}
+
+    def mended(self, phases: Collection[str]) -> None:
+        """What was named under one of these is right again; why an epoch failed stays known."""
+        if self.status.get("cause_phase") in phases:
+            self.clear()
 
     def engine(self, line: str) -> None:
         self._write(f"[rank {self.rank} epoch {self.epoch}] {self.hidden(line)}")

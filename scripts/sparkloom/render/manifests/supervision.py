@@ -13,13 +13,14 @@ from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.onnode.rank import reading
 from sparkloom.onnode.rank.order import Member, Rail
 from sparkloom.onnode.rank.probes import ADDRESS
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names
 
 FOLDER = "/sparkloom"  # of single files: the API key lies there too
-PROGRAM, PLAN, PATTERNS = "rank", "plan.json", "rules.json"
+PROGRAM, PLAN, PATTERNS = reading.PROGRAM, reading.PLAN, reading.PATTERNS
 PROBES = "probes"  # name of the port where the kubelet asks
 COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 
@@ -78,6 +79,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "patches": patches.of(launch.profile),
         "package": engine.package,
         "modules": engine.modules(engine.canonical(launch.settings)),
+        "given": sorted(files.contents(launch)),
     }
 
 
@@ -87,6 +89,13 @@ def programs(launch: Launch) -> list[list[str]]:
         return []
     known = engines.catalog(launch.engine, launch.release).programs.values()
     return [list(names) for names in known if len(names) > 1]
+
+
+def read(launch: Launch, policy: str) -> str:
+    """The hash that every rank tells when it has read what is rendered."""
+    texts = {**contents(launch, policy), **files.contents(launch)}
+    given = {path: text.encode() for path, text in texts.items()} | {PROGRAM: pack.program(PROGRAM).archive}
+    return reading.digest(given)
 
 
 def budgets(launch: Launch) -> dict[str, float]:

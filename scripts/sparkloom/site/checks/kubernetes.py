@@ -20,6 +20,15 @@ def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, A
     return [*_shared(cluster, pods, facts), *(finding for node in nodes for finding in _node(node, facts["nodes"]))]
 
 
+def names(cluster: Cluster, pods: tuple[int, int] | None) -> list[Finding]:
+    """The name service: serving goes on without it, pods that are made anew do not find what they look for by name."""
+    if pods is None or pods[0]:
+        return []
+    found = f"no ready pod behind kube-system/kube-dns ({pods[1]} there)"
+    change = "kubectl -n kube-system describe pod -l k8s-app=kube-dns says why; playbooks/cluster.yml starts K3s again"
+    return [Finding(cluster.name, "CoreDNS", found, "one at least", change)]
+
+
 def silent(cluster: Cluster, error: Exception) -> Finding:
     """The API server gave no answer: one line, not the client's page of text."""
     why = " ".join(str(getattr(error, "reason", "") or error).split())[:120]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.site.watch import State
+from sparkloom.site.ranks import Rank
 
 FETCH = "playbooks/models.yml brings and verifies it"
 SERVE = "playbooks/serve.yml starts it and says why when it cannot"
+RENEW = "playbooks/serve.yml makes its pod anew"
+AWAY = "playbooks/serve.yml takes them away once it has proved what serves"
 
 
 def weights(nodes: Sequence[str], checked: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -17,33 +20,50 @@ def weights(nodes: Sequence[str], checked: Mapping[str, Mapping[str, Any]]) -> I
     for node in nodes:
         answers = checked.get(node, {}).get("answer")
         if answers is None:
-            why = str(checked.get(node, {}).get("msg") or "no store program of this version")
-            yield Finding(node, "weights", why, "a store that was filled and verified", FETCH)
+            why = str(checked.get(node, {}).get("msg") or "not asked")
+            yield Finding(node, "weights", why, "an answer of its store", "what it says; -vvv says more")
         for answer in answers or ():
             for problem in answer["problems"]:
                 yield Finding(node, str(answer["id"]), problem, "whole and verified", FETCH)
 
 
-def ranks(profile: str, nodes: Sequence[str], config_hash: str, pods: Sequence[tuple[State, str]]) -> list[Finding]:
-    """`nodes`: the node of each planned rank; `pods`: every pod's state with the config hash that it carries."""
-    if not pods:
-        return [Finding("cluster", "model", "nothing served", profile, SERVE)]
-    by_rank = {state.rank: (state, carried) for state, carried in pods}
-    return [finding for rank, node in enumerate(nodes) for finding in _rank(rank, node, config_hash, by_rank)]
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What should run: the profile, the hash that each pod carries and the one that each rank tells."""
+
+    profile: str
+    config_hash: str
+    read: str = ""
 
 
-def _rank(rank: int, node: str, config_hash: str, by_rank: Mapping[str, tuple[State, str]]) -> Iterator[Finding]:
-    check = f"rank {rank}"
-    if str(rank) not in by_rank:
-        yield Finding(node, check, "no pod", "a pod", SERVE)
+def ranks(applied: Applied, there: Sequence[Rank], others: Sequence[str], left: Sequence[str]) -> list[Finding]:
+    """`there`: every planned rank, none when nothing of the profile runs; `others` run instead, `left` is of none."""
+    if not there:
+        found = f"{', '.join(others)} is there instead" if others else "nothing served"
+        cure = f"playbooks/switch.yml -e profile={applied.profile} changes to it" if others else SERVE
+        return [Finding("cluster", "model", found, applied.profile, cure)]
+    findings = [finding for rank in there for finding in _rank(rank, applied)]
+    if left:
+        found = f"{len(left)} objects of profiles that serve no more: {', '.join(left[:4])}{', ...' * (len(left) > 4)}"
+        findings.append(Finding("cluster", "left behind", found, "none", AWAY, "warning"))
+    return findings
+
+
+def _rank(rank: Rank, applied: Applied) -> Iterator[Finding]:
+    node, check, told = rank["node"], f"rank {rank['rank']}", rank["supervisor"] or {}
+    if not rank["pod"]:
+        yield Finding(node, check, "no pod", "a pod", rank["cause"] or SERVE)
         return
-    state, carried = by_rank[str(rank)]
-    if carried != config_hash:
-        yield Finding(node, check, f"config {carried}", f"config {config_hash}", SERVE)
-    if not state.ready:
-        why = state.reason or state.phase.lower()
-        log = f"kubectl logs {state.pod} shows why; sparkloom diagnose reads it"
-        yield Finding(node, check, f"not ready ({why}, {state.restarts} restarts)", "ready", log)
-    elif state.restarts:
+    if rank["config_hash"] != applied.config_hash:
+        yield Finding(node, check, f"config {rank['config_hash']}", f"config {applied.config_hash}", SERVE)
+    elif told.get("read") and applied.read and told["read"] != applied.read:
+        yield Finding(node, check, f"it read plan {told['read']}", f"plan {applied.read}", RENEW)
+    for fault in told.get("rails") or ():
+        yield Finding(node, check, fault, "every rail", "the cable or the switch's port; then it goes on by itself")
+    if not rank["ready"]:
+        why = f"not ready ({rank['state']}, {rank['restarts']} restarts)"
+        log = f"kubectl logs {rank['pod']} shows why; sparkloom diagnose reads it"
+        yield Finding(node, check, f"{why}: {rank['cause']}" if rank["cause"] else why, "ready", log)
+    elif rank["restarts"]:
         log = "its log before: kubectl logs -p"
-        yield Finding(node, check, f"{state.restarts} restarts", "none", log, "warning")
+        yield Finding(node, check, f"{rank['restarts']} restarts", "none", log, "warning")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from sparkloom.site.doctor.events import Event
 Item = tuple[str, str, str]
 CHANGED = "changed: "  # how our own programs on a host name what they would change, one line each
 AS_PLANNED = "as planned"
+SHOWN, BEFORE = 80, 24  # characters of a value, and how many of them before the place where it differs
 
 
 def items(event: Event) -> list[Item]:
@@ -31,6 +34,12 @@ def _described(drift: Any) -> Iterator[Item]:
     """Modules that know it best name it themselves."""
     for entry in drift or ():
         yield str(entry["what"]), str(entry["found"]), str(entry["expected"])
+
+
+def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict[str, str]]:
+    """What a plugin that keeps a Secret tells: never what is in it."""
+    found = "another content" if there else "not there"
+    return [{"what": f"Secret {name}", "found": found, "expected": expected}] if differs else []
 
 
 def _files(result: dict[str, Any]) -> Iterator[Item]:
@@ -94,7 +103,7 @@ def _object(item: dict[str, Any]) -> Iterator[Item]:
         return
     pairs = [pair for pair in _leaves(before, after or {}) if not pair[0].startswith("metadata.")]
     for path, had, wants in pairs[:3] or [("", "differs", AS_PLANNED)]:
-        yield f"{what} {path}".strip(), _short(had), _short(wants)
+        yield (f"{what} {path}".strip(), *apart(had, wants))
 
 
 def _leaves(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -105,12 +114,39 @@ def _leaves(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any,
         yield path, before, after
 
 
-def _short(value: Any) -> str:
+def apart(had: Any, wants: Any) -> tuple[str, str]:
+    """Both in a line's length, long ones where they differ: two equal beginnings tell nobody what to mend."""
+    found, expected = _words(had), _words(wants)
+    if max(len(found), len(expected)) <= SHOWN:
+        return (found, expected) if found != expected else (f"{found}, other white space", expected)
+    if isinstance(had, str) and isinstance(wants, str) and _opaque(had) and _opaque(wants):
+        return _weighed(had), _weighed(wants)
+    pairs = enumerate(zip(found, expected, strict=False))
+    begin = next((at for at, (one, other) in pairs if one != other), min(len(found), len(expected)))
+    if begin == max(len(found), len(expected)):
+        return f"other white space in {begin} characters", _around(expected, 0)
+    return _around(found, begin), _around(expected, begin)
+
+
+def _around(text: str, differs: int) -> str:
+    begin = max(differs - BEFORE, 0) if len(text) > SHOWN else 0
+    end = begin + SHOWN - 6
+    return f"{'...' if begin else ''}{text[begin:end]}{'...' if end < len(text) else ''}"
+
+
+def _words(value: Any) -> str:
     if value is None:
         return "nothing"
-    text = value if isinstance(value, str) else json.dumps(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return " ".join((value if isinstance(value, str) else json.dumps(value)).split())
+
+
+def _opaque(text: str) -> bool:
+    """A file in base64: nobody reads it."""
+    return len(text) > SHOWN and re.fullmatch(r"[A-Za-z0-9+/\s]+=*\s*", text) is not None
+
+
+def _weighed(text: str) -> str:
+    return f"{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _whole(event: Event) -> Item:

@@ -14,7 +14,7 @@ PLAY = "doctor"  # tag of the plays that are listened to
 # All that a finding is made from; the rest of a result (a k8s object, a probe) stays out.
 KEPT = (
     "changed", "diff", "done", "drift", "enabled", "findings", "links", "module_stderr", "msg", "name", "paths",
-    "rows", "state", "stdout_lines", "unreachable",
+    "rows", "state", "stdout_lines", "unreachable", "words",
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ SEEN: list[Event] = []
 def keep(host: str, role: str, area: str, task: str, outcome: str, result: dict[str, Any]) -> None:
     """Adds what a finding could come from; a task that changed nothing and judged nothing says nothing."""
     if outcome == "ok":
-        outcome = "changed" if result.get("changed") else "judged" if result.get("rows") else ""
+        outcome = "changed" if result.get("changed") else "judged" if result.get("rows") or result.get("words") else ""
     if outcome:
         plain = json.loads(json.dumps(_trimmed(result), default=str))
         SEEN.append(Event(host=host, role=role, area=area, task=task, outcome=outcome, result=plain))

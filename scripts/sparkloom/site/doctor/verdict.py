@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,9 @@ AREAS = {
     "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network"),
     "weights": ("models",), "serving": ("serve", "gateway"),
 }  # fmt: skip
+OF_A_PROFILE = re.compile(
+    r"(?:playbooks/(?:preflight|models|serve|gateway)\.yml|--tags (?:models|serve|gateway))(?! -e)"
+)
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
 
 
@@ -47,7 +51,8 @@ class Report:
         mine = [f for f in self.findings if f.where == node and f.area == area]
         if failed := len(errors(mine)):
             return str(failed)
-        return "?" if (node, area) in self.unread else "warning" if mine else "ok"
+        warned = any(finding.severity == "warning" for finding in mine)
+        return "?" if (node, area) in self.unread else "warning" if warned else "ok"
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -89,7 +94,14 @@ def report(events: Sequence[Event], nodes: Sequence[str]) -> Report:
             if not again or (finding.where, finding.message) not in known:
                 findings.setdefault(finding)
             known.add((finding.where, finding.message))
-    return Report(nodes, list(findings), frozenset(_unread(events, findings)))
+    words = next((str(event["result"]["words"]) for event in events if event["result"].get("words")), "")
+    meant = [replace(finding, fix=_meant(finding.fix, words)) for finding in findings]
+    return Report(nodes, meant, frozenset(_unread(events, findings)))
+
+
+def _meant(fix: str, words: str) -> str:
+    """A cure that serves means the profile that is judged here, which may be another than the inventory's."""
+    return OF_A_PROFILE.sub(lambda found: f"{found[0]} {words}", fix) if words else fix
 
 
 def _unread(events: Sequence[Event], findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,16 @@ from typing import Any
 from sparkloom.onnode.weights.layout import StoreError
 
 PLACE = "/usr/local/lib/sparkloom"
+# The archive comes first on standard input, then the question; it is run from memory.
+IN_MEMORY = """
+import os, runpy, sys
+size = int(sys.argv.pop(1))
+file = os.memfd_create("store")
+with open(file, "wb", closefd=False) as program:
+    program.write(sys.stdin.buffer.read(size))
+sys.argv[0] = "/proc/self/fd/%d" % file
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 Execute = Callable[[str, bytes | None], Mapping[str, Any]]  # a shell line and its input -> rc, stdout, stderr
 
 
@@ -25,14 +35,18 @@ class Remote:
     program: Path
 
     def ask(self, command: str, asked: Mapping[str, Any] | None = None, *, bring: bool = True) -> Any:
-        """Secrets in `asked` are on no command line and in no file. None when it is not there and not to be brought."""
+        """Secrets in `asked` are on no command line and in no file. Without `bring` the program leaves no file either:
+        a node that was filled by another version of Sparkloom is asked like any other.
+        """
         target = _target(self.program)
         line = f"test -f {target} || exit 66; exec python3 {target} {command}"
         data = json.dumps(asked or {}).encode()
+        if not bring:
+            program = self.program.read_bytes()
+            line = f"exec python3 -c {shlex.quote(IN_MEMORY)} {len(program)} {command}"
+            return self._answer(self.execute(line, program + data))
         ran = self.execute(line, data)
         if ran["rc"] == 66:
-            if not bring:
-                return None
             self._send(self.program)
             ran = self.execute(line, data)
         return self._answer(ran)

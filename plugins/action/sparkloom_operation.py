@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from kubernetes import client as kube
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import WORK
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.site import ansible, client, lease
+
+DOCUMENTATION = r"""
+module: sparkloom_operation
+short_description: Hold the site for this run alone
+description:
+  - A Lease in the cluster names who works on the site; it is kept until this run of Ansible ends, however it ends.
+  - Without a cluster that answers there is nothing to hold.
+options:
+  wait_seconds: {type: float, required: true, description: [How long another operation is waited for.]}
+  take_over: {type: str, required: true, description: ["Whose operation is ended in favour of this one: its name."]}
+"""
+FOLDER = WORK / ".build" / "operation"
+
+
+def command(process: int) -> str:
+    """As the person typed it, without paths of programs; extra variables may be secrets and keep their names only."""
+    words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    started = next((at for at, word in enumerate(words) if "ansible" in Path(word).name), 0)
+    return shlex.join([Path(words[started]).name, *(_shown(word) for word in words[started + 1 :])]) if words else "?"
+
+
+def _shown(word: str) -> str:
+    name, equals, _ = word.partition("=")
+    secret = any(part in name.lower() for part in ("pass", "token", "key", "secret"))
+    return "{...}" if word.startswith("{") else f"{name}=***" if equals and secret else word
+
+
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        cluster, run = ansible.cluster(task_vars), os.getppid()
+        notes = FOLDER / f"{run}.json"
+        who = f"{getpass.getuser()}@{socket.gethostname()}"
+        mine = lease.Operation(who, lease.machine(), lease.begun(run), command(run))
+        try:
+            api = kube.CoordinationV1Api(client.of(cluster).core.api_client)
+            book = lease.Book(api, cluster.name)
+            held, _ = book.read()
+            if held and (held.machine, held.process) == (mine.machine, mine.process) and held.state == lease.RUNS:
+                return {"msg": "held by this run"}
+            say = Display().display
+            before = lease.take(book, mine, wait=args["wait_seconds"], over=args["take_over"], say=say)
+        except lease.Held as held_by:
+            return {"failed": True, "msg": str(held_by)}
+        except (InputError, ApiException, HTTPError) as error:
+            return {"msg": f"nothing to hold: no cluster answers yet ({type(error).__name__})"}
+        self._keep(cluster, mine, notes)
+        return {"msg": lease.half_done(before) if before else f"{who} works on {cluster.name}"}
+
+    def _keep(self, cluster: Cluster, mine: lease.Operation, notes: Path) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        notes.write_text("{}")
+        words = [sys.executable, "-m", "sparkloom.site.keeper", client.kubeconfig(cluster), cluster.name, str(notes)]
+        keeper = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        assert keeper.stdin
+        keeper.stdin.write(json.dumps(asdict(mine)).encode())
+        keeper.stdin.close()

@@ -1,0 +1,187 @@
+"""One operation at a time: a Lease in the cluster says who works on the site, since when, and with which command.
+
+It is renewed by a keeper beside the run (`keeper.py`). A holder counts as gone when its process on this machine is no
+more, or when another machine's Lease was not renewed while we watched: clocks of two machines are never compared.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+NAMESPACE = "default"  # our own is made and taken away by operations
+DURATION, RENEW = 60, 10.0  # seconds
+WATCHED = 3 * RENEW + 5  # without a renewal: nobody keeps it
+LETS_GO = 4.0  # until a keeper has seen the end of its run
+ENDED, RUNS = "did not end", "runs"
+MARK = "sparkloom/"
+CONFLICT, ABSENT = 409, 404
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Who does what; `machine` is one start of one computer, `process` its number there and when it began."""
+
+    who: str
+    machine: str
+    process: str
+    command: str
+    since: str = ""
+    stage: str = ""
+    state: str = RUNS
+    renewed: str = ""
+
+    def told(self) -> str:
+        at = f", at '{self.stage}'" if self.stage else ""
+        return f"{self.command} of {self.who} since {self.since}{at}"
+
+
+class Held(Exception):
+    """Somebody else works on this site."""
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def begun(pid: int) -> str:
+    """A process's number with the tick in which it began: numbers are used again."""
+    try:
+        return f"{pid}-{Path(f'/proc/{pid}/stat').read_text().rpartition(') ')[2].split()[19]}"
+    except (OSError, IndexError):
+        return ""
+
+
+def machine() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return os.uname().nodename
+
+
+def alive(process: str) -> bool:
+    return bool(process) and begun(int(process.partition("-")[0])) == process
+
+
+class Book:
+    """The Lease of one site; `api` is the client's CoordinationV1Api."""
+
+    def __init__(self, api: Any, site: str) -> None:
+        self.api, self.name = api, f"sparkloom-{site}"
+
+    def read(self) -> tuple[Operation | None, Any]:
+        from kubernetes.client import ApiException
+
+        try:
+            lease = self.api.read_namespaced_lease(self.name, NAMESPACE)
+        except ApiException as error:
+            if error.status != ABSENT:
+                raise
+            return None, None
+        notes = lease.metadata.annotations or {}
+        kept = {key: notes.get(MARK + key, "") for key in ("machine", "process", "command", "since", "stage", "state")}
+        renewed = str(lease.spec.renew_time or "")
+        return Operation(who=str(lease.spec.holder_identity or ""), **kept | {"renewed": renewed}), lease
+
+    def write(self, operation: Operation, lease: Any) -> bool:
+        """False when somebody else wrote meanwhile."""
+        from kubernetes.client import ApiException
+
+        notes = {MARK + key: value for key, value in asdict(operation).items() if key not in ("who", "renewed")}
+        version = {"resourceVersion": lease.metadata.resource_version} if lease else {}
+        labels = {"app.kubernetes.io/part-of": "sparkloom"}
+        body = {
+            "metadata": {"name": self.name, "namespace": NAMESPACE, "labels": labels, "annotations": notes, **version},
+            "spec": {"holderIdentity": operation.who, "leaseDurationSeconds": DURATION, "renewTime": now(),
+                     "acquireTime": operation.since},
+        }  # fmt: skip
+        try:
+            if lease:
+                self.api.replace_namespaced_lease(self.name, NAMESPACE, body)
+            else:
+                self.api.create_namespaced_lease(NAMESPACE, body)
+        except ApiException as error:
+            if error.status not in (CONFLICT, ABSENT):
+                raise
+            return False
+        return True
+
+    def remove(self) -> None:
+        from kubernetes.client import ApiException
+
+        try:
+            self.api.delete_namespaced_lease(self.name, NAMESPACE)
+        except ApiException as error:
+            if error.status != ABSENT:
+                raise
+
+
+def take(
+    book: Book,
+    mine: Operation,
+    *,
+    wait: float = 0,
+    over: str = "",
+    say: Callable[[str], object] = print,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Operation | None:
+    """What was interrupted before, if anything; `Held` when somebody works here and goes on working."""
+    started, seen, lives = clock(), ("", clock()), False
+    while True:
+        other, lease = book.read()
+        if other and _ends(other, mine) and clock() - started < LETS_GO:
+            sleep(0.5)
+            continue
+        if other is None or _gone(other, mine, over):
+            if book.write(replace(mine, since=mine.since or now()), lease):
+                return None if other is None or _same(other, mine) else replace(other, state=ENDED)
+            continue
+        if other.renewed != seen[0]:
+            lives, seen = bool(seen[0]), (other.renewed, clock())
+        watched = other.machine == mine.machine or lives  # of a holder elsewhere one renewal is seen first
+        if other.machine != mine.machine and clock() - seen[1] > WATCHED:
+            say(f"{other.told()}: not renewed for {WATCHED:.0f} s, so nobody keeps it")
+            over = other.who
+            continue
+        if watched and clock() - started >= wait:
+            raise Held(refusal(other))
+        sleep(min(RENEW / 5, 2.0))
+
+
+def _same(one: Operation, other: Operation) -> bool:
+    return (one.machine, one.process) == (other.machine, other.process)
+
+
+def _gone(other: Operation, mine: Operation, over: str) -> bool:
+    """Ours already, ended without a word, or taken over by its holder's name."""
+    if other.state == ENDED or _same(other, mine) or (over and over == other.who):
+        return True
+    return other.machine == mine.machine and not alive(other.process)
+
+
+def _ends(other: Operation, mine: Operation) -> bool:
+    """Its process on this machine is gone, and its keeper is about to say how it went."""
+    return other.state == RUNS and other.machine == mine.machine and not alive(other.process)
+
+
+def refusal(other: Operation) -> str:
+    return (
+        f"one operation at a time: found {other.told()}, expected nobody; "
+        "wait for it (-e operation_wait_seconds=3600), or take over, which ends that run: "
+        f"-e operation_take_over={other.who}"
+    )
+
+
+def half_done(other: Operation) -> str:
+    """What an operation that did not end leaves, and the command that goes on."""
+    at = f"at '{other.stage}'" if other.stage else "before its first step"
+    return (
+        f"{other.command} of {other.who}, begun {other.since}, did not end: it stopped {at}, and what came before that "
+        f"is done. The same command goes on where it stopped: {other.command}"
+    )

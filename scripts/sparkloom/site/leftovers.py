@@ -1,0 +1,55 @@
+"""What profiles that serve no more left in the cluster: Services that answer nobody, settings, policies, budgets.
+
+A label tells whose an object is, so nothing is guessed by name. A profile whose StatefulSets stand keeps everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sparkloom.render.manifests import names
+from sparkloom.site.client import Client, selector
+
+KINDS = {
+    "Service": ("CoreV1Api", "service"),
+    "ConfigMap": ("CoreV1Api", "config_map"),
+    "NetworkPolicy": ("NetworkingV1Api", "network_policy"),
+    "PodDisruptionBudget": ("PolicyV1Api", "pod_disruption_budget"),
+}
+
+
+def take(reached: Client, mine: str, *, dry: bool = False) -> list[str]:
+    """Kind and name of all that is (or would be) gone; `mine` is the label of the profile that was proved."""
+    gone = []
+    for kind, interface, name in found(reached, mine):
+        if not dry:
+            _delete(interface, KINDS[kind][1], name, reached.namespace)
+        gone.append(f"{kind} {name}")
+    return gone
+
+
+def found(reached: Client, mine: str) -> Iterator[tuple[str, Any, str]]:
+    from kubernetes import client
+
+    others = f"{selector(names.ENGINES)},{names.PROFILE},{names.PROFILE}!={mine}"
+    sets = client.AppsV1Api(reached.core.api_client).list_namespaced_stateful_set(
+        reached.namespace, label_selector=others
+    )
+    standing = {item.metadata.labels[names.PROFILE] for item in sets.items}
+    for kind, (group, plural) in KINDS.items():
+        interface = getattr(client, group)(reached.core.api_client)
+        listed = getattr(interface, f"list_namespaced_{plural}")(reached.namespace, label_selector=others)
+        for item in listed.items:
+            if item.metadata.labels[names.PROFILE] not in standing:
+                yield kind, interface, str(item.metadata.name)
+
+
+def _delete(interface: Any, plural: str, name: str, namespace: str) -> None:
+    from kubernetes.client import ApiException
+
+    try:
+        getattr(interface, f"delete_namespaced_{plural}")(name, namespace)
+    except ApiException as error:
+        if error.status != 404:  # gone meanwhile
+            raise
