@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.base.errors import InputError
+from sparkloom.onnode.nccl import lines as nccl_lines
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.onnode.nccl.lines import gid_address
 from tests import places
@@ -229,3 +230,49 @@ def test_of_a_rank_that_was_started_again_the_last_start_counts() -> None:
     both = f"{start(1, 10, 'Socket')}\n{start(2, 90, 'IB')}"
     assert nccl_log.read_text(start(1, 10, "Socket")).verdict == "socket"
     assert nccl_log.read_text(both).verdict == "roce"
+
+
+def channels(thread: int, epoch: int, rank: int) -> list[str]:
+    return [
+        f"[rank {rank} epoch {epoch}] spark{rank + 1}:881:{thread} [0] NCCL INFO Channel {number:02d}/0 : {rank}[0] -> "
+        f"{1 - rank}[0] [send] via NET/IB/{number % 2}"
+        for number in range(4)
+    ]
+
+
+def story(threads: int) -> list[str]:
+    """Two ranks in two epochs, a wider communicator in between, warnings; `threads` ids make each line another."""
+    told: list[str] = []
+    for turn in range(12):
+        epoch, rank, thread = 1 + turn // 6, turn % 2, 900 + turn % threads
+        head = f"[rank {rank} epoch {epoch}] spark{rank + 1}:881:{thread} [0] NCCL"
+        ranks = 2 if turn < 4 else 4
+        told += [f"{head} INFO ncclCommInitRank comm 0x{turn} rank {rank} nranks {ranks} cudaDev 0 - Init START"]
+        told += [
+            *channels(thread, epoch, rank),
+            *channels(thread, epoch, rank),
+            f"{head} WARN Channel 00/0 : 0[0] -> 1[0] via P2P",
+        ]
+        told += channels(thread, epoch, rank)
+    return told
+
+
+def test_a_repeated_channel_counts_as_one_that_was_read() -> None:
+    def read(threads: int) -> list[tuple[str, dict[str, int], int]]:
+        processes = nccl_lines.read(story(threads))
+        return [
+            (process.host, dict(one.channels), len(process.warnings))
+            for process in processes
+            for one in process.ranks.values()
+        ]
+
+    assert read(1) == read(12) and len(read(1)) >= 2
+
+
+def test_channels_that_repeat_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: such lines are most of a long log, and reading each cost 12 s per 100 MB."""
+    taken, take = [], nccl_lines._take
+    monkeypatch.setattr(nccl_lines, "_take", lambda *words: (taken.append(1), take(*words))[1])
+    (process,) = nccl_lines.read(channels(900, 1, 0) * 5000)
+    assert sum(process.ranks[0].channels.values()) == 20_000
+    assert len(taken) < 100

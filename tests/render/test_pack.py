@@ -23,6 +23,7 @@ SHARED = {"sparkloom.base.errors", "sparkloom.base.finding"}  # which import not
 HARMLESS = {
     "allreduce": ([], 1, "No module named 'torch'"),
     "functions": (["--help"], 0, "usage: sparkloom-functions"),
+    "images": (["--help"], 2, "usage: images look|"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
     "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
     "rank": (["status"], 2, "is no plan of a group"),

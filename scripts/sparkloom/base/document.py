@@ -103,7 +103,8 @@ def _refuse_flood(text: str, file: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         nodes += isinstance(event, yaml.NodeEvent)
         if nodes > 2 * MAX_NODES:  # keys are nodes too
-            line, column = event.start_mark.line + 1, event.start_mark.column + 1
+            mark = event.start_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             message = f"more than {MAX_NODES:,} values: too large for a profile or an inventory"
             raise InputError.single(file, message, line=line, column=column, rule="bad-yaml")
 

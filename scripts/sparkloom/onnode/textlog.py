@@ -6,6 +6,7 @@ Standard library only. What is no log is refused by name: a folder, a device tha
 from __future__ import annotations
 
 import gzip
+import re
 import stat
 import sys
 import zlib
@@ -27,14 +28,15 @@ _ODD = bytes(set(range(32)) - {8, 9, 10, 12, 13, 27})  # control characters that
 def lines(path: Path, words: Sequence[bytes] = (b"",)) -> Iterator[str]:
     """Lines without their ends that hold one of the words, each cut at LONGEST; `-` is standard input."""
     rest, cut = b"", False
+    speaks = re.compile(b"|".join(map(re.escape, words))).search
     for block in blocks(path):
         data, first = rest + block, cut
         end = data.rfind(b"\n")
         whole, rest = (data[:end], data[end + 1 :]) if end >= 0 else (b"", data)
         cut = cut and end < 0  # the line that was cut goes on
-        if whole and any(word in whole for word in words):
+        if whole and speaks(whole):
             for part in whole.split(b"\n")[first:]:
-                if any(word in part for word in words):
+                if speaks(part):
                     yield part[:LONGEST].decode("utf-8", "replace")
         if cut:
             rest = b""

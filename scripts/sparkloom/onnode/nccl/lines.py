@@ -51,6 +51,8 @@ _OUTSIDE = re.compile(
     r"|nccl(?:UnhandledCuda|System|Internal|Remote)Error: .*|ncclInvalidUsage: .*|NCCL error: .*)"
 )
 
+Hop = tuple[Counter[str], str]  # a rank's channels, and the one of them
+
 
 @dataclass(slots=True)
 class Rank:
@@ -103,7 +105,11 @@ def read(lines: Iterable[str]) -> list[Process]:
     shared: str | None = None  # NCCL before 2.24 prints its version once, on rank 0, without a header
     outside: list[tuple[str | None, str]] = []
     parsed: dict[str, list[tuple[Key, str, str]]] = {}  # a log repeats its lines; until another process speaks
+    counted: dict[str, Hop] = {}  # a channel's line -> where it counts; until anything else is said
     for line in lines:
+        if hop := counted.get(line):
+            hop[0][hop[1]] += 1
+            continue
         said = parsed.get(line)
         if said is None:
             if not _SPEAKS.search(line) or _idle(line, processes):
@@ -117,11 +123,18 @@ def read(lines: Iterable[str]) -> list[Process]:
             if process is None:
                 hosts.setdefault(key[1], []).append(key[0])
                 parsed.clear()
+                counted.clear()
             if process is None or anew:
                 process = processes[key] = Process(*key)
-            _take(process, level, message)
+            hop = _take(process, level, message)
             if line.startswith(("[rank ", "\x1b")) and (mark := _EPOCH.match(_COLOUR.sub("", line))):
-                starts[key] = (mark["rank"], int(mark["epoch"]))
+                start = (mark["rank"], int(mark["epoch"]))
+                hop = hop if starts.get(key) == start else None
+                starts[key] = start
+            if hop is None or level == "WARN":
+                counted.clear()
+            elif len(said) == 1 and line in parsed:
+                counted[line] = hop
         if said:
             continue
         text = _COLOUR.sub("", line.rstrip("\r\n"))
@@ -146,12 +159,12 @@ def _idle(line: str, processes: Mapping[Key, Process]) -> bool:
     return not line.startswith(TELLING, end) and not any(word in line[end:] for word in ("comm 0x", "NCCL "))
 
 
-def _take(process: Process, level: str, text: str) -> None:
+def _take(process: Process, level: str, text: str) -> Hop | None:
+    """Where a channel was counted, which its next line needs not be read for; None for all else."""
     if level == "WARN" and len(process.warnings) < MOST_SAID:
         process.warnings.append(text)
     if text.startswith("Channel ") and (hop := _hop(text)):
-        _take_channel(process, *hop)
-        return
+        return _take_channel(process, *hop)
     kind, match = _kind(text)
     if kind == "asked" and match:
         process.asked[match["name"]] = match["value"]
@@ -170,6 +183,7 @@ def _take(process: Process, level: str, text: str) -> None:
             process.failure = match["code"]
     elif kind == "note" and len(process.notes) < MOST_SAID:
         process.notes.append(text)
+    return None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -220,13 +234,15 @@ def _hop(text: str) -> tuple[int, str] | None:
     return own, f"NET/{network}/{index[0] if index else 0}"
 
 
-def _take_channel(process: Process, own: int, via: str) -> None:
+def _take_channel(process: Process, own: int, via: str) -> Hop:
     ranks = process.ranks
     if own not in ranks:
         if len(ranks) == 1:  # a smaller communicator numbers its ranks anew
             own = next(iter(ranks))
         ranks.setdefault(own, Rank(own))
-    ranks[own].channels[via] += 1
+    channels = ranks[own].channels
+    channels[via] += 1
+    return channels, via
 
 
 def _take_net(process: Process, text: str) -> None:
