@@ -1,10 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-vm test-kills lint setup clean help
+.PHONY: demo test test-more test-vm test-kills lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/face/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
+test-more:  ## the scenarios that make test has no hour for: refusals of K3s, a foreign network, two engines more
+	@testbed/face/test-more.sh
 test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/vm.md)
 	@testbed/face/test-vm.sh
 test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does four)
