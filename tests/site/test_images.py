@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,9 @@ def test_the_lock_is_a_file_of_the_site_and_launches_name_its_digest(tmp_path: P
     assert yaml.safe_load(file.read_text())["image_lock"] == [
         {"name": "scitrera/dgx-spark-sglang", "tag": "0.5.12", "digest": A, "when": LOCKED.when, "node": "spark1"}
     ]
+    lint = [sys.executable, "-m", "yamllint", "--strict", "-c", REPO / ".yamllint", file]
+    checked = subprocess.run(lint, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_the_lock_keeps_other_images_and_renews_one(tmp_path: Path) -> None:

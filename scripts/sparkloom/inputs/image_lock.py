@@ -25,6 +25,13 @@ HEAD = """\
 """
 
 
+class _Indented(yaml.SafeDumper):
+    """Lists below their key: it is a person's inventory, and their yamllint reads it too."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     name: str
@@ -81,5 +88,5 @@ def keep(file: Path, entry: Entry) -> bool:
         return False
     rows = sorted({**known, entry.image: entry}.values(), key=lambda one: one.image)
     data: Mapping[str, Any] = {KEY: [asdict(row) for row in rows]}
-    files.write(file, HEAD + yaml.safe_dump(data, sort_keys=False, width=200))
+    files.write(file, HEAD + yaml.dump(data, Dumper=_Indented, sort_keys=False, width=200))
     return True
