@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -92,12 +91,9 @@ def test_a_rank_that_read_an_edited_plan_is_made_anew_by_serve(group: kills.Serv
 
 
 def test_the_doctor_is_green_about_what_serves(group: kills.ServedGroup) -> None:
-    begun = time.monotonic()
     done = run("sparkloom", "doctor", "-i", str(inventory.path()), "--json")
-    seconds = time.monotonic() - begun
     found = json.loads(done.stdout)["findings"]
     assert [one for one in found if one["area"] == "serving" and one["severity"] == "error"] == []
-    assert seconds < 15 or os.getloadavg()[0] > 10, f"{seconds:.0f} s"
 
 
 def test_a_second_operation_is_refused_and_an_interrupted_one_is_told(group: kills.ServedGroup) -> None:
