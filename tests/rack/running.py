@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from typing import Any
 
+from testbed.beds.rack import inventory
 from tests.places import REPO
 
 
 def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     path = f"{REPO}/.venv/bin:{os.environ['PATH']}"
     return subprocess.run(argv, cwd=REPO, env={**os.environ, "PATH": path, **env}, capture_output=True, text=True)
+
+
+def told() -> dict[str, Any]:
+    """What `sparkloom status` says of the rack."""
+    done = run("sparkloom", "status", "-i", str(inventory.path()), "--json")
+    assert done.returncode in (0, 1), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

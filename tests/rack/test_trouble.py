@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Any
@@ -12,30 +11,13 @@ import pytest
 from testbed.base import names
 from testbed.beds.rack import inventory
 from testbed.trials import kills, refusals
-from tests.rack.running import run
+from tests.rack.running import run, told
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 # Kills by chance (`python -m testbed kills` does twenty); another number tries others.
 SEED = int(os.environ.get("SPARKLOOM_SEED", "0"))
 KILLS = int(os.environ.get("SPARKLOOM_HANDFUL", "4"))
 NAMED_AFTER = 60
-
-
-def told() -> dict[str, Any]:
-    done = run("sparkloom", "status", "-i", str(inventory.path()), "--json")
-    assert done.returncode in (0, 1), done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-@pytest.fixture(scope="module")
-def group() -> kills.ServedGroup:
-    """What `make demo` left; alone, this file serves something itself."""
-    found = kills.ServedGroup.of()
-    if not found.serves(0) or len(found.pods()) != len(names.NODES):
-        done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
-        assert done.returncode == 0, done.stdout[-6000:]
-    return found
 
 
 def test_status_says_what_is_served(group: kills.ServedGroup) -> None:

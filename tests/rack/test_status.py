@@ -19,17 +19,10 @@ from testbed.trials import kills
 from testbed.trials.breakage import broken
 from testbed.trials.kills import kubectl
 from tests.places import REPO
-from tests.rack.running import run
+from tests.rack.running import run, told
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 SERVE = ("ansible-playbook", "-i", str(inventory.path()), "playbooks/serve.yml")
-
-
-def told() -> dict[str, Any]:
-    done = run("sparkloom", "status", "-i", str(inventory.path()), "--json")
-    assert done.returncode in (0, 1), done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def serve(*words: str) -> str:
@@ -43,16 +36,6 @@ def until(what: Callable[[], Any], seconds: float = 240) -> Any:
     while not (found := what()):
         assert time.monotonic() < limit, json.dumps(told(), indent=1)
         time.sleep(0.5)
-    return found
-
-
-@pytest.fixture(scope="module")
-def group() -> kills.ServedGroup:
-    """What `make demo` left; alone, this file serves something itself."""
-    found = kills.ServedGroup.of()
-    if not found.serves(0) or len(found.pods()) != len(names.NODES):
-        done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
-        assert done.returncode == 0, done.stdout[-6000:]
     return found
 
 
