@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sparkloom.cli.commands import COMMANDS, Command
+from tests.places import REPO
 
 # typer itself loads pydantic, once it has words to read
 HEAVY = {"rich", "jinja2", "yaml", "ruamel.yaml", "kubernetes", "ansible", "requests", "sparkloom.case"}
@@ -70,3 +71,15 @@ def test_a_plain_command_is_found_behind_two_dashes() -> None:
     assert "--url names the server" in loaded_by("bench")[1]
     done = subprocess.run([sys.executable, "-m", "sparkloom.cli", "--", "bench"], capture_output=True, text=True)
     assert done.returncode == 2 and "--url names the server" in done.stderr
+
+
+def test_render_loads_nothing_that_only_a_running_pod_needs() -> None:
+    words = ["sparkloom", "render", "nvidia--nemotron-3-ultra-550b-a55b-nvfp4", "-i", str(REPO / "inventories/gb10")]
+    code = (
+        f"import sys\nfrom sparkloom.cli.program import main\nsys.argv[:] = {words}\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('loaded', *sorted({'asyncio', 'http.client', 'sparkloom.judge.diagnose'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "kind: StatefulSet" in done.stdout
+    assert done.stdout.splitlines()[-1] == "loaded"

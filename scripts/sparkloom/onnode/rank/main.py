@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 from sparkloom.onnode.rank import reading, status_log
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.order import ADDRESS, CONFIG, PLAN, RANK, Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
-RANK, CONFIG, PLAN = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN"
 DEFAULT_PLAN = "/sparkloom/plan.json"
 USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | status"
 
@@ -37,7 +36,7 @@ async def _supervise(order: Order, words: list[str]) -> int:
     """Ends the process itself: a question to the engine may still wait in a thread, and nothing waits for it."""
     from sparkloom.onnode.rank.group import Identity
     from sparkloom.onnode.rank.life import Life
-    from sparkloom.onnode.rank.probes import ADDRESS, Probes
+    from sparkloom.onnode.rank.probes import Probes
 
     rank = int(os.environ.get(RANK, "0"))
     environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN, ADDRESS)}

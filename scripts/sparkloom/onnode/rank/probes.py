@@ -18,14 +18,13 @@ import time
 from collections.abc import Callable
 
 from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank.order import KEY_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
-ADDRESS = "SPARKLOOM_ADDRESS"  # of the pod, as the kubelet reaches it
 SIOCGIFADDR = 0x8915
 LONGEST = 4096
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
-KEY_PATH = "/key"  # 200 when the request brings the API key, for an engine that cannot check it
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
 
 
@@ -80,10 +79,9 @@ def key_answer(request: bytes) -> bytes:
         if name.strip().lower() == b"authorization":
             brought = value.strip()
     if key and hmac.compare_digest(brought, f"Bearer {key}".encode()):
-        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    body = json.dumps({"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}).encode()
-    head = f"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}WWW-Authenticate: Bearer\r\nConnection: close\r\n\r\n".encode() + body
+        return _http("200 OK", "")
+    told = {"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}
+    return _http("401 Unauthorized", json.dumps(told), "application/json", "WWW-Authenticate: Bearer")
 
 
 def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:
@@ -91,9 +89,19 @@ def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:
     asked = ASKED.get(words[1]) if len(words) == 3 and words[0] == "GET" else None
     good, text = judge(asked) if asked else (False, f"ask one of {', '.join(ASKED)}")
     status = "404 Not Found" if asked is None else "200 OK" if good else "503 Service Unavailable"
-    body = f"{text}\n".encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}"
-    return f"{head}\r\nConnection: close\r\n\r\n".encode() + body
+    return _http(status, f"{text}\n")
+
+
+def _http(status: str, text: str, kind: str = "text/plain; charset=utf-8", *more: str) -> bytes:
+    body = text.encode()
+    lines = (
+        f"HTTP/1.1 {status}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *more,
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
 
 
 def listening(address: str, port: int) -> socket.socket:

@@ -22,13 +22,14 @@ __all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
 def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str, Any]], str]:
     networks = attachments.definitions(cluster) if launch.topology.distributed else []
     templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
-    digest = record.config_hash(launch, templates, networks, supervision.contents(launch, policy))
+    supervisor = supervision.contents(launch, policy)
+    digest = record.config_hash(launch, templates, networks, supervisor)
     objects = [
         access.namespace(cluster),
         access.priority_class(),
         *networks,
         *files.config_maps(launch, cluster.namespace),
-        *supervision.config_maps(launch, cluster.namespace, policy),
+        *supervision.config_maps(launch, cluster.namespace, supervisor),
         record.config_map(launch, cluster, digest),
         access.network_policy(launch, cluster.namespace),
         access.disruption_budget(launch, cluster.namespace),

@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.onnode.rank import probes
+from sparkloom.onnode.rank.order import KEY_PATH
 from sparkloom.render.manifests import keyring, names
 
 API = "traefik.io/v1alpha1"
@@ -52,7 +52,7 @@ def _store(namespace: str) -> dict[str, Any]:
 def _guard(launch: Launch, namespace: str) -> dict[str, Any]:
     """A supervisor that cannot be asked lets nobody in."""
     where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
-    asked = {"address": f"http://{where}{probes.KEY_PATH}", "authRequestHeaders": ["Authorization"]}
+    asked = {"address": f"http://{where}{KEY_PATH}", "authRequestHeaders": ["Authorization"]}
     return _object("Middleware", NAME, namespace, {"forwardAuth": asked})
 
 

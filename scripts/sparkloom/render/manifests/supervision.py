@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from sparkloom.inputs.catalogs import releases
-from sparkloom.judge import diagnose, log_causes, rules
+from sparkloom.judge import log_causes, rules
+from sparkloom.judge.rules.base import Rule
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank import reading
-from sparkloom.onnode.rank.order import Member, Rail
-from sparkloom.onnode.rank.probes import ADDRESS
+from sparkloom.onnode.rank.order import ADDRESS, CONFIG, RANK, Member, Rail
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names
 
@@ -39,11 +40,12 @@ def patterns(engine: str) -> str:
     """What `diagnose` knows of an engine's last words, as JSON; less the lines that only say that something failed."""
     traps = (rule for rule in rules.every() if rule.log_pattern and rule.scope.engine in ("*", engine))
     causes = (cause for cause in log_causes.every() if cause.severity != "info")
-    known: tuple[diagnose.Known, ...] = (*traps, *causes)
-    told = [
-        {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix} for one in known
-    ]
+    told = [_pattern(trap) for trap in traps] + [_pattern(cause) for cause in causes]
     return "[\n" + ",\n".join(json.dumps(entry) for entry in told) + "\n]\n"
+
+
+def _pattern(one: Rule | log_causes.LogCause) -> dict[str, str]:
+    return {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix}
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
@@ -122,9 +124,10 @@ def _member(launch: Launch, rank: Rank) -> dict[str, Any]:
     return asdict(Member(rank.index, place.node.name, launch.topology.address(place), rails))
 
 
-def config_maps(launch: Launch, namespace: str, policy: str) -> list[dict[str, Any]]:
+def config_maps(launch: Launch, namespace: str, texts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """`texts`: the same contents that the hash of all that is applied was made from."""
     packed = {"binaryData": {PROGRAM: pack.program(PROGRAM).base64}}
-    return [item | packed for item in files.mapped(launch, namespace, name(launch), contents(launch, policy))]
+    return [item | packed for item in files.mapped(launch, namespace, name(launch), texts)]
 
 
 def volume(launch: Launch) -> list[dict[str, Any]]:
@@ -140,7 +143,7 @@ def environment(rank: Rank) -> list[dict[str, Any]]:
     """Which rank it is, and of which configuration: the annotation holds a hash over everything applied."""
     annotation = f"metadata.annotations['{names.CONFIG_HASH}']"
     return [
-        {"name": "SPARKLOOM_RANK", "value": str(rank.index)},
-        {"name": "SPARKLOOM_CONFIG", "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
+        {"name": RANK, "value": str(rank.index)},
+        {"name": CONFIG, "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
         {"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     ]
