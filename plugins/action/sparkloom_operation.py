@@ -3,6 +3,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -17,7 +18,6 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import WORK
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site import ansible, client, lease
 
@@ -31,26 +31,26 @@ options:
   wait_seconds: {type: float, required: true, description: [How long another operation is waited for.]}
   take_over: {type: str, required: true, description: ["Whose operation is ended in favour of this one: its name."]}
 """
-FOLDER = WORK / ".build" / "operation"
+SECRET = re.compile(r"([\w-]*(?:pass|token|key|secret)[\w-]*\s*[=:]).*", re.IGNORECASE | re.DOTALL)
 
 
 def command(process: int) -> str:
-    """As the person typed it, without paths of programs; extra variables may be secrets and keep their names only."""
+    """As the person typed it, without paths of programs, and without what may be a secret: everybody reads a Lease."""
     words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
     started = next((at for at, word in enumerate(words) if "ansible" in Path(word).name), 0)
     return shlex.join([Path(words[started]).name, *(_shown(word) for word in words[started + 1 :])]) if words else "?"
 
 
 def _shown(word: str) -> str:
-    name, equals, _ = word.partition("=")
-    secret = any(part in name.lower() for part in ("pass", "token", "key", "secret"))
-    return "{...}" if word.startswith("{") else f"{name}=***" if equals and secret else word
+    """Several variables can be one word: from the first secret's name on nothing of it is told."""
+    before, brace, _ = word.partition("{")
+    return SECRET.sub(r"\1***", f"{before}{{...}}" if brace else word)
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster, run = ansible.cluster(task_vars), os.getppid()
-        notes = FOLDER / f"{run}.json"
+        notes = lease.notes(run)
         who = f"{getpass.getuser()}@{socket.gethostname()}"
         mine = lease.Operation(who, lease.machine(), lease.begun(run), command(run))
         try:
@@ -69,7 +69,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         return {"msg": lease.half_done(before) if before else f"{who} works on {cluster.name}"}
 
     def _keep(self, cluster: Cluster, mine: lease.Operation, notes: Path) -> None:
-        FOLDER.mkdir(parents=True, exist_ok=True)
+        notes.parent.mkdir(parents=True, exist_ok=True)
         notes.write_text("{}")
         words = [sys.executable, "-m", "sparkloom.site.keeper", client.kubeconfig(cluster), cluster.name, str(notes)]
         keeper = subprocess.Popen(

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from sparkloom.base.repository import WORK
+from sparkloom.site import lease
 
 DOCUMENTATION = """
 name: sparkloom_operation
@@ -26,7 +26,7 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        self._file = WORK / ".build" / "operation" / f"{os.getpid()}.json"
+        self._file = lease.notes(os.getpid())
         self._told: dict[str, str] = {}
 
     def _note(self, **what: str) -> None:

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.repository import WORK
+
 NAMESPACE = "default"  # our own is made and taken away by operations
 DURATION, RENEW = 60, 10.0  # seconds
 WATCHED = 3 * RENEW + 5  # without a renewal: nobody keeps it
@@ -47,6 +49,11 @@ class Held(Exception):
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def notes(pid: int) -> Path:
+    """Where a run says how far it is, for its keeper."""
+    return WORK / ".build" / "operation" / f"{pid}.json"
 
 
 def begun(pid: int) -> str:
