@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 
-from scripts.image.recipe import DIGEST
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import engines
+from sparkloom.onnode.images.reference import DIGEST
 
 SOURCE = "https://github.com/ggml-org/llama.cpp"
 CUDA = "nvidia/cuda:13.0.2-{kind}-ubuntu24.04"  # 13.0: the toolkit of DGX OS 7; 12.8 knows no sm_121

@@ -8,7 +8,6 @@ applied and leaves them alone.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import patches
+from sparkloom.onnode.images.reference import DIGEST
 from sparkloom.onnode.rank import patching
 from sparkloom.render import pack
 
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 FOLDER = "/opt/sparkloom-image"
 
 

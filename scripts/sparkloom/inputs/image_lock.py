@@ -63,7 +63,7 @@ def read(file: Path) -> dict[str, Entry]:
         )
         raise InputError.single(str(file), message, rule="bad-lock") from None
     for number, entry in enumerate(entries):
-        if not entry.digest.startswith("sha256:"):
+        if not reference.DIGEST.fullmatch(entry.digest):
             raise read.refusal(
                 (KEY, number), f"'{entry.digest}' is no digest; expected sha256: and 64 hex digits", "bad-lock"
             )

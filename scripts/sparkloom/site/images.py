@@ -52,7 +52,7 @@ class Decision:
 
 
 def wanted(image: str, lock: Mapping[str, Entry], take: str, file: str) -> Wanted:
-    if take not in ("", NEW) and not (take.startswith("sha256:") and len(take) == 71):
+    if take not in ("", NEW) and not reference.DIGEST.fullmatch(take):
         message = f"'{take}' is neither a digest (sha256: and 64 hex digits) nor '{NEW}'"
         raise InputError.single("serve_image", message, rule="bad-digest")
     return Wanted(image, lock.get(reference.parse(image).tagged), take, file)

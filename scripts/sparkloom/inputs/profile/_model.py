@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from sparkloom.onnode.images.reference import DIGEST
+
 Precision = Literal["nvfp4", "mxfp4", "fp8", "bf16", "fp32", "int4", "q2"]
 LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -179,7 +181,7 @@ class Engine(Strict):
     name: str  # one of the folders under launch/engines
     release: str = Field(description="the official release whose dialect the image speaks")
     image: str
-    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
+    digest: Annotated[str, StringConstraints(pattern=f"^{DIGEST.pattern}$")] | None = Field(
         default=None, description="empty = resolved and pinned at deploy"
     )
     carries: list[str] = Field(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Reference(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
+from sparkloom.onnode.images import reference
 from sparkloom.render.manifests import access, attachments, keyring, names, probes, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
@@ -130,7 +130,7 @@ def pinned(launch: Launch, digest: str) -> Launch:
 
     A tag can come to mean another image between two nodes' pulls.
     """
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+    if not reference.DIGEST.fullmatch(digest):
         message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits"
         raise InputError.single(launch.profile.document.file, message, rule="bad-digest")
     return replace(launch, image=f"{launch.image.partition('@')[0]}@{digest}")
