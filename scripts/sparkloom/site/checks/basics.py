@@ -11,6 +11,7 @@ from sparkloom.base.finding import Finding
 Probe = Mapping[str, Any]
 OLDEST_PYTHON = (3, 9)
 LONGEST_WORDS = 240
+SUDO = "run with -K, or let ansible_user use sudo without a password"
 
 
 def unusable(node: str, probe: Probe) -> Finding:
@@ -21,8 +22,7 @@ def unusable(node: str, probe: Probe) -> Finding:
         fix = "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
         return Finding(node, "connection", why, "a login over ssh", fix)
     if re.search(r"sudo|become", why, re.I):
-        fix = "run with -K, or let ansible_user use sudo without a password"
-        return Finding(node, "sudo", why, "root through sudo", fix)
+        return Finding(node, "sudo", why, "root through sudo", SUDO)
     if re.search(r"python|interpreter", why, re.I):
         fix = "apt-get install python3 there, or set ansible_python_interpreter"
         return Finding(node, "python", why, "python3 on the node", fix)
@@ -35,7 +35,7 @@ def system(node: str, probe: Probe) -> Iterator[Finding]:
         python = ".".join(map(str, told["python"]))
         yield Finding(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
     if told["euid"] != 0:
-        yield Finding(node, "sudo", f"uid {told['euid']}", "root", "ansible_become: true in hosts.yml")
+        yield Finding(node, "sudo", f"uid {told['euid']}", "root", SUDO)
 
 
 def disks(node: str, probe: Probe, need: Mapping[str, tuple[float, str]], change: str) -> Iterator[Finding]:

@@ -66,7 +66,7 @@ class Remote:
         if ran["rc"]:
             words = _last(ran) or f"exit {ran['rc']}"
             raise StoreError(
-                f"{self.node}: cannot write {target}: {words}; its user needs sudo (ansible_become: true in hosts.yml)"
+                f"{self.node}: cannot write {target}: {words}; its user needs sudo: run with -K, or without a password"
             )
 
     def _answer(self, ran: Mapping[str, Any]) -> Any:
