@@ -52,7 +52,7 @@ def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) 
         ("service", "stands", of["stands"]), ("stateful_set", "stands-rank0", of["stands"]),
     ]  # fmt: skip
     reached: Any = NS(core=NS(api_client=None), namespace="sparkloom")
-    would = leftovers.take(reached, "mine", dry=True)
+    would = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, "mine")]
     assert would == ["Service old", "ConfigMap old-rank", "NetworkPolicy old", "PodDisruptionBudget old"]
     assert len(STORE) == 9 and leftovers.take(reached, "mine") == would
     assert [name for _, name, _ in STORE] == ["mine", "served", "theirs", "stands", "stands-rank0"]

@@ -19,12 +19,11 @@ KINDS = {
 }
 
 
-def take(reached: Client, mine: str, *, dry: bool = False) -> list[str]:
-    """Kind and name of all that is (or would be) gone; `mine` is the label of the profile that was proved."""
+def take(reached: Client, mine: str) -> list[str]:
+    """Kind and name of all that is gone; `mine` is the label of the profile that was proved."""
     gone = []
     for kind, interface, name in found(reached, mine):
-        if not dry:
-            _delete(interface, KINDS[kind][1], name, reached.namespace)
+        _delete(interface, KINDS[kind][1], name, reached.namespace)
         gone.append(f"{kind} {name}")
     return gone
 

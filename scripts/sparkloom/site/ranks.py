@@ -10,6 +10,7 @@ from typing import Any
 from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.site import watch, why
 from sparkloom.site.client import Client
+from sparkloom.site.rank_state import State
 
 TOLD = ("phase", "text", "cause", "epoch", "transport", "serving", "rails", "read")
 Rank = dict[str, Any]
@@ -17,18 +18,22 @@ Rank = dict[str, Any]
 
 def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """`planned`: rank and node of each, as the record of what was applied has them."""
-    absent = {str(rank["rank"]) for rank in planned} - {watch.state(pod).rank for pod in pods}
-    troubled = absent or not all(watch.state(pod).ready for pod in pods)
+    states = [watch.state(pod) for pod in pods]
+    absent = {str(rank["rank"]) for rank in planned} - {state.rank for state in states}
+    troubled = absent or not all(state.ready for state in states)
     warnings, nodes = (reached.warnings(), reached.nodes()) if troubled else ({}, {})
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(lambda pod: reached.told(pod.metadata.name) if _runs(pod) else None, pods))
-    shown = [_rank(pod, said, why.waits(pod, warnings, nodes)) for pod, said in zip(pods, told, strict=True)]
+    shown = [
+        _rank(pod, state, said, why.waits(pod, warnings, nodes))
+        for pod, state, said in zip(pods, states, told, strict=True)
+    ]
     shown += [_absent(rank, warnings) for rank in planned if str(rank["rank"]) in absent]
     return sorted(shown, key=lambda rank: int(rank["rank"]) if rank["rank"].isdigit() else 99)
 
 
-def _rank(pod: Any, told: dict[str, Any] | None, waits: str) -> Rank:
-    seen = asdict(watch.state(pod))
+def _rank(pod: Any, state: State, told: dict[str, Any] | None, waits: str) -> Rank:
+    seen = asdict(state)
     shown = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
     shown["config_hash"] = (pod.metadata.annotations or {}).get(CONFIG_HASH, "")
     shown["state"] = "ready" if seen["ready"] else seen["reason"].partition(":")[0] or seen["phase"].lower()

@@ -26,7 +26,7 @@ class Source(Protocol):
 
 
 class Readings:
-    """`wanted` is the hash that each rank should tell; empty for an engine without a supervisor."""
+    """`wanted` is the hash that each rank should tell; empty for what was applied without one."""
 
     def __init__(self, source: Source, wanted: str, say: Callable[[str], None]) -> None:
         self.source, self.wanted, self.say = source, wanted, say

@@ -2,6 +2,7 @@
 
 from sparkloom.judge.rules import image_packages
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
+from sparkloom.launch.engines.base import LOAD_FORMATS
 
 PACKAGE = "fastsafetensors"
 
@@ -31,7 +32,7 @@ class FastsafetensorsMissing(Rule):
     )
 
     def check(self, view: LaunchView) -> Hits:
-        for flag in ("load_format", "speculative_draft_load_format"):
+        for flag in LOAD_FORMATS:
             if view.flag(flag) != PACKAGE:
                 continue
             told = image_packages.known(PACKAGE, view)

@@ -126,7 +126,9 @@ def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: M
     found = [f"{path} is not what K3s was started with" for path, hash_ in expected.items() if stamp.get(path) != hash_]
     if state["nvidia"] and not state["nvidia_known"]:
         found.append(f"{state['nvidia']} came after K3s' start")
-    return found or [unwell(wanted, state)][: bool(state["waits"])]
+    if not found and state["waits"]:
+        return [unwell(wanted, state)]
+    return found
 
 
 def unwell(wanted: Mapping[str, Any], state: State) -> str:

@@ -42,10 +42,15 @@ def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
 def causes() -> list[dict[str, Any]]:
     """What K3s says when it cannot go on: the same that `sparkloom diagnose` knows of its log."""
     return [
-        {"id": cause.id, "pattern": cause.log_pattern, "why": cause.why, "fix": cause.fix, "forever": forever}
+        {
+            "id": cause.id,
+            "pattern": cause.log_pattern,
+            "why": cause.why,
+            "fix": cause.fix,
+            "forever": cause.severity == "error",
+        }
         for cause in log_causes.every()
         if cause.id.startswith("k3s-")
-        for forever in (cause.severity == "error",)
     ]
 
 
