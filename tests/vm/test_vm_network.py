@@ -30,7 +30,9 @@ GUIDE = """network:
 def watch(machine: Machine) -> None:
     login.sh(
         machine,
-        f"""systemctl stop {UNIT} 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; rm -f /run/way.log
+        f"""systemctl stop {UNIT} 2>/dev/null || true
+        systemctl reset-failed {UNIT} 2>/dev/null || true
+        rm -f /run/way.log
         systemd-run --quiet --unit={UNIT} sh -c 'exec ip monitor link address > /run/way.log'; sleep 1""",
     )
 
