@@ -71,7 +71,7 @@ class CallbackModule(Default):
 
     def _short(self, result: Any, what: str, *, ignored: bool) -> bool:
         """Shows a failure in a line, where its words are told elsewhere."""
-        said = ending.words(result.result)
+        said = ending.words(result.result, ending.causes(result))
         if self._whole or not said or (result.task.loop and "results" in result.result):
             return False
         host = result.host.get_name()
@@ -90,7 +90,7 @@ class CallbackModule(Default):
         return True
 
     def _handle_exception(self, result: Any, use_stderr: bool = False) -> None:
-        if self._whole or not ending.words(result):
+        if self._whole or not ending.shown(result):
             super()._handle_exception(result, use_stderr=use_stderr)
         else:
             result.pop("exception", None)
@@ -103,7 +103,7 @@ class CallbackModule(Default):
         keep_invocation: bool = False,
         serialize: bool = True,
     ) -> Any:
-        said = "" if self._whole or not serialize else ending.words(result)
+        said = "" if self._whole or not serialize else ending.words(result, ending.causes(self._current_task_result))
         if said:
             return "\n" + textwrap.indent(said, " " * 4)
         return super()._dump_results(result, indent, sort_keys, keep_invocation, serialize)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from sparkloom.site.ending import Ending, words
+from sparkloom.site.ending import Ending, causes, words
 
 DOCUMENTATION = """
 name: sparkloom_progress
@@ -52,10 +52,10 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         if not ignore_errors:
-            self._failed(result, words(result.result) or str(result.result.get("module_stderr") or ""))
+            self._failed(result, words(result.result, causes(result)) or str(result.result.get("module_stderr") or ""))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._failed(result, words(result.result) or "does not answer")
+        self._failed(result, words(result.result, causes(result)) or "does not answer")
 
     def _failed(self, result: Any, said: str) -> None:
         # A task that hides its words (no_log) hides them here too: Ansible has censored the result already.

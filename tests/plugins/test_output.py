@@ -109,7 +109,8 @@ def test_what_a_role_handles_is_told_whole_by_the_role_alone(tmp_path: Path) -> 
     ("task", "words"),
     [
         ("crash:", "cable is gone"),
-        ("ansible.builtin.command: {cmd: sh -c 'echo out of paper >&2; exit 3'}", "out of paper"),
+        ("ansible.builtin.command: {cmd: sh -c 'echo out of paper >&2; exit 3'}", "out of paper\n"),
+        ("ansible.builtin.command: {argv: [/nowhere/there]}", "No such file"),
     ],
 )
 def test_a_program_s_failure_has_no_traceback(tmp_path: Path, task: str, words: str) -> None:

@@ -19,6 +19,8 @@ from sparkloom.site.ending import Ending, Outcome, words
         ({"msg": "apt failed: no space", "stderr": "no space"}, "apt failed: no space"),
         ({"msg": "crashed", "module_stderr": "Traceback (most recent call last):\n  File x\nValueError: y"},
          "crashed\nmodule_stderr:\nValueError: y"),
+        ({"msg": "Assertion failed", "assertion": "a == b", "evaluated_to": False}, "Assertion failed: a == b"),
+        ({"msg": "non-zero return code", "cmd": ["sh", "-c", "exit 3"]}, "non-zero return code: sh -c 'exit 3'"),
         ({"msg": {"a": 1}}, ""),
         ({"censored": "hidden by no_log", "changed": False}, "hidden by no_log"),
         ({"changed": False, "failed": True}, ""),
@@ -27,6 +29,12 @@ from sparkloom.site.ending import Ending, Outcome, words
 )  # fmt: skip
 def test_words(result: dict[str, Any], said: str) -> None:
     assert words(result) == said
+
+
+def test_a_cause_that_the_message_leaves_out_is_told() -> None:
+    causes = ["Task failed.", "Module failed.", "Error executing command.", "[Errno 2] No such file: b'/x'"]
+    assert words({"msg": "Error executing command."}, causes) == f"Error executing command.\n{causes[-1]}"
+    assert words({"msg": "Task failed: it broke"}, ["Task failed.", "it broke"]) == "Task failed: it broke"
 
 
 def ended(*taken: tuple[str, dict[str, Any]]) -> str:

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 STREAMS = ("stderr", "stdout", "module_stderr", "module_stdout")  # what a program said beside a task's message
-STATE = {"changed", "failed", "unreachable", "skipped"}
+# Keys of a result that tell a person nothing, or that Ansible shows by itself.
+STATE = {
+    "changed", "deprecations", "diff", "exception", "failed", "failed_when_result", "invocation", "skipped",
+    "unreachable", "warnings",
+}  # fmt: skip
+# Ansible's own messages that say nothing without another key.
+EXACT = {"Assertion failed": "assertion", "non-zero return code": "cmd"}
+FRAMES = {"Task failed.", "Module failed.", "Action failed."}
 KEPT = 20  # lines of each
 TRACEBACK = "Traceback (most recent call last)"
 
 
-def words(result: Mapping[str, Any]) -> str:
+def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if not key.startswith("_ansible") and key not in STATE}
+
+
+def words(result: Mapping[str, Any], causes: Iterable[str] = ()) -> str:
     """A task's words as they are meant, not as YAML or JSON; empty where its result is data and no words.
 
-    Data beside them (`problems`, `rows`, ...) is for plays: it says the same again.
+    `causes`: what an error came from, which Ansible keeps apart and a message need not tell. Data beside the words
+    (`problems`, `rows`, ...) is for plays: it says the same again.
     """
-    told = {key: value for key, value in result.items() if not key.startswith("_ansible") and key not in STATE}
+    told = shown(result)
     message = told.get("msg", next(iter(told.values())) if len(told) == 1 else None)  # `debug: {var: ...}` names no msg
     if not isinstance(message, str) or not message.strip():
         return ""
     parts = [message.rstrip()]
+    if exact := told.get(EXACT.get(message, "")):
+        parts = [f"{message}: {shlex.join(exact) if isinstance(exact, list) else exact}"]
+    parts += [cause for cause in causes if cause not in FRAMES and cause.rstrip(".") not in message]
     for stream in STREAMS:
         said = _last(str(told.get(stream) or ""))
         if said and said not in message:
             parts.append(f"{stream}:\n{said}")
     return "\n".join(parts)
+
+
+def causes(result: Any) -> Iterator[str]:
+    """Of a failed task as callbacks get it: message by message, what the error came from."""
+    event = getattr(getattr(result, "exception", None), "event", None)
+    while event is not None:
+        yield event.msg
+        event = event.chain and event.chain.event
 
 
 def _last(text: str) -> str:
