@@ -10,6 +10,8 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
+from sparkloom.site.ending import Ending, causes, words
+
 DOCUMENTATION = """
 name: sparkloom_progress
 type: aggregate
@@ -26,6 +28,7 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
+        self._ending = Ending()
         target = os.environ.get("SPARKLOOM_PROGRESS")
         self._stream = Path(target).open("a", encoding="utf-8", buffering=1) if target else None  # noqa: SIM115
 
@@ -43,15 +46,16 @@ class CallbackModule(CallbackBase):
         self._tell("task", name=task.get_name())
 
     def v2_runner_on_ok(self, result: Any) -> None:
+        self._ending.take(result.task.action, result.result)
         if result.result.get("changed"):
             self._tell("changed", host=result.host.get_name(), task=result.task.get_name())
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         if not ignore_errors:
-            self._failed(result, str(result.result.get("msg") or result.result.get("module_stderr") or ""))
+            self._failed(result, words(result.result, causes(result)) or str(result.result.get("module_stderr") or ""))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._failed(result, str(result.result.get("msg") or "does not answer"))
+        self._failed(result, words(result.result, causes(result)) or "does not answer")
 
     def _failed(self, result: Any, said: str) -> None:
         # A task that hides its words (no_log) hides them here too: Ansible has censored the result already.
@@ -60,4 +64,4 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         lost = {host for host in stats.processed if stats.failures.get(host) or stats.dark.get(host)}
-        self._tell("end", failed=sorted(lost), hosts=sorted(stats.processed))
+        self._tell("end", failed=sorted(lost), hosts=sorted(stats.processed), serves=self._ending.serves())

@@ -34,7 +34,9 @@ def main() -> None:
     print(f"model      {answer['model']} (served by the stand-in engine: its pace is no measurement)")
     for words in sorted(set(heard.values())):
         print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == words)}: {words}")
-    print(f"answer     {' '.join((answer['reasoning'] + ' ' + answer['text']).split())[:150]}...")
+    for name, text in (("thinking", answer["reasoning"]), ("answer", answer["text"])):
+        if text:
+            print(f"{name:<10} {' '.join(text.split())[:150]}...")
     print(f"speed      {answer['tokens']} tokens at {answer['tokens_per_second']:.1f} tok/s")
     print(f"transport  {transport.get('verdict', 'none planned')}: {transport.get('why', '')}")
     print(f"kept in    {folder}/{profile}.{{yaml,answer.json,transport.json}}")

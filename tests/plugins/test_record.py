@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from sparkloom.site.ending import Ending
 from tests.plugins import loading
 
 
@@ -32,3 +36,22 @@ def test_after_a_failure_the_one_host_that_goes_on_asks_for_all() -> None:
     late = {"results": [answer("a", 109), answer("b", 60)]}
     found = judged({"a": {"m": late}, "b": {"m": {"results": [answer("b", 109)]}}})
     assert found["failed"] and "b  memory is back" in found["msg"]
+
+
+def test_the_last_line_of_a_run_reads_what_a_proved_start_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = loading.action("sparkloom_record")
+    action = module.ActionModule.__new__(module.ActionModule)
+    launch = SimpleNamespace(
+        profile=SimpleNamespace(name="glm", profile=SimpleNamespace(model=SimpleNamespace(id="m")))
+    )
+    launch.engine, launch.release, launch.image = "sglang", "0.5.13", "image"
+    monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: None)
+    monkeypatch.setattr(module.case, "judge", lambda profile, cluster: SimpleNamespace(launch=launch))
+    monkeypatch.setattr(module.client, "of", lambda cluster: SimpleNamespace(pods=lambda labels: []))
+    for name, answer in (("read", {}), ("write", True), ("digest", "")):
+        monkeypatch.setattr(module.served, name, lambda *args, _answer=answer: _answer)
+    monkeypatch.setattr(module.leftovers, "take", lambda reached, profile: [])
+    asked = {"profile": "glm", "labels": {"sparkloom/profile": "glm"}, "config_hash": "h", "seconds": 3.0}
+    ending = Ending()
+    ending.take("sparkloom_record", action._good({**asked, "transport": "roce: both", "policy": "", "memory": {}}, {}))
+    assert ending.serves() == "glm serves (roce: both)"

@@ -73,12 +73,15 @@ def test_each_takes_three_minutes_at_most(shown: tuple[str, Path]) -> None:
 
 
 def test_a_second_run_changes_nothing_and_costs_little(shown: tuple[str, Path]) -> None:
-    _, recap, cost = play(shown[1], "-e", f"profile={OTHER}")
+    output, recap, cost = play(shown[1], "-e", f"profile={OTHER}")
     assert set(recap) == {"spark1", "spark2", "spark3", "spark4"}
     assert all(counts["changed"] == 0 and counts["failed"] == 0 for counts in recap.values()), recap
     assert all(0 < runs <= MODULE_RUNS for runs in cost["module_runs"].values()), cost
+    last = [line for line in output.splitlines() if line.strip()][-1]
+    assert re.fullmatch(rf"nothing changed \(\d+ s\); {OTHER} serves at https://.* \(4 ranks, roce: .*\)", last), last
 
 
 def test_a_dry_run_goes_through(shown: tuple[str, Path]) -> None:
-    _, recap, _ = play(shown[1], "--check", "--diff", "-e", f"profile={OTHER}")
+    output, recap, _ = play(shown[1], "--check", "--diff", "-e", f"profile={OTHER}")
     assert all(counts["failed"] == 0 and counts["changed"] == 0 for counts in recap.values()), recap
+    assert "dry run: nothing would change" in output

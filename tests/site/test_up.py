@@ -55,14 +55,35 @@ def test_parts_are_told_as_they_come_and_what_fails_ends_it_with_its_words(tmp_p
     ]
     assert ["waits", "waits", "waits"] in seen and seen[-1] == ["changed", "failed", "waits"]
     assert "PLAY RECAP" in log.read_text()
-    said = upping._end(ended, 12.0, log)
+    said = "\n".join(upping._end(ended, 12.0, log, lambda: "unasked"))
     assert "look at the cable" in said and str(log) in said and "the same command goes on" in said
     assert said.count("\n") < 8
 
 
 def test_a_run_that_changes_nothing_says_so_in_one_line(tmp_path: Path) -> None:
     ended, _, log = run(tmp_path, QUIET)
-    assert ended.good and upping._end(ended, 3.0, log).strip() == "unchanged: everything was as planned (3 s)"
+    assert ended.good and list(upping._end(ended, 3.0, log, lambda: "glm serves")) == [
+        "\nglm serves",
+        f"{log} has every line",
+        "\nnothing changed (3 s)",
+    ]
+    ended.serves = "glm serves at https://spark1/v1 (4 ranks)"
+    assert list(upping._end(ended, 3.0, log, lambda: "unasked")) == [f"\nnothing changed (3 s); {ended.serves}"]
+    ended.changes["spark1"] = 2
+    *_, end = upping._end(ended, 3.0, log, lambda: "glm serves")
+    assert end == f"\ndone: 2 changes (spark1 2) in 3 s; {ended.serves}"
+
+
+def test_a_failure_that_a_role_tells_again_is_told_once() -> None:
+    """On the old code `up` ended with the cause alone, and with it again in what the role said about it."""
+    now = Progress(up.parts(REPO / "site.yml"))
+    for task, said in (
+        ("Wait", "rank 2 crashed"),
+        ("Say what failed", "glm did not start\nrank 2 crashed\nnothing serves"),
+    ):
+        now.take({"kind": "failed", "at": 1.0, "host": "spark1", "task": task, "said": said})
+    now.take({"kind": "failed", "at": 1.0, "host": "spark2", "task": "Wait", "said": "rank 2 crashed"})
+    assert [error["task"] for error in now.errors] == ["Say what failed"]
 
 
 def test_the_parts_are_those_of_site_yml() -> None:

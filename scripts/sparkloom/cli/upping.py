@@ -17,6 +17,7 @@ from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
+from sparkloom.site.ending import Outcome
 from sparkloom.site.endpoint import CHAT, reach
 from sparkloom.site.up import Part, Progress
 
@@ -49,9 +50,8 @@ def up(
     terminal, begun = show.console(), time.time()
     with _screen(terminal) as picture:
         ended = runs.run(site, extra, log, picture)
-    show.paragraph(terminal, _end(ended, time.time() - begun, log))
-    if ended.good:
-        show.paragraph(terminal, _served(site))
+    for text in _end(ended, time.time() - begun, log, lambda: _served(site)):
+        show.paragraph(terminal, text)
     raise typer.Exit(0 if ended.good else 1)
 
 
@@ -102,16 +102,18 @@ def _told(part: Part) -> str:
     return part.name + (f" ({part.changes} changes)" if part.changes else "")
 
 
-def _end(ended: Progress, seconds: float, log: Path) -> str:
+def _end(ended: Progress, seconds: float, log: Path, served: Callable[[], str]) -> Iterator[str]:
+    """What failed, each once; or what is served, where there is more to say of it than the last line does."""
     if not ended.good:
         shown = [f"{error['host']}: {error['task']}\n  {error['said'][:SHOWN]}" for error in ended.errors[-3:]]
-        said = "\n".join(shown) or "ansible-playbook ended before its first task"
-        return f"\n{said}\n\nnot up after {seconds:.0f} s; {log} has every line; the same command goes on from there"
-    total = sum(ended.changes.values())
-    if not total:
-        return f"\nunchanged: everything was as planned ({seconds:.0f} s)"
-    hosts = ", ".join(f"{host} {count}" for host, count in sorted(ended.changes.items()))
-    return f"\nup: {total} changes ({hosts}) in {seconds:.0f} s; {log}"
+        yield "\n" + ("\n".join(shown) or "ansible-playbook ended before its first task")
+        yield f"\nnot up after {seconds:.0f} s; {log} has every line; the same command goes on from there"
+        return
+    outcome = Outcome(seconds, ended.changes, serves=ended.serves)
+    if ended.changes or not ended.serves:
+        yield f"\n{served()}"
+        yield f"{log} has every line"
+    yield f"\n{outcome.line()}"
 
 
 def _served(site: Path) -> str:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
+
+from sparkloom.onnode import sse
 
 PROMPT = "In one sentence: why does a cluster need a fast network between its nodes?"
 
@@ -41,7 +43,7 @@ def ask(
     max_tokens: int = 64,
     key: str | None = None,
 ) -> Answer:
-    """Streams one short chat completion; `say` receives the text as it arrives."""
+    """Streams one short chat completion; `say` receives the text as it arrives, thinking apart from the answer."""
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
         with closing(connect()) as connection:
@@ -79,8 +81,10 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
     if response.status != 200:
         raise NoAnswer(f"the engine answered {response.status}: {response.read(300).decode(errors='replace')}")
     first = last = 0.0
-    chunks = 0
+    chunks, voice = 0, Voice(say)
     for event in _events(response):
+        if failed := sse.error(event):
+            raise NoAnswer(f"the engine broke off after {chunks} chunks: {failed}")
         for choice in event.get("choices") or []:
             delta = choice.get("delta") or {}
             spoken, thought = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
@@ -90,7 +94,8 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
                 chunks += 1
                 answer.text += spoken
                 answer.reasoning += thought
-                say(spoken or thought)
+                voice.thinks(thought)
+                voice.answers(spoken)
         answer.tokens = (event.get("usage") or {}).get("completion_tokens") or answer.tokens
     answer.tokens = answer.tokens or chunks
     answer.first_token_ms = (first - begun) * 1000
@@ -98,14 +103,50 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
         answer.tokens_per_second = (answer.tokens - 1) / (last - first)
 
 
-def _events(lines: Any) -> Iterator[dict[str, Any]]:
-    for raw in lines:
-        line = raw.decode(errors="replace").strip()
-        if line.startswith("data:"):
-            if (data := line[5:].strip()) == "[DONE]":
+class Voice:
+    """What a model thinks before it answers is told apart from the answer; a model that only answers needs no heads."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._thinking = False
+
+    def thinks(self, text: str) -> None:
+        if text and not self._thinking:
+            self._say("[thinking] ")
+            self._thinking = True
+        self._tell(text)
+
+    def answers(self, text: str) -> None:
+        if text and self._thinking:
+            self._say("\n[answer] ")
+            self._thinking = False
+        self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self._say(text)
+
+
+def _events(response: HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Every event up to [DONE]; a stream that ends otherwise was cut, whatever came before."""
+    came = 0
+    try:
+        for data in _data(response):
+            if data == sse.DONE:
                 return
             event = json.loads(data)
-            if "error" in event:
-                raise NoAnswer(f"the engine broke off: {event['error']}")
+            came += 1
             yield event
-    raise NoAnswer("the stream broke off before its end")
+        why = "it ended without [DONE]"
+    except (OSError, HTTPException) as error:
+        why = str(error) or type(error).__name__
+    except ValueError:
+        why = "within an event"
+    raise NoAnswer(f"the stream was cut after {came} events: {why}")
+
+
+def _data(response: HTTPResponse) -> Iterator[bytes]:
+    events = sse.Events()
+    for line in response:
+        yield from events.feed(line)
+    yield from events.finish()

@@ -53,6 +53,7 @@ class Progress:
     errors: list[dict[str, str]] = field(default_factory=list)  # the first of each host and text
     lost: list[str] = field(default_factory=list)  # hosts that ended in failure
     changes: Counter[str] = field(default_factory=Counter)  # by host
+    serves: str = ""  # what this run has proved
     code: int | None = None  # of ansible-playbook
 
     @property
@@ -70,12 +71,15 @@ class Progress:
             for part in self._running():
                 part.changes += 1
         elif kind == "failed":
-            known = {(error["task"], error["said"]) for error in self.errors}
-            if (event["task"], event["said"]) not in known:
-                self.errors.append({key: str(event[key]) for key in ("host", "task", "said")})
+            self._failed({key: str(event[key]) for key in ("host", "task", "said")})
         elif kind == "end":
-            self.lost = list(event["failed"])
+            self.lost, self.serves = list(event["failed"]), str(event.get("serves") or "")
             self._close(at, failed=bool(self.lost))
+
+    def _failed(self, error: dict[str, str]) -> None:
+        """Each once: a role that handles a failure says its words again, with what it did about it."""
+        if all(error["said"] not in known["said"] for known in self.errors):
+            self.errors = [known for known in self.errors if known["said"] not in error["said"]] + [error]
 
     def _play(self, tags: list[str], at: float) -> None:
         part = next((part for part in self.parts if part.tag in tags), None)

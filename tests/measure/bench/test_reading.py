@@ -151,3 +151,36 @@ def test_arrivals_wait_to_be_read_together_but_never_the_end() -> None:
         assert ask.feed(last, 2.7)
     ask.closed(3.0, "")
     assert len(request.times) == 40 and request.ok
+
+
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize(
+    ("last", "error", "detail"),
+    [
+        (b"data: [DONE]\n\n", None, ""),
+        (b"", "cut", "without [DONE]"),
+        (b'data: {"object": "error", "message": "EngineDeadError"}\n\ndata: [DONE]\n\n', "engine-error", "EngineDead"),
+        (b'event: error\ndata: {"message": "rank 2"}\n\ndata: [DONE]\n\n', "engine-error", "rank 2"),
+        (b'error: {"message": "ggml broke"}\n\ndata: [DONE]\n\n', "engine-error", "ggml broke"),
+        (b'data: {"choices": [{"finish_reason": "abort"}]}\n\ndata: [DONE]\n\n', "engine-error", "abort"),
+    ],
+)
+def test_what_a_dead_rank_leaves_is_no_success(last: bytes, error: str | None, detail: str, learns: bool) -> None:
+    """On the old code a reason to finish was as good as [DONE], and an error's name or an abort was not read."""
+    finish = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    parts = [event({"content": f"w{n} "}) for n in range(8)] + ([finish] if not detail or error == "cut" else [])
+    arrivals = [HEAD, *framed([*parts, *([last] if last else [])]), b"0\r\n\r\n"]
+    seen = outcome(arrivals, 3, learns=learns)
+    assert seen[7] == error and detail in seen[8]
+
+
+def test_an_error_s_name_in_a_piece_of_its_own_is_kept() -> None:
+    arrivals = [HEAD, *framed([event({"content": "w"}), b"event: error\n", b'data: {"message": "rank 2"}\n\n'])]
+    assert outcome(arrivals, 1, learns=True)[7:9] == ("engine-error", "rank 2")
+
+
+def test_thinking_and_answer_are_not_glued() -> None:
+    """On the old code the end of an answer that is kept read `so four.Four ranks.`"""
+    parts = [event({"reasoning_content": "so four."}), event({"content": "Four "}), event({"content": "ranks."})]
+    arrivals = [HEAD, *framed([*parts, b"data: [DONE]\n\n"]), b"0\r\n\r\n"]
+    assert outcome(arrivals, 2, learns=True)[4] == "so four.\n[answer]\nFour ranks."

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparkloom.measure.bench import chunk
 from sparkloom.measure.bench.http1 import Garbled, Response
-from sparkloom.measure.bench.sse import Events
+from sparkloom.onnode.sse import Events
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 PIECES = st.lists(st.binary(min_size=1, max_size=40), max_size=12)

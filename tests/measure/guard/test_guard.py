@@ -141,6 +141,25 @@ def test_shapes_of_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ending", "kind", "why"),
+    [
+        (["data: [DONE]"], None, None),
+        ([], "no-end", "without [DONE]"),
+        (['data: {"error": {"message": "rank 2 is gone"}}', "data: [DONE]"], "engine-error", "rank 2 is gone"),
+        (["event: error", 'data: {"message": "rank 2 is gone"}', "data: [DONE]"], "engine-error", "rank 2 is gone"),
+        (['error: {"code": 500, "message": "ggml broke"}', "data: [DONE]"], "engine-error", "ggml broke"),
+        (['data: {"choices": [{"finish_reason": "abort"}]}', "data: [DONE]"], "engine-error", "abort"),
+    ],
+)
+def test_a_stream_that_a_dead_rank_cut_is_no_good_one(ending: list[str], kind: str | None, why: str | None) -> None:
+    """On the old code each of them was `ok`, and the two with other names were refused as no stream."""
+    words = ['data: {"choices": [{"delta": {"content": "All four ranks were there."}}]}', ""]
+    verdict = judge_stream([*words, *ending])
+    assert (verdict.verdict, verdict.kind) == ("cut" if kind else "ok", kind)
+    assert why is None or why in str(verdict.why)
+
+
+@pytest.mark.parametrize(
     ("line", "words"),
     [
         ("{", "not valid JSON"),

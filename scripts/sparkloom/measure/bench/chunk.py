@@ -6,8 +6,8 @@ import json
 from typing import Any, NamedTuple
 
 from sparkloom.measure.guard.verdict import Channel
+from sparkloom.onnode import sse
 
-DONE = b"[DONE]"
 _decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
 _CHANNELS: tuple[tuple[str, Channel], ...] = (
     ("reasoning_content", "reasoning"),
@@ -36,8 +36,7 @@ def read(data: bytes) -> Chunk:
     if not isinstance(event, dict):
         raise NoChunk(f"an event that is no object: {data[:80].decode(errors='replace')!r}")
     usage = event.get("usage")
-    if event.get("error") or event.get("object") == "error":
-        return Chunk([], error=_error(event))
+    failed = sse.error(event)
     texts: list[tuple[Channel, str]] = []
     finish = None
     for choice in event.get("choices") or ():
@@ -48,7 +47,7 @@ def read(data: bytes) -> Chunk:
             _texts(delta, texts)
         elif isinstance(choice.get("text"), str) and choice["text"]:
             texts.append(("content", choice["text"]))
-    return Chunk(texts, finish, usage if isinstance(usage, dict) else None)
+    return Chunk(texts, finish, usage if isinstance(usage, dict) else None, failed)
 
 
 def _texts(delta: Any, texts: list[tuple[Channel, str]]) -> None:
@@ -64,9 +63,3 @@ def _texts(delta: Any, texts: list[tuple[Channel, str]]) -> None:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and isinstance(function.get("arguments"), str) and function["arguments"]:
             texts.append(("tool", function["arguments"]))
-
-
-def _error(event: dict[str, Any]) -> str:
-    inner = event.get("error") or event
-    message = inner.get("message") if isinstance(inner, dict) else inner
-    return " ".join(str(message or inner).split())[:300]

@@ -12,12 +12,14 @@ from typing import Any
 from sparkloom.measure.bench import chunk
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.shape import Shape, learn
-from sparkloom.measure.bench.sse import Events
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Channel, Verdict
+from sparkloom.onnode import sse
 
 TAIL = 400
 KEPT_BODY = 2_000
+# Where one kind of text ends and another begins, in the end of the answer that is kept.
+HEADS: dict[Channel, str] = {"reasoning": "\n[thinking]\n", "content": "\n[answer]\n", "tool": "\n[tool call]\n"}
 
 
 class Request:
@@ -55,9 +57,10 @@ class Reader:
         self.request = request
         self.response = Response()
         self.finished = False  # [DONE] was seen: what is still to come is no more of it
-        self._events = Events()
+        self._events = sse.Events()
         self._guard = Guard() if request.guarded else None
         self._said: list[str] = []
+        self._voice: Channel | None = None
         self._kept = 0
         self._body = b""
         self._shape: Shape | None = None
@@ -127,7 +130,7 @@ class Reader:
             self.request.fail("cut", f"{why or 'closed'} after {len(self.request.times)} chunks", at)
 
     def _event(self, data: bytes, at: float) -> None:
-        if data == chunk.DONE:
+        if data == sse.DONE:
             self.finished = True
             return
         read = chunk.read(data)
@@ -161,6 +164,9 @@ class Reader:
         size = sum(map(len, texts))
         if channel == "reasoning":
             self.request.reasoning_chars += size
+        if channel != self._voice:
+            self._said += [HEADS[channel]] if self._voice else []
+            self._voice = channel
         self._said.extend(texts)
         self._kept += size
         if self._kept > 8 * TAIL:
@@ -189,8 +195,8 @@ class Reader:
         kind = self.response.headers.get("content-type", "")
         if not request.times and not kind.startswith("text/event-stream"):
             request.fail("no-stream", f"the answer is {kind or 'of no type'}, not text/event-stream", at)
-        elif not (self.finished or request.finish):
-            request.fail("cut", f"ended after {len(request.times)} chunks without a reason or [DONE]", at)
+        elif not self.finished:
+            request.fail("cut", f"ended after {len(request.times)} chunks without [DONE]", at)
         else:
             self._end(at)
 

@@ -11,6 +11,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Channel, Verdict
+from sparkloom.onnode import sse
 
 EXPECTED = (
     'expected {"content": text}, {"reasoning_content": text} or {"usage": {"completion_tokens": n}}, '
@@ -38,15 +39,46 @@ def judge_file(name: str) -> dict[str, Any]:
 
 def judge_stream(lines: Iterable[str], *, name: str = "stream") -> Verdict:
     """Verdict over recorded lines. All of them are read and checked, also those after the verdict."""
-    guard = Guard()
+    guard, ending = Guard(), Ending()
     usage: dict[str, Any] | None = None
-    for record in _records(lines, name):
+    for record in _records(ending.read(lines), name):
+        ending.failed = ending.failed or sse.error(record)
         t = next((float(record[key]) for key in _TIMES if isinstance(record.get(key), int | float)), None)
         for channel, text in _texts(record):
             guard.feed(text, channel, t)
         if isinstance(record.get("usage"), dict):
             usage = record["usage"]
-    return guard.finish(usage)
+    verdict = guard.finish(usage)
+    return verdict if not verdict.ok else ending.verdict() or verdict
+
+
+class Ending:
+    """How a recorded stream ended; only one that was kept as it came (`data: ...`) can lack its [DONE]."""
+
+    def __init__(self) -> None:
+        self.failed: str | None = None
+        self._raw = self._done = self._named = False
+
+    def read(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines as records; an event that is called an error has data that says so."""
+        for line in lines:
+            field, _, value = line.strip().removeprefix("\ufeff").partition(":")
+            if field == "data":
+                self._raw, self._done = True, self._done or value.strip() == sse.DONE.decode()
+            elif field == "event":
+                self._named = value.strip() == "error"
+            if field == "error" or (field == "data" and self._named):
+                self._named = False
+                yield sse.named(value.strip().encode()).decode()
+            else:
+                yield line
+
+    def verdict(self) -> Verdict | None:
+        if self.failed:
+            return Verdict("cut", "engine-error", why=self.failed)
+        if self._raw and not self._done:
+            return Verdict("cut", "no-end", why="the stream ended without [DONE]")
+        return None
 
 
 def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
@@ -54,7 +86,7 @@ def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
     try:
         for number, line in enumerate(lines, 1):
             text = line.strip().removeprefix("\ufeff").removeprefix("data:").strip()
-            if not text or text == "[DONE]" or text.startswith((":", "event:")):
+            if not text or text == sse.DONE.decode() or text.startswith((":", "event:")):
                 continue
             seen = True
             yield _record(text, name, number)

@@ -10,10 +10,11 @@ Channel = Literal["content", "reasoning", "tool"]
 class Verdict(NamedTuple):
     """`at_chunk` counts chunks of all channels from 0; `at_char` counts characters of the named channel.
 
-    Both say where the stream could have been stopped, not where the trouble began.
+    Both say where the stream could have been stopped, not where the trouble began. `cut` is no judgement of the text:
+    the recorded stream did not come to its end.
     """
 
-    verdict: Literal["ok", "garbage"]
+    verdict: Literal["ok", "garbage", "cut"]
     kind: str | None = None
     at_chunk: int | None = None
     at_char: int | None = None

@@ -1,0 +1,63 @@
+"""The last line of a run: what changed, what serves and where; or where it failed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible import context
+from ansible.plugins.callback import CallbackBase
+
+from sparkloom.site.doctor import events
+from sparkloom.site.ending import Ending, Outcome
+
+DOCUMENTATION = """
+name: sparkloom_verdict
+type: aggregate
+short_description: the last line of a run
+description:
+  - Printed after the recap and after what the run cost, since Ansible calls these plugins in the order of their names.
+  - Says nothing of playbooks that only look, and of the doctor, which has a verdict of its own.
+"""
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "sparkloom_verdict"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ending, self._begun, self._silent = Ending(), time.monotonic(), False
+
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        self._silent = self._silent or events.PLAY in play.tags
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        self._ending.begun = self._ending.begun or task.action == "sparkloom_operation"
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        self._ending.take(result.task.action, result.result)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            self._ending.failed = result.task.get_name()
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        if not result.task.ignore_unreachable:
+            self._ending.failed = result.task.get_name()
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        lost = {host for host in stats.processed if stats.failures.get(host) or stats.dark.get(host)}
+        if self._silent or not (self._ending.begun or lost):
+            return
+        outcome = Outcome(
+            time.monotonic() - self._begun,
+            stats.changed,
+            lost,
+            dry=bool(context.CLIARGS.get("check")),
+            serves=self._ending.serves(),
+            failed=self._ending.failed,
+        )
+        self._display.display(f"\n{outcome.line()}")

@@ -1,0 +1,117 @@
+"""What a run of Ansible says to a person: a task's own words, once, and a last line that tells what came of it all."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+STREAMS = ("stderr", "stdout", "module_stderr", "module_stdout")  # what a program said beside a task's message
+# Keys of a result that tell a person nothing, or that Ansible shows by itself.
+STATE = {
+    "changed", "deprecations", "diff", "exception", "failed", "failed_when_result", "invocation", "skipped",
+    "unreachable", "warnings",
+}  # fmt: skip
+# Ansible's own messages that say nothing without another key.
+EXACT = {"Assertion failed": "assertion", "non-zero return code": "cmd"}
+FRAMES = {"Task failed.", "Module failed.", "Action failed."}
+KEPT = 20  # lines of each
+TRACEBACK = "Traceback (most recent call last)"
+
+
+def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if not key.startswith("_ansible") and key not in STATE}
+
+
+def words(result: Mapping[str, Any], causes: Iterable[str] = ()) -> str:
+    """A task's words as they are meant, not as YAML or JSON; empty where its result is data and no words.
+
+    `causes`: what an error came from, which Ansible keeps apart and a message need not tell. Data beside the words
+    (`problems`, `rows`, ...) is for plays: it says the same again.
+    """
+    told = shown(result)
+    message = told.get("msg", next(iter(told.values())) if len(told) == 1 else None)  # `debug: {var: ...}` names no msg
+    if not isinstance(message, str) or not message.strip():
+        return ""
+    parts = [message.rstrip()]
+    if exact := told.get(EXACT.get(message, "")):
+        parts = [f"{message}: {shlex.join(exact) if isinstance(exact, list) else exact}"]
+    parts += [cause for cause in causes if cause not in FRAMES and cause.rstrip(".") not in message]
+    for stream in STREAMS:
+        said = _last(str(told.get(stream) or ""))
+        if said and said not in message:
+            parts.append(f"{stream}:\n{said}")
+    return "\n".join(parts)
+
+
+def causes(result: Any) -> Iterator[str]:
+    """Of a failed task as callbacks get it: message by message, what the error came from."""
+    event = getattr(getattr(result, "exception", None), "event", None)
+    while event is not None:
+        yield event.msg
+        event = event.chain and event.chain.event
+
+
+def _last(text: str) -> str:
+    """The end of it; of a traceback only what it says."""
+    before, found, trace = text.strip().partition(TRACEBACK)
+    lines = [*before.rstrip().splitlines(), *(trace.splitlines()[-1:] if found else ())]
+    return "\n".join(lines[-KEPT:])
+
+
+@dataclass(slots=True)
+class Ending:
+    """Follows a run, for its last line."""
+
+    profile: str = ""
+    ranks: int = 0
+    transport: str = ""
+    url: str = ""
+    begun: bool = False  # a part of ours that changes something was there
+    failed: str = ""  # the task that failed last
+
+    def take(self, action: str, result: Mapping[str, Any]) -> None:
+        """A task's good result."""
+        if action == "sparkloom_wait":
+            self.ranks = len(result.get("pods") or ())
+        elif action == "sparkloom_record" and "gone" in result:  # a start that was proved
+            self.profile = str(result["record"].get("profile") or "")
+            self.transport = str(result["record"].get("transport") or "")
+        elif action == "sparkloom_gateway" and "url" in result:
+            self.url = str(result["url"])
+
+    def serves(self) -> str:
+        """What serves, where this run has proved it."""
+        if not self.profile:
+            return ""
+        ranks = f"{self.ranks} rank{'s' if self.ranks != 1 else ''}" if self.ranks else ""
+        about = ", ".join(part for part in (ranks, self.transport) if part)
+        return f"{self.profile} serves{f' at {self.url}' if self.url else ''}{f' ({about})' if about else ''}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the last line is made of."""
+
+    seconds: float
+    changes: Mapping[str, int]
+    lost: Collection[str] = ()
+    dry: bool = False
+    serves: str = ""
+    failed: str = ""
+
+    def line(self) -> str:
+        return f"{self._done()}; {self.serves}" if self.serves and not self.lost else self._done()
+
+    def _done(self) -> str:
+        changed = {host: count for host, count in sorted(self.changes.items()) if count}
+        took = f"{self.seconds:.0f} s"
+        if self.lost:
+            where = f" at '{self.failed}'" if self.failed else ""
+            return f"failed on {', '.join(sorted(self.lost))}{where} after {took}; the same command goes on from there"
+        count, total = ", ".join(f"{host} {count}" for host, count in changed.items()), sum(changed.values())
+        if not total:
+            return f"{'dry run: nothing would change' if self.dry else 'nothing changed'} ({took})"
+        changes = f"{total} change{'s' if total > 1 else ''} ({count})"
+        return f"dry run: {changes} would be made ({took})" if self.dry else f"done: {changes} in {took}"

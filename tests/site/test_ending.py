@@ -1,0 +1,72 @@
+"""A task's words and a run's last line, as tables; tests/plugins/test_output.py shows both in real runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkloom.site.ending import Ending, Outcome, words
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"msg": "a\n  -> b\n", "problems": ["a"], "changed": False, "failed": True}, "a\n  -> b"),
+        ({"__preflight_verdict.msg": "all hold", "changed": False, "_ansible_verbose_always": True}, "all hold"),
+        ({"msg": "non-zero return code", "rc": 3, "stderr": "out of paper\n", "stdout": ""},
+         "non-zero return code\nstderr:\nout of paper"),
+        ({"msg": "apt failed: no space", "stderr": "no space"}, "apt failed: no space"),
+        ({"msg": "crashed", "module_stderr": "Traceback (most recent call last):\n  File x\nValueError: y"},
+         "crashed\nmodule_stderr:\nValueError: y"),
+        ({"msg": "Assertion failed", "assertion": "a == b", "evaluated_to": False}, "Assertion failed: a == b"),
+        ({"msg": "non-zero return code", "cmd": ["sh", "-c", "exit 3"]}, "non-zero return code: sh -c 'exit 3'"),
+        ({"msg": {"a": 1}}, ""),
+        ({"censored": "hidden by no_log", "changed": False}, "hidden by no_log"),
+        ({"changed": False, "failed": True}, ""),
+        ({"msg": "", "rc": 1}, ""),
+    ],
+)  # fmt: skip
+def test_words(result: dict[str, Any], said: str) -> None:
+    assert words(result) == said
+
+
+def test_a_cause_that_the_message_leaves_out_is_told() -> None:
+    causes = ["Task failed.", "Module failed.", "Error executing command.", "[Errno 2] No such file: b'/x'"]
+    assert words({"msg": "Error executing command."}, causes) == f"Error executing command.\n{causes[-1]}"
+    assert words({"msg": "Task failed: it broke"}, ["Task failed.", "it broke"]) == "Task failed: it broke"
+
+
+def ended(*taken: tuple[str, dict[str, Any]]) -> str:
+    ending = Ending()
+    for action, result in taken:
+        ending.take(action, result)
+    return ending.serves()
+
+
+RECORD = {"profile": "glm", "transport": "roce: every rank"}
+
+
+def test_what_serves_is_what_this_run_has_proved() -> None:
+    proved = ("sparkloom_record", {"record": RECORD, "gone": []})
+    assert ended(("sparkloom_record", {"record": RECORD, "memory_gib": {}})) == "", "what was read is no proof"
+    assert ended(proved) == "glm serves (roce: every rank)"
+    waited, opened = ("sparkloom_wait", {"pods": {"0": "a"}}), ("sparkloom_gateway", {"url": "https://s/v1"})
+    assert ended(waited, proved, opened) == "glm serves at https://s/v1 (1 rank, roce: every rank)"
+    assert ended(("sparkloom_record", {"record": {"profile": "one"}, "gone": []})) == "one serves"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (Outcome(3.2, {}), "nothing changed (3 s)"),
+        (Outcome(3.2, {"a": 0}, serves="glm serves"), "nothing changed (3 s); glm serves"),
+        (Outcome(9, {"b": 2, "a": 1}), "done: 3 changes (a 1, b 2) in 9 s"),
+        (Outcome(9, {"a": 1}, dry=True), "dry run: 1 change (a 1) would be made (9 s)"),
+        (Outcome(9, {}, dry=True), "dry run: nothing would change (9 s)"),
+        (Outcome(9, {"a": 1}, lost={"b", "a"}, serves="glm serves", failed="Look"),
+         "failed on a, b at 'Look' after 9 s; the same command goes on from there"),
+    ],
+)  # fmt: skip
+def test_the_last_line(outcome: Outcome, line: str) -> None:
+    assert outcome.line() == line
