@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkloom import case
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import discover
+from sparkloom.site.checks import ports
 from tests.cli.test_cli import COMMAND, run
 from tests.places import REPO
-from tests.site.cabling.test_cablings import FOUR, OUTER, facts, ring
+from tests.site.cabling.test_cablings import FOUR, NAMES, OUTER, facts, ring
+
+ONE_NODE, TWO_NODES = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node", "nvidia--minimax-m2.5-nvfp4--2node"
 
 
 @pytest.fixture
@@ -81,6 +85,47 @@ def test_what_cannot_be_served_is_refused_and_nothing_written(
     said = " ".join(capsys.readouterr().out.split())
     assert "found: a ring of 4" in said and "is as it was" in said and "relayed" in said
     assert not list(site.rglob("*.before"))
+
+
+def smaller(site: Path, folder: Path, nodes: list[str], fabric: dict[str, Any]) -> Path:
+    """The inventory as somebody makes it of what was printed: fewer hosts, these lines."""
+    shutil.copytree(site, folder)
+    hosts = yaml.safe_load((folder / "hosts.yml").read_text())
+    groups = hosts["all"]["children"]
+    groups["sparks"]["hosts"] = {node: groups["sparks"]["hosts"][node] for node in nodes}
+    groups["k3s_servers"]["hosts"] = {nodes[0]: None}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    path = folder / "group_vars/all/fabric.yml"
+    declared = yaml.safe_load(path.read_text())
+    declared["fabric"].update(fabric)
+    path.write_text(yaml.safe_dump(declared))
+    return folder
+
+
+@pytest.mark.parametrize("sparks", [3, 4])
+def test_the_inventories_that_a_ring_is_parted_into_are_served_and_are_what_discover_finds_there(
+    sparks: int, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Red before: nothing was proposed."""
+    nodes = FOUR[:sparks]
+    told = facts(nodes, *ring(nodes))
+    whole = smaller(site, tmp_path / "whole", nodes, {})
+    assert ask(monkeypatch, told, "-i", str(whole), "--json") == 1
+    ways = json.loads(capsys.readouterr().out)["inventories"]
+    assert len(ways) == {3: 3, 4: 2}[sparks]
+    for number, part in enumerate(part for way in ways for part in way):
+        folder = smaller(site, tmp_path / f"part{number}", part["nodes"], part["fabric"])
+        here = {node: told[node] for node in part["nodes"]}
+        assert ask(monkeypatch, here, "-i", str(folder)) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("says so already" in said) == (len(here) == 2)
+        cluster = case.cluster(folder)
+        for node, probe in here.items():
+            mine = [{**port, "hca": "roce", "master": ""} for port in probe["ports"]]
+            assert [*ports.judge(node, cluster, {"ports": mine})] == [], "preflight agrees"
+        case.render(TWO_NODES if len(here) == 2 else ONE_NODE, folder)  # nothing refuses it
+        ends = {end["pf"] for node in case.fabric(folder)["nodes"] for end in node["endpoints"]}
+        assert ends == ({name for cage in NAMES.values() for name in cage} if len(here) == 2 else set())
 
 
 def test_the_shipped_example_is_never_written() -> None:

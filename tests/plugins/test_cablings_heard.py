@@ -225,8 +225,9 @@ def site(nodes: tuple[str, ...]) -> Cluster:
 def test_what_is_cabled_is_what_is_found(name: str, sparks: Sparks) -> None:
     case = CABLINGS[name]
     case.build(sparks.bench)
-    found = look.judge(site(case.nodes), sparks.facts(case.nodes))
-    text = look.text(found)
+    cluster = site(case.nodes)
+    found = look.judge(cluster, sparks.facts(case.nodes))
+    text = look.text(cluster, found)
     assert (found.kind, said(found)) == (case.kind, case.findings), text
     assert found.rail_gbit == case.gbit
     for words in case.names:
