@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from sparkloom.cli import program
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import discover
 from sparkloom.site.checks import ports
+from testbed.beds.cabling import Bench
 from tests.cli.test_cli import COMMAND, run
+from tests.namespaces import needs_namespaces
 from tests.places import REPO
 from tests.site.cabling.test_cablings import FOUR, NAMES, OUTER, facts, ring
 
@@ -53,6 +57,50 @@ def test_the_playbook_is_run_and_machines_without_a_port_are_named(site: Path) -
         assert (site / "group_vars/all/fabric.yml").read_text() == before
     finally:
         shutil.rmtree(REPO / "build/discover-test", ignore_errors=True)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(FOUR[:3], tmp_path / "bench")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@needs_namespaces
+def test_a_ring_is_heard_by_the_command_itself(site: Path, bench: Bench, tmp_path: Path) -> None:
+    """From the words to the verdict with nothing replaced: what becomes root on a node goes into its namespace."""
+    for one, other in ring(FOUR[:3]):
+        bench.cable(one, other)
+    hosts = yaml.safe_load((site / "hosts.yml").read_text())
+    sparks = hosts["all"]["children"]["sparks"]
+    sparks["hosts"] = {node: {**sparks["hosts"][node], **on(bench, node, tmp_path)} for node in FOUR[:3]}
+    sparks["vars"]["cabling_seconds"] = 5
+    (site / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    cluster = site / "group_vars/all/cluster.yml"
+    cluster.write_text(cluster.read_text().replace("name: gb10", "name: discover-ring"))
+    try:
+        words = [*COMMAND, "fabric", "discover", "-i", str(site)]
+        environ = {**os.environ, "ANSIBLE_BECOME_ALLOW_SAME_USER": "1"}  # root already, yet not in the namespace
+        done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environ)
+        assert done.returncode == 1, done.stderr
+        assert (
+            "found: a ring of 3" in done.stdout
+            and "spark2's inner cage - spark3's outer cage (200 Gb/s)" in done.stdout
+        )
+        assert "spark1 + spark2, by spark1's inner cage - spark2's outer cage" in done.stdout
+    finally:
+        shutil.rmtree(REPO / "build/discover-ring", ignore_errors=True)
+
+
+def on(bench: Bench, node: str, folder: Path) -> dict[str, str]:
+    """The variables of a host that is a namespace here."""
+    sudo = folder / f"sudo-{node}"
+    inside = " ".join(bench.inside(node))
+    sudo.write_text(f'#!/bin/sh\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec {inside} "$@"\n')
+    sudo.chmod(0o755)
+    return {"ansible_become_exe": str(sudo), "cabling_sysfs_root": str(bench.sysfs(node))}
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], *words: str) -> int:

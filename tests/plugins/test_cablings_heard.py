@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,13 +19,11 @@ from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site.cabling import look, shape
 from testbed.beds.cabling import INNER, OUTER, PORTS, Bench, halves
+from tests.namespaces import needs_namespaces
 from tests.places import REPO
 from tests.plugins.test_listen import lldp_frame
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("ip"),
-    reason="makes network namespaces: needs root and iproute2",
-)
+pytestmark = needs_namespaces
 SECONDS = 1.0  # in which each port speaks four times
 MODULES = """
 import io, json, sys
@@ -129,6 +126,11 @@ CABLINGS = {
         ("from spark3's inner cage to spark1's outer cage",),
     ),
     "ring of 4": Case(ALL, lambda b: ring(b, ALL, 4), "a ring of 4", [("error", ONE, "ring")]),
+    "two of a ring of 3, in an inventory of their own": Case(
+        ALL[1:3], lambda b: ring(b, ALL[:3], 3), "one cable between two",
+        [("warning", TWO, "cable"), ("warning", THREE, "cable"), ("warning", THREE, "cage")],
+        ("a link in its outer cage, with nobody of this inventory behind it",),
+    ),
     "wrong cage": Case(
         ALL, lambda b: b.switch(*inner(ONE, TWO, FOUR), (THREE, OUTER)), "a switch", [("warning", THREE, "cage")],
         ("the cable is in the outer cage; expected the inner cage, as on spark1, spark2, spark4",),
