@@ -24,5 +24,5 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         facts = look.merge(told["machine"], told["links"])
         found = look.judge(cluster, facts)
         path = look.keep(kept(cluster.name), cluster, facts, found)
-        text = f"{look.text(found)}\nwhat each node told: {path}"
+        text = f"{look.text(cluster, found)}\nwhat each node told: {path}"
         return {"failed": bool(errors(found.findings)), "msg": text, "kind": found.kind}

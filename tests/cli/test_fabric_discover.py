@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from sparkloom import case
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import discover
+from sparkloom.site.checks import ports
+from testbed.beds.cabling import Bench
 from tests.cli.test_cli import COMMAND, run
+from tests.namespaces import needs_namespaces
 from tests.places import REPO
-from tests.site.cabling.test_cablings import FOUR, OUTER, facts, ring
+from tests.site.cabling.test_cablings import FOUR, NAMES, OUTER, facts, ring
+
+ONE_NODE, TWO_NODES = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node", "nvidia--minimax-m2.5-nvfp4--2node"
 
 
 @pytest.fixture
@@ -51,6 +59,50 @@ def test_the_playbook_is_run_and_machines_without_a_port_are_named(site: Path) -
         shutil.rmtree(REPO / "build/discover-test", ignore_errors=True)
 
 
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(FOUR[:3], tmp_path / "bench")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@needs_namespaces
+def test_a_ring_is_heard_by_the_command_itself(site: Path, bench: Bench, tmp_path: Path) -> None:
+    """From the words to the verdict with nothing replaced: what becomes root on a node goes into its namespace."""
+    for one, other in ring(FOUR[:3]):
+        bench.cable(one, other)
+    hosts = yaml.safe_load((site / "hosts.yml").read_text())
+    sparks = hosts["all"]["children"]["sparks"]
+    sparks["hosts"] = {node: {**sparks["hosts"][node], **on(bench, node, tmp_path)} for node in FOUR[:3]}
+    sparks["vars"]["cabling_seconds"] = 5
+    (site / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    cluster = site / "group_vars/all/cluster.yml"
+    cluster.write_text(cluster.read_text().replace("name: gb10", "name: discover-ring"))
+    try:
+        words = [*COMMAND, "fabric", "discover", "-i", str(site)]
+        environ = {**os.environ, "ANSIBLE_BECOME_ALLOW_SAME_USER": "1"}  # root already, yet not in the namespace
+        done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environ)
+        assert done.returncode == 1, done.stderr
+        assert (
+            "found: a ring of 3" in done.stdout
+            and "spark2's inner cage - spark3's outer cage (200 Gb/s)" in done.stdout
+        )
+        assert "spark1 + spark2, by spark1's inner cage - spark2's outer cage" in done.stdout
+    finally:
+        shutil.rmtree(REPO / "build/discover-ring", ignore_errors=True)
+
+
+def on(bench: Bench, node: str, folder: Path) -> dict[str, str]:
+    """The variables of a host that is a namespace here."""
+    sudo = folder / f"sudo-{node}"
+    inside = " ".join(bench.inside(node))
+    sudo.write_text(f'#!/bin/sh\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec {inside} "$@"\n')
+    sudo.chmod(0o755)
+    return {"ansible_become_exe": str(sudo), "cabling_sysfs_root": str(bench.sysfs(node))}
+
+
 def ask(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], *words: str) -> int:
     monkeypatch.setattr(discover, "ask", lambda *_: told)
     monkeypatch.setattr(sys, "argv", ["sparkloom", "fabric", "discover", *words])
@@ -81,6 +133,47 @@ def test_what_cannot_be_served_is_refused_and_nothing_written(
     said = " ".join(capsys.readouterr().out.split())
     assert "found: a ring of 4" in said and "is as it was" in said and "relayed" in said
     assert not list(site.rglob("*.before"))
+
+
+def smaller(site: Path, folder: Path, nodes: list[str], fabric: dict[str, Any]) -> Path:
+    """The inventory as somebody makes it of what was printed: fewer hosts, these lines."""
+    shutil.copytree(site, folder)
+    hosts = yaml.safe_load((folder / "hosts.yml").read_text())
+    groups = hosts["all"]["children"]
+    groups["sparks"]["hosts"] = {node: groups["sparks"]["hosts"][node] for node in nodes}
+    groups["k3s_servers"]["hosts"] = {nodes[0]: None}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    path = folder / "group_vars/all/fabric.yml"
+    declared = yaml.safe_load(path.read_text())
+    declared["fabric"].update(fabric)
+    path.write_text(yaml.safe_dump(declared))
+    return folder
+
+
+@pytest.mark.parametrize("sparks", [3, 4])
+def test_the_inventories_that_a_ring_is_parted_into_are_served_and_are_what_discover_finds_there(
+    sparks: int, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Red before: nothing was proposed."""
+    nodes = FOUR[:sparks]
+    told = facts(nodes, *ring(nodes))
+    whole = smaller(site, tmp_path / "whole", nodes, {})
+    assert ask(monkeypatch, told, "-i", str(whole), "--json") == 1
+    ways = json.loads(capsys.readouterr().out)["inventories"]
+    assert len(ways) == {3: 3, 4: 2}[sparks]
+    for number, part in enumerate(part for way in ways for part in way):
+        folder = smaller(site, tmp_path / f"part{number}", part["nodes"], part["fabric"])
+        here = {node: told[node] for node in part["nodes"]}
+        assert ask(monkeypatch, here, "-i", str(folder)) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("says so already" in said) == (len(here) == 2)
+        cluster = case.cluster(folder)
+        for node, probe in here.items():
+            mine = [{**port, "hca": "roce", "master": ""} for port in probe["ports"]]
+            assert [*ports.judge(node, cluster, {"ports": mine})] == [], "preflight agrees"
+        case.render(TWO_NODES if len(here) == 2 else ONE_NODE, folder)  # nothing refuses it
+        ends = {end["pf"] for node in case.fabric(folder)["nodes"] for end in node["endpoints"]}
+        assert ends == ({name for cage in NAMES.values() for name in cage} if len(here) == 2 else set())
 
 
 def test_the_shipped_example_is_never_written() -> None:

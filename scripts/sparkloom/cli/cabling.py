@@ -36,7 +36,9 @@ def fabric(
 
     extra = ["-K"] if ask_become_pass else []
     found, file = discover(inventory, extra, sys.stderr.write, dry=dry_run)
-    show.out({**look.as_dict(found), "fabric": file}, json, lambda _: f"{look.text(found)}\n{_outcome(found, file)}")
+    cluster = case.cluster(inventory)
+    told = {**look.as_dict(cluster, found), "fabric": file}
+    show.out(told, json, lambda _: f"{look.text(cluster, found)}\n{_outcome(found, file)}")
     raise typer.Exit(1 if errors(found.findings) else 0)
 
 

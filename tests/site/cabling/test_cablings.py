@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkloom.inputs import inventory
-from sparkloom.site.cabling import declare, shape
+from sparkloom.site.cabling import declare, look, shape
 from tests.places import REPO
 
 INNER, OUTER = 0, 1
@@ -174,12 +174,62 @@ def test_a_node_that_was_not_read_is_said() -> None:
     assert said(found) == [("error", "spark4", "connection")] and found.kind == "a switch"
 
 
-def test_the_cable_that_would_close_a_ring_is_named_and_why_four_cannot_be_served() -> None:
+def test_the_cable_that_would_close_a_ring_is_named() -> None:
     (three,) = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])[:2])).findings
-    assert "from spark3's inner cage to spark1's outer cage" in three.fix
-    (four,) = judge(FOUR, facts(FOUR, *ring(FOUR))).findings
-    assert "spark1 - spark2 - spark3 - spark4 - spark1" in four.message
-    assert "relayed" in four.fix and "connects trees" in four.fix
+    assert "from spark3's inner cage to spark1's outer cage" in three.fix and "two of them" in three.fix
+
+
+def parted(found: shape.Found) -> list[list[tuple[str, ...]]]:
+    return [[part.nodes for part in way] for way in found.splits]
+
+
+def test_a_ring_of_three_is_one_error_with_three_ways_out() -> None:
+    """Red before: a switch, or "leave one Spark out" without which and with what lines."""
+    found = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])))
+    (error,) = found.findings
+    assert error.message == "a ring of 3 without a switch: spark1 - spark2 - spark3 - spark1"
+    assert "six subnets" in error.fix and "Not served by this release" in error.fix
+    first, second, third = error.fix.split(" ways out: ")[1].split("; (")
+    assert "a switch" in first and "an inventory of its own" in third
+    assert "(spark1 + spark2; or spark1 + spark3; or spark2 + spark3)" in second and "left out of hosts.yml" in second
+    assert parted(found) == [
+        [("spark1", "spark2"), ("spark3",)], [("spark1", "spark3"), ("spark2",)], [("spark2", "spark3"), ("spark1",)],
+    ]  # fmt: skip
+
+
+def test_a_ring_of_four_says_what_would_be_relayed_and_which_pairs_there_are() -> None:
+    """Red before: "pairs in inventories of their own", without which."""
+    found = judge(FOUR, facts(FOUR, *ring(FOUR)))
+    (error,) = found.findings
+    assert error.message == "a ring of 4 without a switch: spark1 - spark2 - spark3 - spark4 - spark1"
+    assert "spark1 and spark3; spark2 and spark4 have no cable" in error.fix
+    assert "relayed" in error.fix and "connects trees" in error.fix and "Refused" in error.fix
+    assert "(spark1 + spark2 and spark3 + spark4; or spark1 + spark4 and spark2 + spark3)" in error.fix
+    assert parted(found) == [
+        [("spark1", "spark2"), ("spark3", "spark4")], [("spark1", "spark4"), ("spark2", "spark3")],
+    ]  # fmt: skip
+
+
+def test_the_first_way_is_printed_with_its_lines_and_the_others_by_name() -> None:
+    cluster = inventory.load(REPO / "inventories/gb10")
+    text = look.text(cluster, judge(FOUR, facts(FOUR, *ring(FOUR))))
+    assert "  spark3 + spark4, by spark3's inner cage - spark4's outer cage\n" in text
+    assert '          ports: {spark4: {pf: enp1s0f1np1, pci: "0000:01:00.1"}}\n' in text
+    assert text.endswith("or spark1 + spark4 and spark2 + spark3: --json has their lines too")
+    served = look.text(cluster, judge(FOUR, facts(FOUR, inner(*FOUR))))
+    assert "inventories" not in served
+
+
+def test_every_way_has_each_spark_once_and_as_few_inventories_as_can_be() -> None:
+    for name, (nodes, cables, kind, _) in CABLINGS.items():
+        found = judge(nodes, facts(nodes, *cables))
+        assert bool(found.splits) == kind.startswith(("a ring", "a line", "islands")), name
+        for way in found.splits:
+            assert sorted(node for part in way for node in part.nodes) == sorted(nodes), name
+            assert all(part.used or len(part.nodes) == 1 for part in way), name
+    six = [f"spark{number}" for number in range(1, 7)]
+    assert [len(way) for way in judge(six, facts(six, *ring(six))).splits] == [3, 3]
+    assert parted(judge(FOUR, facts(FOUR, *ring(FOUR)[:3]))) == [[("spark1", "spark2"), ("spark3", "spark4")]]
 
 
 # --- the file ---------------------------------------------------------------------------------------------------

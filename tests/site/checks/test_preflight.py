@@ -265,6 +265,18 @@ def test_a_cable_in_the_other_port_is_recognised(probes: dict[str, Machine]) -> 
     assert ["pf: enp1s0f1np1" in findings[0].fix, "pf: enP2p1s0f1np1" in findings[1].fix] == [True, True]
 
 
+def test_a_ring_is_hinted_at_where_all_links_are_up(probes: dict[str, Machine]) -> None:
+    """Red before: preflight passed on a ring of three or four, and the fabric then blamed cables that are whole."""
+    for probe in probes.values():
+        at(probe, "0000:01:00.1").update(carrier=True, speed=200_000)
+        at(probe, "0002:01:00.1").update(carrier=True, speed=200_000)
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    assert [(f.where, f.rule, f.severity) for f in findings] == [(node, "rail a", "warning") for node in NODES]
+    assert "link in both cages" in findings[0].message and "fabric discover" in findings[0].fix
+    pair = CLUSTER.model_copy(update={"nodes": CLUSTER.nodes[:2]})
+    assert host.judge(pair, {node: probes[node] for node in NODES[:2]}, EXPECTED) == [], "half of a ring, served as one"
+
+
 def test_twins_are_one_cage_in_two_domains(probes: dict[str, Machine]) -> None:
     cages = ports.twins(ports.cards(probes["spark1"]))
     assert [[p["pci"] for p in cage] for cage in cages] == [

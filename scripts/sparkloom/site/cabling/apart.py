@@ -1,25 +1,29 @@
-"""No wire joins all Sparks: a ring, a line, or islands; what each is to NCCL, and what would help.
+"""No wire joins all Sparks: a ring, a line, or islands; what each is to NCCL, and which smaller inventories would do.
 
 NVIDIA's guide for three (connect-three-sparks) gives every cable two subnets and needs NCCL_IB_SUBNET_AWARE_ROUTING;
-four are run by patched NCCL only (FujitsuPolycom/sparkring; MiaAI-Lab's pull request 3 shows how the stock one ends).
+four are run by patched NCCL (FujitsuPolycom/sparkring; MiaAI-Lab's pull request 3 shows how the stock one ends).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from sparkloom.base.finding import Finding
 from sparkloom.site.cabling.wires import Cage, Wire
 
 THREE = (
-    "each cable is a fabric of its own there (six subnets, four devices a node), which fabric.yml cannot say yet: take "
-    "a switch, or leave one Spark out of hosts.yml and serve on the two others"
+    "each cable is a fabric of its own there (NVIDIA's guide: six subnets, four devices a node), and fabric.yml says "
+    "what all nodes share. Not served by this release"
 )
 FOUR = (
-    "a switch, or pairs in inventories of their own. Neighbours' data would have to be relayed: RDMA does not follow "
-    "IP routes through a third Spark, and although NCCL's ring needs neighbours only, it connects trees too and ends "
-    "with an error; only patched builds of it (sparkring) do without"
+    "{apart} have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third "
+    "Spark. NCCL's ring needs neighbours only, but it connects trees too and ends with an error; patched builds "
+    "of it (sparkring) do without. Refused"
 )
+EACH = "one-node profiles: each Spark alone in an inventory of its own, which needs no rails"
+NAMED = 3
+Groups = list[tuple[str, ...]]
 
 
 def judge(joined: list[Wire], found: list[Cage]) -> tuple[str, list[Finding]]:
@@ -31,17 +35,55 @@ def judge(joined: list[Wire], found: list[Cage]) -> tuple[str, list[Finding]]:
         groups = [" + ".join(sorted(island)) for island in islands] or []
         if len(islands) == 1:  # a Spark with a cable in each of two networks joins nothing
             groups = [" + ".join(wire.nodes) for wire in joined]
-        fix = "one switch, or one VLAN over a link between the switches; or one inventory for each group"
+        fix = "one switch, or one VLAN over a link between the switches; or an inventory for each group (below)"
         what = f"{len(groups)} fabrics that do not hear each other: {'; '.join(groups)}"
         return "islands", [Finding(first, "fabric", what, "one that joins all", fix)]
     order = _order(joined)
     if len(joined) == len(order):
         kind = f"a ring of {len(order)}"
-        text = " - ".join([*order, order[0]])
+        what = f"{kind} without a switch: {' - '.join([*order, order[0]])}"
         told = [*_ring_cages(joined)] if len(order) == 3 else []
-        fix = THREE if len(order) == 3 else FOUR
-        return kind, [Finding(first, "ring", f"no switch: {text}", "one wire that joins all", fix), *told]
+        return kind, [Finding(first, "ring", what, "one wire that joins all", _ways_out(joined, order)), *told]
     return f"a line of {len(order)}", [_line(order, joined, found)]
+
+
+def splits(joined: list[Wire]) -> list[Groups]:
+    """How the cabled Sparks can be parted so that a wire joins each group, or it is one alone; most served first.
+
+    A ring of four has two ways, one of three has three. Only those with the fewest groups are given.
+    """
+    cabled = list(dict.fromkeys(node for wire in joined for node in wire.nodes))
+    found: dict[frozenset[tuple[str, ...]], Groups] = {}
+    for number in range(len(joined)):
+        groups: Groups = []
+        left = list(cabled)
+        for wire in [*joined[number:], *joined[:number]]:
+            members = tuple(node for node in wire.nodes if node in left)
+            if len(members) > 1:
+                groups.append(members)
+                left = [node for node in left if node not in members]
+        groups += [(node,) for node in left]
+        found.setdefault(frozenset(tuple(sorted(group)) for group in groups), groups)
+    fewest = min(map(len, found.values()), default=0)
+    return [groups for groups in found.values() if len(groups) == fewest]
+
+
+def _ways_out(joined: list[Wire], order: list[str]) -> str:
+    """Why it is refused, and the three things that can be done instead."""
+    parts = [[" + ".join(group) for group in groups if len(group) > 1] for groups in splits(joined)]
+    named = "; or ".join(" and ".join(pairs) for pairs in parts)
+    pairs = f"two of them by the cable between them ({named}), the third left out of hosts.yml"
+    if len(order) > 3:
+        pairs = f"pairs by the cables between them, an inventory each ({named})"
+    why = THREE if len(order) == 3 else FOUR.format(apart=_apart(joined, order))
+    return f"{why}. Three ways out: (1) a switch, with one cable from each; (2) {pairs}; (3) {EACH}"
+
+
+def _apart(joined: list[Wire], order: list[str]) -> str:
+    """The Sparks that no cable joins, two by two; the first of them where they are many."""
+    beside = {frozenset(wire.nodes) for wire in joined}
+    pairs = [f"{one} and {other}" for one, other in combinations(order, 2) if {one, other} not in beside]
+    return "; ".join(pairs[:NAMED] + (["..."] if len(pairs) > NAMED else []))
 
 
 def _islands(joined: list[Wire]) -> list[set[str]]:
@@ -73,8 +115,8 @@ def _line(order: list[str], joined: list[Wire], found: list[Cage]) -> Finding:
         next((str(cage) for cage in found if cage.node == node and (node, cage.name) not in taken), f"{node}: no cage")
         for node in (order[-1], order[0])
     ]
-    fix = f"a switch for all; without one the cable from {free[0]} to {free[1]} would close a ring ("
-    fix += "three can be served so by NVIDIA's guide, not by this release)" if len(order) == 3 else f"{FOUR})"
+    closing = f"the cable from {free[0]} to {free[1]} would close a ring, which is not served either"
+    fix = f"{_ways_out(joined, order)}. Without a switch {closing}"
     return Finding(order[0], "cable", f"a line: {' - '.join(order)}", "one wire that joins all", fix)
 
 

@@ -14,10 +14,13 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import inventory
+from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.inputs.inventory import DEFAULT_INVENTORY, folder_of
 from sparkloom.site.cabling.shape import Found, barren, usual
 
 KEPT = ".before"  # Ansible reads no such file
+DEFAULT_GBIT: int = Fabric.model_fields["rail_gbit"].default
 
 
 def path_of(inventory: Path) -> Path:
@@ -48,26 +51,48 @@ def rails(found: Found, told: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return declared
 
 
-def text(found: Found, before: str) -> str:
-    """The whole file; comments and keys that are not about cables are kept, and what says the same already."""
+def fabric(found: Found, cluster: Cluster) -> dict[str, Any]:
+    """What a fabric.yml says of cables, for an inventory of these Sparks; no rails for one alone."""
+    if not found.used:
+        return {"rails": []}
+    told = cluster.fabric.rails or inventory.load(DEFAULT_INVENTORY).fabric.rails
+    declared = rails(found, [{"name": rail.name, "subnet": rail.subnet} for rail in told])
+    return {"rails": declared} if found.rail_gbit == DEFAULT_GBIT else {"rail_gbit": found.rail_gbit, "rails": declared}
+
+
+def lines(declared: Mapping[str, Any]) -> str:
+    """`fabric` as somebody would type it."""
+    styled = [{key: _styled(value) for key, value in rail.items()} for rail in declared["rails"]]
+    stream = io.StringIO()
+    _yaml().dump({"fabric": {**declared, "rails": styled}}, stream)
+    return stream.getvalue()
+
+
+def _yaml() -> YAML:
     yaml = YAML()
     yaml.width, yaml.preserve_quotes = 120, True
     yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def text(found: Found, before: str) -> str:
+    """The whole file; comments and keys that are not about cables are kept, and what says the same already."""
+    yaml = _yaml()
     content = yaml.load(before)
-    fabric = content["fabric"]
-    told = fabric.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]
+    said = content["fabric"]
+    told = said.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]
     wanted = rails(found, told)
-    if wanted == _plain(fabric.get("rails")) and found.rail_gbit == fabric.get("rail_gbit", 200):
+    if wanted == _plain(said.get("rails")) and found.rail_gbit == said.get("rail_gbit", DEFAULT_GBIT):
         return before
-    fabric["rails"] = told[: len(wanted)]
-    for rail, values in zip(fabric["rails"], wanted, strict=True):
+    said["rails"] = told[: len(wanted)]
+    for rail, values in zip(said["rails"], wanted, strict=True):
         for key in ("attach", "ports"):
             rail.pop(key, None)
         for key, value in values.items():
             if rail.get(key) != value:
                 rail[key] = _styled(value)
-    if found.rail_gbit != fabric.get("rail_gbit", 200):
-        fabric["rail_gbit"] = found.rail_gbit
+    if found.rail_gbit != said.get("rail_gbit", DEFAULT_GBIT):
+        said["rail_gbit"] = found.rail_gbit
     stream = io.StringIO()
     stream.write("---\n" if before.startswith("---\n") else "")
     yaml.dump(content, stream)

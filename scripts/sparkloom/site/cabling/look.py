@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from sparkloom.base import files
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.site.cabling import shape
+from sparkloom.site.cabling import declare, shape
 from sparkloom.site.cabling.wires import Facts
 from sparkloom.site.checks import report
 
@@ -35,17 +36,35 @@ def judge(cluster: Cluster, facts: Facts) -> shape.Found:
     return shape.judge([node.name for node in cluster.nodes], facts, cluster.management_interface)
 
 
-def text(found: shape.Found) -> str:
-    """What is on each wire, and what is not as it should be."""
+def text(cluster: Cluster, found: shape.Found) -> str:
+    """What is on each wire, what is not as it should be, and what could be served instead."""
     lines = [f"found: {found.kind}"]
     for wire in found.wires:
         speed = min(cage.speed for cage in wire.cages)
         behind = f", by {' and '.join(wire.switches)}" if wire.switches else ""
         lines.append(f"  {wire}{behind} ({speed} Gb/s)")
-    return "\n".join([*lines, *([report.table(found.findings)] if found.findings else [])])
+    lines += [report.table(found.findings)] if found.findings else []
+    return "\n".join([*lines, *_proposed(cluster, found)])
 
 
-def as_dict(found: shape.Found) -> dict[str, Any]:
+def _proposed(cluster: Cluster, found: shape.Found) -> Iterator[str]:
+    """The first way to part the Sparks with its lines, the others by their names."""
+    if not found.splits:
+        return
+    yield "\ncan be served as it is cabled, by inventories of these Sparks (hosts.yml) with these lines (fabric.yml);"
+    yield "each a folder with a cluster.name, a kubeconfig and k3s_servers of its own, where discover writes the same:"
+    first, *others = found.splits
+    for part in first:
+        wire = next((f", by {wire}" for wire in part.wires if len(wire.nodes) > 1), " alone: no rails")
+        yield f"\n  {' + '.join(part.nodes)}{wire}"
+        if part.used:
+            yield textwrap.indent(declare.lines(declare.fabric(part, cluster)), "    ").rstrip()
+    if others:
+        ways = (" and ".join(" + ".join(part.nodes) for part in way) for way in others)
+        yield f"\n  or {', or '.join(ways)}: --json has their lines too"
+
+
+def as_dict(cluster: Cluster, found: shape.Found) -> dict[str, Any]:
     return {
         "kind": found.kind,
         "rail_gbit": found.rail_gbit,
@@ -54,11 +73,15 @@ def as_dict(found: shape.Found) -> dict[str, Any]:
         ],
         "used": {node: cage.name for node, cage in found.used.items()},
         "findings": [report.as_dict(finding) for finding in found.findings],
+        "inventories": [
+            [{"nodes": list(part.nodes), "fabric": declare.fabric(part, cluster)} for part in way]
+            for way in found.splits
+        ],
     }
 
 
 def keep(folder: Path, cluster: Cluster, facts: Facts, found: shape.Found) -> Path:
     """cabling.json of the site: what each node told, and what it was taken for."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    content = {"site": cluster.name, "when": when, **as_dict(found), "nodes": facts}
+    content = {"site": cluster.name, "when": when, **as_dict(cluster, found), "nodes": facts}
     return files.write(folder / FILE, json.dumps(content, indent=1, sort_keys=True) + "\n")

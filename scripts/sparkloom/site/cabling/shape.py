@@ -17,14 +17,19 @@ SWITCH = "a switch"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`used`: the cage that each node's rails are in, empty where no fabric.yml can serve what was found."""
+    """`used`: the cage that each node's rails are in, empty where no fabric.yml can serve what was found.
 
+    `splits`: then, the ways to part the Sparks into smaller inventories, each judged like a whole one.
+    """
+
+    nodes: tuple[str, ...]
     kind: str
     wires: list[Wire]
     cages: list[Cage]
     used: dict[str, Cage] = field(default_factory=dict)
     rail_gbit: int = 200
     findings: list[Finding] = field(default_factory=list)
+    splits: list[list[Found]] = field(default_factory=list)
 
 
 def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
@@ -36,7 +41,7 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
     cabled = {node for wire in joined for node in wire.nodes}
     whole = [wire for wire in joined if set(wire.nodes) == cabled]
     if len(nodes) == 1:
-        return Found("one Spark", made, found)
+        return Found(tuple(nodes), "one Spark", made, found)
     if whole:
         used = _used(max(whole, key=lambda wire: _usual(wire.cages)))
         gbit, slow = _speed(used)
@@ -49,9 +54,14 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
             *_functionless(used),
             *slow,
         ]
-        return Found(kind, made, found, used, gbit, findings)
+        return Found(tuple(nodes), kind, made, found, used, gbit, findings)
     kind, more = apart.judge(joined, found)
-    return Found(kind, made, found, findings=[*findings, *_silent(made, cabled), *more])
+    findings += [*_silent(made, cabled), *more]
+    parted = [
+        [judge(group, {node: facts[node] for node in group}, management) for group in groups]
+        for groups in apart.splits(joined)
+    ]
+    return Found(tuple(nodes), kind, made, found, findings=findings, splits=parted)
 
 
 def _unread(nodes: Sequence[str], facts: Facts) -> Iterator[Finding]:

@@ -39,6 +39,20 @@ def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Fin
         elif port:
             yield from _link(node, cluster, rail, port, ports)
             yield from _functions(node, cluster, rail, port)
+    yield from _both(node, cluster, ports)
+
+
+def _both(node: str, cluster: Cluster, ports: list[Port]) -> Iterator[Finding]:
+    """In a ring without a switch all links are up, and yet no rail joins all Sparks."""
+    cages = twins([port for port in ports if port["device"] == CONNECTX7])
+    if len(cluster.nodes) < 3 or len([halves for halves in cages if any(half["carrier"] for half in halves)]) < 2:
+        return
+    for rail in cluster.fabric.rails[:1]:
+        change = (
+            "sparkloom fabric discover says what is behind each cable: a ring without a switch is not served "
+            "(docs/cabling.md), and a second cable to the same switch adds nothing"
+        )
+        yield _finding(node, rail, "a link in both cages", "one, to the switch that all share", change, warn=True)
 
 
 def _finding(node: str, rail: Rail, message: str, expected: str, fix: str, *, warn: bool = False) -> Finding:

@@ -140,5 +140,6 @@ def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, every
         "an answer",
         f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
         if small_ok
-        else f"the cable, the switch's VLAN, and the same rail of {blamed}",
+        else f"the cable, the switch's VLAN, and the same rail of {blamed}; sparkloom fabric discover says who is "
+        "behind which cable",
     )
