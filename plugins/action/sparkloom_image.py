@@ -6,7 +6,7 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom.site import ansible, image_pull
+from sparkloom.site import ansible, image_pull, image_transfer
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
 
@@ -17,10 +17,15 @@ description:
   - Runs the images' program on the node. A pull goes on when the connection is lost and is found again.
 options:
   program: {type: path, required: true, description: ["The program, as sparkloom_images made it."]}
-  command: {type: str, required: true, choices: [look, pull, hold], description: [What to ask for.]}
+  command: {type: str, required: true, choices: [look, pull, hold, held, bring], description: [What to ask for.]}
   asked: {type: dict, required: true, description: ["The image, and where containerd may be."]}
   reference: {type: str, default: "", description: [What is pulled; empty where nothing is missing; with pull.]}
-  seconds: {type: float, description: [How long it may take; with pull.]}
+  seconds: {type: float, description: ["How long it may take; with pull, and for each archive with bring."]}
+  archives:
+    type: list
+    elements: dict
+    default: []
+    description: [What sparkloom_archives decided for this node; with bring.]
   digest: {type: str, description: [Under which it can be named then; with hold.]}
   retag: {type: bool, default: false, description: [Whether the tag is made to mean it too; with hold.]}
 """
@@ -28,18 +33,34 @@ options:
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     _requires_connection = True
-    required_if = (("command", "pull", ("seconds",)), ("command", "hold", ("digest",)))
+    required_if = (
+        ("command", "pull", ("seconds",)),
+        ("command", "bring", ("seconds",)),
+        ("command", "hold", ("digest",)),
+    )
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         node, asked = str(task_vars["inventory_hostname"]), args["asked"]
         remote = Remote(
             node, lambda line, data: self._low_level_execute_command(line, in_data=data), Path(args["program"])
         )
+        if args["command"] == "held":
+            return {"answer": remote.ask("held", asked, bring=not self._task.check_mode)}
+        if args["command"] == "bring":
+            return self._bring(remote, args)
         if args["command"] == "hold":
             answer = remote.ask("hold", {**asked, "digest": args["digest"], "retag": args["retag"]})
             return {"changed": bool(answer["changed"])}
         moved = self._pull(remote, args) if args["command"] == "pull" and args["reference"] else {}
         return moved if moved.get("failed") else {**moved, "answer": remote.ask("look", asked)}
+
+    def _bring(self, remote: Remote, args: ansible.Data) -> ansible.Data:
+        say, archives = Display().display, args["archives"]
+        transfer = image_transfer.Transfer(remote, args["asked"]["places"], args["seconds"], say)
+        if not self._task.check_mode:
+            for archive in archives:
+                say(transfer.bring(archive))
+        return {"changed": bool(archives), "msg": ", ".join(archive["file"] for archive in archives)}
 
     def _pull(self, remote: Remote, args: ansible.Data) -> ansible.Data:
         begun, asked = time.monotonic(), {**args["asked"], "reference": args["reference"]}

@@ -15,6 +15,8 @@ from sparkloom.site.store.follow import Poll, span
 class Clock:
     seconds: float
     passed: Callable[[], float]
+    variable: str = "model_serving_image_seconds"
+    what: str = "the pull"
 
     def on(self, poll: Poll) -> Poll:
         """The same answers, until the time is over: then the pull is left to itself."""
@@ -25,8 +27,8 @@ class Clock:
                 return status
             far = f"{amount(status['have'])} of {amount(status['total'])}" if status["total"] else status["state"]
             cause = (
-                f"not here after {span(self.seconds)} ({far}); the pull goes on: run this again and it is found at "
-                "work, or raise model_serving_image_seconds"
+                f"not here after {span(self.seconds)} ({far}); {self.what} goes on: run this again and it is found at "
+                f"work, or raise {self.variable}"
             )
             return {**status, "state": "failed", "cause": cause}
 

@@ -189,9 +189,14 @@ def test_no_eviction_by_memory_unless_a_site_wants_it_and_then_it_is_said() -> N
 def test_images_that_a_site_without_a_way_out_would_still_pull_are_named(
     artifacts: str, mirrors: dict[str, Any], named: list[str]
 ) -> None:
-    """`k3s_artifacts` said that nothing is downloaded; Multus, the device plugin and the engine were pulled."""
+    """`k3s_artifacts` said that nothing is downloaded; Multus, the device plugin and the engine were pulled.
+
+    What lies in archives instead is judged by site.image_archives, and refused where it does not.
+    """
     pulled = ["ghcr.io/k8snetworkplumbingwg/multus-cni:v4", "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"]
-    options = chosen(k3s_artifacts=artifacts, k3s_registries={"mirrors": mirrors})
+    given = {"k3s_artifacts": artifacts, "k3s_registries": {"mirrors": mirrors}}
+    assert list(judge.unmirrored(chosen(**given), pulled)) == []
+    options = chosen(**given, k3s_images_from="registries")
     rows = list(judge.unmirrored(options, pulled))
     assert len(rows) == bool(named) and all(row.severity == "warning" for row in rows)
     assert [host for host in ("ghcr.io", "nvcr.io") if any(f"{host}" in row.message for row in rows)] == named

@@ -1,18 +1,24 @@
-"""`images look|start|status|hold`: JSON in on standard input, JSON out, so that a program can ask."""
+"""`images COMMAND`: JSON in on standard input, JSON out, so that a program can ask.
+
+`look`, `start`, `status` and `hold` are for one image that is pulled; `held`, `receive`, `import`, `importing` and
+`settle` for archives that are brought.
+"""
 
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.images import reference
+from sparkloom.onnode.images import archive, reference
 from sparkloom.onnode.images.pull import Pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 
-COMMANDS = ("look", "start", "status", "hold")
+COMMANDS = ("look", "start", "status", "hold", "held", "receive", "import", "importing", "settle")
 
 
 def named(*names: str) -> list[str]:
@@ -42,7 +48,50 @@ def hold(runtime: Runtime, image: str, digest: str, retag: bool) -> dict[str, An
     return {"changed": changed}
 
 
+def held(asked: dict[str, Any]) -> dict[str, Any]:
+    """Which of several images are here with all that is in them; none where no containerd runs yet."""
+    try:
+        runtime = Runtime.here(asked["places"])
+    except ImageError:
+        return {"machine": platform.machine(), "images": {}}
+    whole, found = runtime.whole(), {image: look(runtime, image) for image in asked["images"]}
+    here = {
+        image: {"tag": told["tag"] if told["tag"] in whole else "", "digests": sorted(whole & set(told["digests"]))}
+        for image, told in found.items()
+    }
+    return {"machine": platform.machine(), "images": here}
+
+
+def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[str, Any]:
+    """After an import: the names that pods use, kept from the kubelet's tidying; the file goes."""
+    for one in images:
+        image, wanted = str(one["image"]), reference.parse(str(one["image"]))
+        digest = str(one["digest"]) or look(runtime, image)["tag"]
+        if not digest:
+            raise ImageError(f"{file.name} was imported, and {wanted.tagged} is not in it")
+        hold(runtime, image, digest, retag=True)
+        for name in (wanted.at(digest), wanted.tagged):
+            runtime.pin(name)
+    archive.forgotten(runtime, file)
+    return {"changed": True}
+
+
+def _brought(command: str, asked: dict[str, Any]) -> dict[str, Any]:
+    file = Path(asked["file"])
+    if command == "receive":
+        return archive.begun(file, int(asked["size"]))
+    runtime = Runtime.here(asked["places"])
+    if command == "settle":
+        return settle(runtime, file, asked["images"])
+    importing = archive.Import(runtime, str(file))
+    return importing.start() if command == "import" else importing.status()
+
+
 def answer(command: str, asked: dict[str, Any]) -> dict[str, Any]:
+    if command == "held":
+        return held(asked)
+    if command in ("receive", "import", "importing", "settle"):
+        return _brought(command, asked)
     runtime = Runtime.here(asked["places"])
     if command == "look":
         return look(runtime, asked["image"])

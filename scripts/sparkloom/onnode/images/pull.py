@@ -20,9 +20,14 @@ KEEP = 'cd "$0" && "$@" >log 2>&1 </dev/null; echo $? >code.new; mv code.new cod
 
 
 class Pull:
+    waiting = "asking for it"  # before the manifest is there
+
     def __init__(self, runtime: Runtime, reference: str, run: Path = RUN) -> None:
         self.runtime, self.reference = runtime, reference
         self.folder = run / hashlib.sha256(reference.encode()).hexdigest()[:16]
+
+    def words(self) -> list[str]:
+        return self.runtime.pulling(self.reference)
 
     def start(self) -> dict[str, Any]:
         if not self._alive():
@@ -30,7 +35,7 @@ class Pull:
             for name in ("code", "log", "first"):
                 (self.folder / name).unlink(missing_ok=True)
             (self.folder / "begun").write_text(str(time.time()))
-            words = ["sh", "-c", KEEP, str(self.folder), *self.runtime.pulling(self.reference)]
+            words = ["sh", "-c", KEEP, str(self.folder), *self.words()]
             quiet = subprocess.DEVNULL
             process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
             (self.folder / "pid").write_text(str(process.pid))
@@ -50,7 +55,7 @@ class Pull:
         code = self._code()
         if code is None and (alive or time.time() - begun < YOUNG):
             # what is asked for before the manifest is there, and what follows the last byte, has no bytes to count
-            asking = "asking for it" if not seen.total else f"unpacking {seen.layers} layers"
+            asking = self.waiting if not seen.total else f"unpacking {seen.layers} layers"
             return self._told("moving" if seen.have < seen.total else asking, seen, rate, "", first["have"])
         if code == 0:
             return self._told("done", seen, rate, "", first["have"])

@@ -12,6 +12,8 @@ from typing import Any
 SPACE = "k8s.io"  # containerd's namespace of all that Kubernetes runs
 HOSTS = Path("/etc/containerd/certs.d")  # mirrors, where containerd itself is asked
 SECONDS = 60.0
+PINNED = "io.cri-containerd.pinned=pinned"
+UNPACK = {".tar.zst": "zstd -dcq", ".tar.gz": "gzip -dc", ".tgz": "gzip -dc"}
 
 
 def _words(inside: str, tool: str) -> list[str]:
@@ -55,8 +57,29 @@ class Runtime:
         words = [row.split() for row in rows]
         return {row[0]: row[2] for row in words if len(row) > 2 and row[2].startswith("sha256:")}
 
+    def whole(self) -> set[str]:
+        """Digests of images of which everything is here: an import that failed leaves the name of a part."""
+        rows = (row.split() for row in self.run("images", "check").splitlines()[1:])
+        return {row[2] for row in rows if len(row) > 3 and row[3] == "complete"}
+
     def tag(self, source: str, target: str) -> None:
         self.run("images", "tag", "--force", source, target)
+
+    def pin(self, name: str) -> None:
+        """The kubelet removes unused images when a disk fills; this one could not be had again."""
+        self.run("images", "label", name, PINNED)
+
+    def remove(self, names: Sequence[str]) -> None:
+        if names:
+            self.run("images", "rm", *names)
+
+    def importing(self, file: str) -> list[str]:
+        """The command that imports an archive; ctr's own reading of compressed ones depends on its release."""
+        unpack = next((words for suffix, words in UNPACK.items() if file.endswith(suffix)), "cat")
+        program = unpack.split()[0]
+        if not which(program):
+            raise ImageError(f"there is no {program} here to read {Path(file).name}; bring it as .tar or .tar.gz")
+        return ["sh", "-c", f'{unpack} "$0" | "$@"', file, *self.ctr, "images", "import", "--digests", "-"]
 
     def run(self, *words: str) -> str:
         done = subprocess.run([*self.ctr, *words], capture_output=True, text=True, timeout=SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -27,6 +27,7 @@ class Options(Strict):
     url: str
     cni_url: str
     artifacts: str = Field(description="folder on the controller; nothing is downloaded when it is named")
+    images_from: Literal["archives", "registries"] = Field(description="of images beside K3s' own, with artifacts")
     api_host: str
     disable: list[str]
     kubelet_args: list[str]

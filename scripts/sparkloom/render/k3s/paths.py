@@ -23,6 +23,7 @@ JOIN_TOKENS = {"server": f"{DATA}/server/token", "agent": f"{DATA}/server/agent-
 
 RECORD = "/var/lib/sparkloom/k3s-programs.json"  # what was installed from which archive
 STAGING = "/var/lib/sparkloom/k3s"  # what came from the controller, until it is installed
+ARCHIVES = "/var/lib/sparkloom/images"  # of images that came from the controller, until they are imported
 STAMP = "/run/sparkloom-k3s.stamp"  # the hashes of what the running K3s was started with
 SERVICES = {"server": "k3s", "agent": "k3s-agent"}
 # K3s looks for container runtimes in its PATH, when it starts. NVIDIA's GPU operator puts them into the first of these.
@@ -34,7 +35,7 @@ def unit(role: str) -> str:
 
 
 # What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
-OURS = (BINARY, CONFIG, REGISTRIES, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, STAMP)
+OURS = (BINARY, CONFIG, REGISTRIES, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, ARCHIVES, STAMP)
 LOGS = ("/var/log/pods", "/var/log/containers")  # kubelet's: pods' output, and links to it
 DRIVERS = tuple(
     f"/usr/libexec/kubernetes{inner}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.finding import Finding
+from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import paths
 from sparkloom.render.k3s.machines import ARCHITECTURES, artifacts
 from sparkloom.render.k3s.options import Options, release
@@ -92,16 +93,24 @@ def doubts(options: Options) -> Iterator[Finding]:
             yield Finding("k3s_kubelet_args", "eviction", found, "no threshold of memory", advice, "warning")
 
 
+def registry(image: str) -> str:
+    return reference.parse(image).name.partition("/")[0]
+
+
+def mirrored(options: Options, image: str) -> bool:
+    """Whether a registry of the site's own gives this image."""
+    mirrors = options.registries.get("mirrors", {})
+    return any((mirrors.get(host) or {}).get("endpoint") for host in ("*", registry(image)))
+
+
 def unmirrored(options: Options, images: Sequence[str]) -> Iterator[Finding]:
     """A folder of release files stands for the network, but images still come from their registries."""
-    mirrors = options.registries.get("mirrors", {})
-    served = {host for host, mirror in mirrors.items() if (mirror or {}).get("endpoint")}
-    hosts = sorted({image.partition("/")[0] for image in images} - served)
-    if options.artifacts and hosts and "*" not in served:
+    hosts = sorted({registry(image) for image in images if not mirrored(options, image)})
+    if options.artifacts and options.images_from == "registries" and hosts:
         found = (
             f"nodes pull from {', '.join(hosts)} and the engine's registry; k3s_artifacts holds K3s' own images only"
         )
-        advice = "without a way out: a registry of yours in k3s_registries (docs/k3s.md); else nothing"
+        advice = "without a way out: k3s_images_from: archives, or a registry of yours in k3s_registries; else nothing"
         yield Finding("k3s_registries", "images", found, "a mirror with an endpoint for each", advice, "warning")
 
 

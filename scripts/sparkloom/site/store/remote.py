@@ -57,6 +57,12 @@ class Remote:
             self._send(local)
         return _target(local)
 
+    def append(self, target: str, data: bytes) -> None:
+        """A piece of a file that is too large for one."""
+        ran = self.execute(f"umask 077; cat >> {shlex.quote(target)}", data)
+        if ran["rc"]:
+            raise StoreError(f"{self.node}: cannot write {target}: {_last(ran) or 'exit ' + str(ran['rc'])}")
+
     def _send(self, local: Path) -> None:
         """In one step, and what an older Sparkloom brought under the same name goes."""
         target, kind = _target(local), local.name.rpartition("-")[0]

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom.base.repository import WORK
+from sparkloom.inputs.inventory import GROUP, SERVERS
+from sparkloom.render import pack
+from sparkloom.render.k3s.machines import ARCHITECTURES
+from sparkloom.render.k3s.options import options
+from sparkloom.site import ansible, image_archives, images
+from sparkloom.site.k3s import needs
+
+DOCUMENTATION = r"""
+module: sparkloom_archives
+short_description: Decide which archives of images are brought to which node
+description: [Reads the folder C(images) of the release files; changes nothing.]
+options:
+  what:
+    type: str
+    required: true
+    choices: [plan, decide]
+    description:
+      - C(plan) says which images nodes need that no registry of the site gives, and with what to ask for them.
+      - C(decide) refuses images that are neither on the nodes nor in an archive.
+  options: {type: dict, required: true, description: [The variables of role k3s.]}
+  multus: {type: str, default: "", description: [Multus' image.]}
+  gpu: {type: str, default: "", description: [The device plugin's.]}
+  profile: {type: str, default: "", description: [Whose engine's image.]}
+  take: {type: str, default: "", description: [A digest instead of the locked one.]}
+  answers: {type: str, description: ["Variable that the nodes registered from a look; with decide."]}
+"""
+
+
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "decide", ("answers",)),)
+
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        chosen, cluster = options(args["options"]), ansible.cluster(task_vars)
+        asked = needs.Asked(args["multus"], args["gpu"], args["profile"], args["take"], ansible.lock_file(task_vars))
+        needed = needs.every(chosen, cluster, asked)
+        if args["what"] == "plan":
+            program = str(pack.program("images").keep(WORK / ".build" / "store"))
+            names = [need.image for need in needed]
+            return {"program": program, "asked": {"images": names, "places": list(images.PLACES)}}
+        answers = ansible.registered(task_vars, args["answers"], GROUP, SERVERS)
+        looked = {host: told["answer"] for host, told in answers.items() if "answer" in told}
+        held = {host: told["images"] for host, told in looked.items()}
+        machines = {host: ARCHITECTURES.get(told["machine"], told["machine"]) for host, told in looked.items()}
+        folder = Path(chosen.artifacts).expanduser() / image_archives.FOLDER
+        rows, brought = image_archives.decide(folder, image_archives.lacking(needed, held), machines)
+        return ansible.verdict(rows, "") | {"brought": brought}

@@ -1,0 +1,48 @@
+"""An archive of images that is brought to this node: taken in pieces, imported, held by the names that pods use.
+
+It lies in a folder of root's until it is imported. A run that was cut off goes on where it ended: the file's name bears
+its size and its time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.images.pull import Pull
+from sparkloom.onnode.images.runtime import ImageError, Runtime
+
+BY_DIGEST = "import-"  # how ctr begins the names that it makes up
+
+
+class Import(Pull):
+    """In the background as a pull is; what is pulled is a file here."""
+
+    waiting = "importing"
+
+    def words(self) -> list[str]:
+        return self.runtime.importing(self.reference)
+
+
+def begun(file: Path, size: int) -> dict[str, Any]:
+    """How much of it is here. What it will need must be free: the rest of it, its layers, and these unpacked."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    have = file.stat().st_size if file.exists() else 0
+    if have > size:
+        file.unlink()
+        have = 0
+    free, wanted = shutil.disk_usage(file.parent).free, size - have + 2 * size
+    if free < wanted:
+        raise ImageError(
+            f"{file.parent} has {free / 1e9:.1f} GB free, {file.name} needs {wanted / 1e9:.1f} GB (the file, its "
+            "layers and these unpacked); make room there"
+        )
+    return {"have": have}
+
+
+def forgotten(runtime: Runtime, file: Path) -> None:
+    """The file, and the names that ctr made up for what was in it."""
+    made = runtime.digests('name~="^import-[0-9]{4}-[0-9]{2}-[0-9]{2}[@:]"')
+    runtime.remove([name for name in made if name.startswith(BY_DIGEST)])
+    file.unlink(missing_ok=True)

@@ -1,0 +1,50 @@
+"""Which images a site's nodes take beside K3s' own, where no registry gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkloom.inputs import image_lock, profile
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import downloads, resolve
+from sparkloom.onnode.images import reference
+from sparkloom.render.k3s import machines
+from sparkloom.render.k3s.options import Options
+from sparkloom.site import images
+from sparkloom.site.image_archives import Need
+from sparkloom.site.k3s import judge
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The variables that name images; empty where a site has none."""
+
+    multus: str
+    gpu: str
+    profile: str
+    take: str  # a digest that somebody chose for the engine's
+    lock: Path
+
+
+def every(options: Options, cluster: Cluster, asked: Asked) -> list[Need]:
+    """Nothing where registries are asked, or one of the site's gives all."""
+    if not options.artifacts or options.images_from == "registries":
+        return []
+    sparks = tuple(node.name for node in cluster.nodes)
+    found = []
+    if asked.multus and cluster.fabric.rails:
+        everywhere = tuple(member.name for member in machines.members(cluster))
+        found.append(Need(asked.multus, reference.parse(asked.multus).digest, everywhere, "multus_image"))
+    if asked.gpu and cluster.expect_gb10:
+        found.append(Need(asked.gpu, reference.parse(asked.gpu).digest, sparks, "gpu_runtime_image"))
+    if asked.profile:
+        found.append(_engine(cluster, asked))
+    return [need for need in found if not judge.mirrored(options, need.image)]
+
+
+def _engine(cluster: Cluster, asked: Asked) -> Need:
+    loaded = profile.load(asked.profile)
+    image = resolve.image_reference(loaded)
+    wanted = images.wanted(image, image_lock.read(asked.lock), asked.take, str(asked.lock))
+    return Need(image, wanted.given, tuple(downloads.nodes(loaded, cluster)), f"profile {asked.profile}")

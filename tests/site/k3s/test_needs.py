@@ -1,0 +1,63 @@
+"""Which images must lie in archives: all that nodes would pull, and no registry of the site gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.inputs import image_lock
+from sparkloom.site.k3s import needs
+from tests.k3s_sites import chosen, site
+
+A, B = ("sha256:" + letter * 64 for letter in "ab")
+MULTUS, GPU = f"ghcr.io/org/multus:v4@{A}", f"nvcr.io/nvidia/k8s-device-plugin:v0@{B}"
+PROFILE = "nvidia--minimax-m2.5-nvfp4--2node"
+
+
+def asked(folder: Path, **changes: Any) -> needs.Asked:
+    given = {"multus": MULTUS, "gpu": GPU, "profile": PROFILE, "take": "", "lock": folder / "images.yml"}
+    return needs.Asked(**{**given, **changes})
+
+
+def found(folder: Path, options: dict[str, Any] | None = None, **changes: Any) -> dict[str, needs.Need]:
+    chose = chosen(**{"k3s_artifacts": "/stick", **(options or {})})
+    every = needs.every(chose, site(["box1"], nodes=3), asked(folder, **changes))
+    return {need.where: need for need in every}
+
+
+def test_each_image_is_needed_where_its_pods_run(tmp_path: Path) -> None:
+    told = found(tmp_path)
+    assert told["multus_image"].nodes == ("box1", "spark1", "spark2", "spark3"), "its daemon runs on every node"
+    assert told["gpu_runtime_image"].nodes == ("spark1", "spark2", "spark3")
+    engine = told[f"profile {PROFILE}"]
+    assert engine.nodes == ("spark1", "spark2") and engine.digest == ""
+    assert (told["multus_image"].digest, told["gpu_runtime_image"].digest) == (A, B)
+
+
+def test_the_engine_is_the_one_that_is_locked_or_that_somebody_chose(tmp_path: Path) -> None:
+    image = found(tmp_path)[f"profile {PROFILE}"].image
+    name, _, tag = image.rpartition(":")
+    image_lock.keep(tmp_path / "images.yml", image_lock.Entry(name, tag, A, "2026-11-22", "spark1"))
+    assert found(tmp_path)[f"profile {PROFILE}"].digest == A
+    assert found(tmp_path, take=B)[f"profile {PROFILE}"].digest == B
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({"k3s_artifacts": ""}, []),
+        ({"k3s_images_from": "registries"}, []),
+        ({"k3s_registries": {"mirrors": {"*": {"endpoint": ["https://r.home"]}}}}, []),
+        ({"k3s_registries": {"mirrors": {"*": {}}}}, ["ghcr.io", "nvcr.io", "docker.io"]),
+        ({"k3s_registries": {"mirrors": {"docker.io": {"endpoint": ["https://r.home"]}}}}, ["ghcr.io", "nvcr.io"]),
+    ],
+)
+def test_what_a_registry_gives_needs_no_archive(tmp_path: Path, options: dict[str, Any], left: list[str]) -> None:
+    hosts = {"multus_image": "ghcr.io", "gpu_runtime_image": "nvcr.io", f"profile {PROFILE}": "docker.io"}
+    assert [hosts[where] for where in found(tmp_path, options)] == left
+
+
+def test_a_site_needs_no_image_that_it_does_not_run(tmp_path: Path) -> None:
+    assert list(found(tmp_path, multus="", gpu="", profile="")) == []
