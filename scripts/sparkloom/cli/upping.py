@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
 SIGNS = {"waits": (" ", "dim"), "runs": (">", "bold"), "ok": ("=", "green"), "changed": ("+", "yellow")}
 FAILED = ("x", "bold red")
-SHOWN = 600  # characters of an error; the log has all of it
+BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
 
 def up(
@@ -121,7 +121,7 @@ def _end(ended: Progress, seconds: float, log: Path) -> str:
         part = next((part.name for part in ended.parts if part.failed), "the start")
         return f"\ninterrupted after {seconds:.0f} s in: {part}; {again}"
     if not ended.good:
-        shown = [f"{error['host']}: {error['task']}\n  {error['said'][:SHOWN]}" for error in ended.errors[-3:]]
+        shown = [f"{error['host']}: {error['task']}\n  {_cut(error['said'])}" for error in ended.errors[-3:]]
         why = "\n".join(shown) or _last_words(log)
         return f"\n{why}\n\nnot up after {seconds:.0f} s; {again}"
     total = sum(ended.changes.values())
@@ -131,12 +131,16 @@ def _end(ended: Progress, seconds: float, log: Path) -> str:
     return f"\nup: {total} changes ({hosts}) in {seconds:.0f} s; {_short(log)}"
 
 
+def _cut(said: str) -> str:
+    return said if len(said) <= BEGIN + END else f"{said[:BEGIN]}\n[...]\n{said[-END:]}"
+
+
 def _last_words(log: Path) -> str:
     """Of an ansible-playbook that ended without a failed task: an inventory or an option that it refuses."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     said = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
     return "\n".join(
-        ["ansible-playbook ended without a task that failed:", *(f"  {line[:SHOWN]}" for line in said[-3:])]
+        ["ansible-playbook ended without a task that failed:", *(f"  {line[:BEGIN]}" for line in said[-3:])]
     )
 
 

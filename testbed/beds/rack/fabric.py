@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, product
 from pathlib import Path
 
@@ -40,6 +41,10 @@ SEEN = """
 for name in @@; do
   ! ip link show $name >/dev/null 2>&1 || [ -e /sys/class/net/$name/device/vendor ] || echo $name
 done"""
+# Units that failed for want of cards; no pod is given a card before they have done their work.
+FAILED = "systemctl list-units --state=failed --no-legend --plain | cut -d' ' -f1"
+HOLD = f'[ -z "$({FAILED})" ] || systemctl stop kubelet'
+GO_ON = f"for unit in $({FAILED}); do systemctl restart $unit || true; done; systemctl start kubelet"
 FACTS_SECONDS = 8  # the facts are looked at once a second
 
 
@@ -115,6 +120,8 @@ def _plug(say: Say) -> None:
     _namespace()
     missing = _missing()
     say(f"{len(missing)} device ends, {len(names.RAILS)} bridges in the namespace {NS}")
+    late = sorted({container for _, container, *_ in missing})
+    _on(late, HOLD)
     pids = {container: docker.pid_of(container) for container in names.NODES.values()}
     for node_index, container, index, device in missing:
         end = names.fabric_end(node_index, index)
@@ -132,6 +139,13 @@ def _plug(say: Say) -> None:
             run([*inside, "set", device.netdev, "up"])  # a port is up from boot; without a cable it has no carrier
     faults.reapply()
     _require_seen()
+    _on(late, GO_ON)
+
+
+def _on(containers: list[str], script: str) -> None:
+    """A machine has its cards when it starts; a container gets them afterwards, and is then brought to that state."""
+    with ThreadPoolExecutor(len(names.NODES)) as pool:
+        list(pool.map(lambda container: cluster.node_sh(container, script), containers))
 
 
 def remove() -> None:
