@@ -87,10 +87,5 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             served, keys.read(key_file), args["max_tokens"], lambda text: show.display(text, newline=False)
         )
         show.display("\n")
-        trust = f"--cacert {args['trust']} " if args["trust"] else ""
-        body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
-        line = (
-            f'curl -N {trust}{served.url}/chat/completions -H "Authorization: Bearer $(cat {key_file})" '
-            f"-H 'Content-Type: application/json' -d '{body}'"
-        )
+        line = endpoint.curl(served.url.removesuffix("/v1"), args["trust"], key_file)
         return {"answer": answer, "url": served.url, "curl": line, "msg": f"{served.url} streams"}

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 PROC = Path("/proc/sys")
+# sysctl.d(5): of files with one name the first folder's counts, and of one setting the file whose name comes last.
+FOLDERS = [
+    Path(folder) for folder in ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d")
+]
 
 
 def proc(key: str) -> Path:
@@ -26,3 +30,32 @@ def apply(key: str, value: str) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None if live(key) == value else f"reads {live(key)} after writing {value}"
+
+
+def overruled(ours: Path, wanted: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """{key: (file and line, value)} of what files with a later name than ours set otherwise at boot."""
+    files = {file.name: file for folder in reversed(FOLDERS) for file in folder.glob("*.conf") if file.name > ours.name}
+    found = {}
+    keys = {proc(key): key for key in wanted}
+    for name in sorted(files):
+        for number, line in enumerate(_lines(files[name]), 1):
+            left, equals, right = line.partition("=")
+            key = keys.get(_written(left.strip().removeprefix("-").strip())) if equals else None
+            if key:
+                found[key] = (f"{files[name]}:{number}", " ".join(right.split()))
+    return {key: told for key, told in found.items() if told[1] != wanted[key]}
+
+
+def _lines(file: Path) -> list[str]:
+    """Comments are empty lines; so is a file that is gone, as a link to nowhere."""
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    return ["" if line.strip().startswith(("#", ";")) else line for line in lines]
+
+
+def _written(key: str) -> Path:
+    """The first separator of a key in a file says what separates: net/ipv4/x or net.ipv4.x."""
+    first = next((sign for sign in key if sign in "./"), ".")
+    return PROC / key if first == "/" else proc(key)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.sparkloom_kernel import apply, live
+from ansible.module_utils.sparkloom_kernel import apply, live, overruled
 
 DOCUMENTATION = r"""
 module: sparkloom_sysctl
@@ -13,6 +13,7 @@ short_description: Keep kernel settings, now and after a reboot
 description:
   - Writes one file below /etc/sysctl.d and sets what differs in the running kernel.
   - A key that this kernel does not have, or does not let this machine set, is reported in C(refused) and not a failure.
+  - A file that sets one of them otherwise at every boot, because its name comes later, is warned of by its name.
   - With C(remember) the node keeps what was there before, and C(state=absent) puts exactly that back.
 options:
   path: {type: path, required: true, description: [The file that keeps them.]}
@@ -61,6 +62,10 @@ def main() -> None:
     path = Path(module.params["path"])
     if module.params["state"] == "absent":
         restore(module, path)
+    present(module, path)
+
+
+def present(module: AnsibleModule, path: Path) -> None:
     wanted = {key: " ".join(str(value).split()) for key, value in module.params["values"].items()}
     content = "# Written by sparkloom.\n" + "".join(f"{key} = {value}\n" for key, value in sorted(wanted.items()))
     before = path.read_text() if path.exists() else ""
@@ -70,10 +75,16 @@ def main() -> None:
     if not module.check_mode:
         if module.params["remember"] and (before != content or differing):
             remember(path, now)
-        if before != content:
-            backup.write(path, content, 0o644)
+        # the kernel first: a run that is killed in between leaves no file that promises what is not so
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}
+        if before != content:
+            backup.write(path, content, 0o644)
+    for key, (place, value) in overruled(path, wanted).items():
+        module.warn(
+            f"{place} sets {key} to {value} after {path} at every boot, expected {wanted[key]}: "
+            "remove that line, or give the value that is meant in the inventory"
+        )
     changed = sorted(set(differing) - set(refused))
     module.exit_json(
         changed=before != content or bool(changed),

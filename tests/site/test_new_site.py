@@ -106,6 +106,29 @@ def browse(folder: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
+# What a real avahi-browse 0.8 said on spark-1f2e (2026-11-22); avahi-daemon announces its rail and Docker's bridge too.
+REAL = r"""
+=;enp1s0f0np0;IPv4;spark-1f2e;SSH Remote Terminal;local;spark-1f2e.local;192.168.100.12;22;
+=;docker0;IPv4;spark-1f2e;SSH Remote Terminal;local;spark-1f2e.local;172.17.0.1;22;
+=;eth0;IPv6;spark-1f2e;SSH Remote Terminal;local;spark-1f2e.local;fe80::2887:7ff:fe21:983c;22;
+=;eth0;IPv4;spark-1f2e;SSH Remote Terminal;local;spark-1f2e.local;10.77.0.2;22;
+=;lo;IPv4;spark-1f2e;SSH Remote Terminal;local;spark-1f2e.local;127.0.0.1;22;
+=;enp1s0f0np0;IPv4;spark-2b3c\032\0910e\05880\058e7\05826\05829\05810\093;Workstation;local;spark-2b3c.local;192.168.100.13;9;
+=;eth0;IPv4;spark-2b3c\032\09152\058d4\0580f\058a7\058e9\05851\093;Workstation;local;spark-2b3c.local;10.77.0.3;9;
+"""  # fmt: skip
+
+
+def test_on_a_spark_the_rails_and_docker_are_heard_too_and_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proposed 192.168.100.12 and .13, the rails: the first run of fabric.yml would have cut Ansible off."""
+    for name, said in (("avahi-browse", REAL), ("ip", "default via 10.77.0.254 dev eth0 proto dhcp metric 100\n")):
+        (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert sparks.announced() == ["10.77.0.2", "10.77.0.3"]
+
+
 MAKERS = ("spark", "promaxgb10", "gx10", "gn100", "zgx", "aitopatom", "edgexpert", "thinkstationpgx")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,10 +30,22 @@ PLAY = """
 """
 FINE = "ansible.builtin.command: {cmd: 'true'}"
 FAILS = "ansible.builtin.fail: {msg: 'spark9 has no carrier; look at the cable'}"
+WAITS = "ansible.builtin.command: {cmd: 'sleep 60'}"
+AS_ROOT = f"{FINE}\n      become: true"
+# Takes the words of the real one, and asks for the password as it does.
+SUDO = """#!/bin/sh
+while :; do case "$1" in -p) asks=$2; shift 2;; -u) shift 2;; -*) shift;; *) break;; esac; done
+printf '%s' "$asks" >&2
+read -r word
+[ "$word" = geheim ] || { echo 'Sorry, try again.' >&2; exit 1; }
+exec "$@"
+"""
 QUIET = "ansible.builtin.debug: {msg: nothing}"
 
 
-def run(folder: Path, *actions: str) -> tuple[Progress, list[list[str]], Path]:
+def run(
+    folder: Path, *actions: str, extra: tuple[str, ...] = (), password: str = ""
+) -> tuple[Progress, list[list[str]], Path]:
     """A site.yml of parts one, two, ... and the states that a watcher saw."""
     tags = ("one", "two", "three")[: len(actions)]
     entries = []
@@ -42,8 +57,9 @@ def run(folder: Path, *actions: str) -> tuple[Progress, list[list[str]], Path]:
     seen: list[list[str]] = []
     log = folder / "build" / "up.log"
     ended = up.run(
-        folder / "hosts.yml", [], log, lambda now: seen.append([p.state for p in now.parts]), folder / "site.yml"
-    )
+        folder / "hosts.yml", extra, log, lambda now: seen.append([p.state for p in now.parts]), folder / "site.yml",
+        password,
+    )  # fmt: skip
     return ended, seen, log
 
 
@@ -86,6 +102,64 @@ def test_a_failure_that_a_role_tells_again_is_told_once() -> None:
     assert [error["task"] for error in now.errors] == ["Say what failed"]
 
 
+@pytest.mark.parametrize(("password", "state"), [("geheim", "changed"), ("falsch", "failed")])
+def test_the_password_reaches_sudo_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str, state: str
+) -> None:
+    """`-K` was Ansible's own question: the picture was painted over it, and the run seemed to hang (on the rack)."""
+    monkeypatch.setenv("ANSIBLE_BECOME_ALLOW_SAME_USER", "1")
+    sudo = tmp_path / "sudo"
+    sudo.write_text(SUDO)
+    sudo.chmod(0o755)
+    ended, _, log = run(tmp_path, AS_ROOT, extra=("-e", f"ansible_become_exe={sudo}"), password=password)
+    assert [part.state for part in ended.parts] == [state], log.read_text()
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != sudo]
+    assert not any(password in path.read_text(errors="replace") for path in kept)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C ended without a word, and a closed window left the playbook running."""
+    timer = threading.Timer(6, os.kill, (os.getpid(), number))
+    timer.start()
+    ended, seen, log = run(tmp_path, FINE, WAITS, FINE)
+    timer.join()
+    assert ended.interrupted == number and not ended.good and signal.getsignal(number) != signal.SIG_IGN
+    assert seen[-1][-1] == "waits" and "failed" in seen[-1]
+    assert "User interrupted execution" in log.read_text(), "Ansible ended by itself, not by a kill"
+    said = upping._end(ended, 6.0, log)
+    assert "interrupted after 6 s in: Part " in said and "the same command goes on from there" in said
+
+
+@pytest.mark.parametrize("lines", [22, 400])
+def test_a_verdict_s_last_lines_are_the_cure_and_are_shown(lines: int) -> None:
+    """Preflight's table was cut after 600 characters: what failed and how to mend it stands below it (on the rack)."""
+    table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
+    error = {"host": "spark1", "task": "Judge", "said": f"{table}FAIL  spark1  sudo: found no root\n  -> run with -K"}
+    said = upping._end(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
+    assert "19 checks" in said and "sudo: found no root\n  -> run with -K" in said and len(said) < 3000
+
+
+def test_what_ansible_refuses_before_its_first_task_is_said(tmp_path: Path) -> None:
+    """Was `ended before its first task`, and the reason only in the log."""
+    ended, _, log = run(tmp_path, FINE, extra=("--no-such-option",))
+    said = upping._end(ended, 1.0, log)
+    assert not ended.good and "unrecognized arguments: --no-such-option" in said and said.count("\n") < 9
+
+
+def test_in_a_pipe_each_part_is_a_line_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
+    """A part of an hour (weights) was silent until it had ended."""
+    ended, _, _ = run(tmp_path, FINE, FAILS, FINE)
+    begins, told = Progress(up.parts(tmp_path / "site.yml")), set[str]()
+    terminal = Console(file=io.StringIO(), width=200)
+    begins.take({"kind": "play", "tags": ["one"], "at": 1.0})
+    for progress in (begins, begins, ended, ended):
+        upping._lines(terminal, progress, told)
+    lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
+    assert [line.split()[0] for line in lines] == ["runs", "changed", "failed"], lines
+    assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 changes)")
+
+
 def test_the_parts_are_those_of_site_yml() -> None:
     parts = up.parts(REPO / "site.yml")
     assert [part.tag for part in parts][:3] == ["preflight", "nodes", "fabric"] and all(part.name for part in parts)
@@ -104,7 +178,10 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
-    now = Progress(up.parts(REPO / "site.yml"), task="Wait for every rank, the longest of all the tasks that there are")
+    now = Progress(
+        up.parts(REPO / "site.yml"),
+        task="model_serving : Wait for every rank, the longest of all the tasks that there are",
+    )
     for event in ({"kind": "play", "tags": ["preflight"], "at": 1.0}, {"kind": "play", "tags": ["nodes"], "at": 5.0}):
         now.take(event)
     terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
@@ -112,3 +189,4 @@ def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
     lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= columns and any("4 s" in line for line in lines)
     assert any("Wait for every rank" in line for line in lines)
+    assert "model_serving" not in " ".join(lines), "where a task stands in the repository is nobody's concern here"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
 SIGNS = {"waits": (" ", "dim"), "runs": (">", "bold"), "ok": ("=", "green"), "changed": ("+", "yellow")}
 FAILED = ("x", "bold red")
-SHOWN = 600  # characters of an error; the log has all of it
+BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
 
 def up(
@@ -42,17 +45,18 @@ def up(
 ) -> None:
     site = inventory or _only_site()
     cluster = case.cluster(site)
-    extra = ["-K"] if ask_become_pass else []
+    extra: list[str] = []
     given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={names.exact(profile)}"))
     extra += [word for option, value in given if value for word in (option, value)]
     play.require_collections()
+    password = getpass("sudo's password on the nodes: ") if ask_become_pass else ""
     log = repository.kept(cluster.name) / "up.log"
     terminal, begun = show.console(), time.time()
     with _screen(terminal) as picture:
-        ended = runs.run(site, extra, log, picture)
+        ended = runs.run(site, extra, log, picture, password=password)
     for text in _end(ended, time.time() - begun, log, lambda: _served(site)):
         show.paragraph(terminal, text)
-    raise typer.Exit(0 if ended.good else 1)
+    raise typer.Exit(128 + ended.interrupted if ended.interrupted else 0 if ended.good else 1)
 
 
 def _only_site() -> Path:
@@ -86,16 +90,25 @@ def picture(progress: Progress) -> RenderableType:
     for part in progress.parts:
         sign, style = FAILED if part.failed else SIGNS[part.state]
         seconds = f"{part.seconds(now):.0f} s" if part.begun is not None else ""
-        doing = f"\n  {progress.task}" if part.state == "runs" and progress.task else ""
+        doing = f"\n  {_plain(progress.task)}" if part.state == "runs" and progress.task else ""
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
     return rows
 
 
+def _plain(task: str) -> str:
+    """Without the role that it stands in, and what every role begins with."""
+    return "looks at what it was given" if (words := task.split(" : ", 1)[-1]).startswith("Validating") else words
+
+
 def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
     for part in progress.parts:
-        if part.ended is not None and part.tag not in told:
-            told.add(part.tag)
-            show.paragraph(terminal, f"{part.state:<8}{part.seconds(0):6.1f} s  {_told(part)}")
+        said = f"{part.tag} {part.state}"
+        if part.begun is None or said in told:
+            continue
+        told.add(said)
+        took = f"{part.seconds(0):6.1f} s" if part.ended is not None else " " * 8
+        show.paragraph(terminal, f"{part.state:<8}{took}  {_told(part)}")
+        terminal.file.flush()  # a file or a pipe is read while it is written
 
 
 def _told(part: Part) -> str:
@@ -104,16 +117,40 @@ def _told(part: Part) -> str:
 
 def _end(ended: Progress, seconds: float, log: Path, served: Callable[[], str]) -> Iterator[str]:
     """What failed, each once; or what is served, where there is more to say of it than the last line does."""
+    every = f"{_short(log)} has every line"
+    if ended.interrupted:
+        part = next((part.name for part in ended.parts if part.failed), "the start")
+        yield f"\ninterrupted after {seconds:.0f} s in: {part}; {every}; the same command goes on from there"
+        return
     if not ended.good:
-        shown = [f"{error['host']}: {error['task']}\n  {error['said'][:SHOWN]}" for error in ended.errors[-3:]]
-        yield "\n" + ("\n".join(shown) or "ansible-playbook ended before its first task")
-        yield f"\nnot up after {seconds:.0f} s; {log} has every line; the same command goes on from there"
+        shown = [f"{error['host']}: {error['task']}\n  {_cut(error['said'])}" for error in ended.errors[-3:]]
+        yield "\n" + ("\n".join(shown) or _last_words(log))
+        yield f"\nnot up after {seconds:.0f} s; {every}; the same command goes on from there"
         return
     outcome = Outcome(seconds, ended.changes, serves=ended.serves)
     if ended.changes or not ended.serves:
         yield f"\n{served()}"
-        yield f"{log} has every line"
+        yield every
     yield f"\n{outcome.line()}"
+
+
+def _cut(said: str) -> str:
+    return said if len(said) <= BEGIN + END else f"{said[:BEGIN]}\n[...]\n{said[-END:]}"
+
+
+def _last_words(log: Path) -> str:
+    """Of an ansible-playbook that ended without a failed task: an inventory or an option that it refuses."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    said = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
+    return "\n".join(
+        ["ansible-playbook ended without a task that failed:", *(f"  {line[:BEGIN]}" for line in said[-3:])]
+    )
+
+
+def _short(path: Path) -> Path:
+    """As short as it can be typed here."""
+    short = Path(os.path.relpath(path))
+    return path if short.parts[:1] == ("..",) else short
 
 
 def _served(site: Path) -> str:

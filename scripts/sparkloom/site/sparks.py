@@ -50,12 +50,29 @@ def announced() -> list[str]:
     browser = shutil.which("avahi-browse")
     if not browser:
         return []
-    found: dict[str, str] = {}
+    outward = _outward()
+    found: dict[str, tuple[int, str]] = {}
     for line in chain.from_iterable(_heard(browser, service) for service in SERVICES):
         fields = line.split(";")  # =;interface;IPv4;name;type;domain;host;address;port;text
         if len(fields) > 7 and fields[0] == "=" and fields[2] == "IPv4" and NAMED.search(fields[6]):
-            found.setdefault(fields[6], fields[7])  # once, also where it is heard by cable and by radio
-    return sorted(found.values())
+            port, host, address = fields[1], fields[6], fields[7]
+            if port == "lo":
+                continue  # this machine hears itself
+            # once, also where it is heard by cable and by radio; on a Spark also by its rails and by Docker's bridge,
+            # whose addresses are not there for long
+            place = outward.index(port) if port in outward else len(outward)
+            if host not in found or place < found[host][0]:
+                found[host] = (place, address)
+    return sorted(address for _, address in found.values())
+
+
+def _outward() -> list[str]:
+    """Interfaces with a default route, the preferred one first: by them machines are managed."""
+    try:
+        done = subprocess.run(["ip", "-4", "route", "show", "default"], capture_output=True, text=True, timeout=WAIT)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return re.findall(r"\bdev (\S+)", done.stdout)
 
 
 def _heard(browser: str, service: str) -> list[str]:

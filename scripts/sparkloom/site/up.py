@@ -6,11 +6,15 @@ The playbook does the work and its whole output is kept; the callback `sparkloom
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +25,8 @@ from sparkloom.base.repository import REPO, WORK
 from sparkloom.site import play
 
 EVERY = 0.25  # seconds between two looks
+PATIENCE = 20  # seconds for Ansible's own end
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ class Progress:
     changes: Counter[str] = field(default_factory=Counter)  # by host
     serves: str = ""  # what this run has proved
     code: int | None = None  # of ansible-playbook
+    interrupted: int = 0  # the signal that ended it
 
     @property
     def good(self) -> bool:
@@ -74,7 +81,7 @@ class Progress:
             self._failed({key: str(event[key]) for key in ("host", "task", "said")})
         elif kind == "end":
             self.lost, self.serves = list(event["failed"]), str(event.get("serves") or "")
-            self._close(at, failed=bool(self.lost))
+            self.close(at, failed=bool(self.lost))
 
     def _failed(self, error: dict[str, str]) -> None:
         """Each once: a role that handles a failure says its words again, with what it did about it."""
@@ -85,14 +92,14 @@ class Progress:
         part = next((part for part in self.parts if part.tag in tags), None)
         if part and part.ended is None and part.begun is not None:
             return  # another play of the same playbook
-        self._close(at)
+        self.close(at)
         if part:
             part.begun = at
 
     def _running(self) -> Iterator[Part]:
         return (part for part in self.parts if part.begun is not None and part.ended is None)
 
-    def _close(self, at: float, *, failed: bool = False) -> None:
+    def close(self, at: float, *, failed: bool = False) -> None:
         for part in self._running():
             part.ended, part.failed = at, failed
 
@@ -108,30 +115,78 @@ def run(
     log: Path,
     show: Callable[[Progress], object],
     playbook: Path = REPO / "site.yml",
+    password: str = "",
 ) -> Progress:
-    """Runs to the end and shows every change of the picture; what Ansible prints goes to `log`."""
+    """Runs to the end and shows every change of the picture; what Ansible prints goes to `log`.
+
+    `password` is sudo's: Ansible's own question for it would be painted over by the picture.
+    """
     progress = Progress(parts(playbook))
     log.parent.mkdir(parents=True, exist_ok=True)
+    words = [*extra, *(["--become-password-file", "-"] if password else [])]
     with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
         told = Path(folder) / "progress"
         told.touch()
-        command, env = play.command(playbook, inventory, extra), play.environment(SPARKLOOM_PROGRESS=str(told))
+        command, env = play.command(playbook, inventory, words), play.environment(SPARKLOOM_PROGRESS=str(told))
         with (
             told.open(encoding="utf-8") as events,
-            subprocess.Popen(command, cwd=WORK, env=env, stdout=output, stderr=subprocess.STDOUT) as process,
+            _ended_by(progress),
+            _started(command, env, output, password) as process,
         ):
             try:
                 while process.poll() is None:
                     _read(events, progress)
                     show(progress)
                     time.sleep(EVERY)
-            except BaseException:
-                process.terminate()
-                raise
+            except KeyboardInterrupt:
+                progress.interrupted = progress.interrupted or signal.SIGINT
+                _interrupt(process)
             _read(events, progress)
     progress.code = process.returncode
+    progress.close(time.time(), failed=not progress.good)  # nothing told of the end of one that was killed
     show(progress)
     return progress
+
+
+def _started(command: list[str], env: dict[str, str], output: IO[str], password: str) -> subprocess.Popen[str]:
+    """In a session of its own: Ctrl-C reaches it once, through us, and nothing of it can ask behind the picture."""
+    process = subprocess.Popen(
+        command, cwd=WORK, env=env, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin
+    with suppress(BrokenPipeError), process.stdin as ears:  # it may have ended without reading
+        ears.write(password)
+    return process
+
+
+@contextmanager
+def _ended_by(progress: Progress) -> Iterator[None]:
+    """A closed window and a kill end the run as Ctrl-C does, for nobody is left to tell of it; `nohup` is heeded."""
+
+    def stop(number: int, _: object) -> None:
+        progress.interrupted = number
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in ENDINGS if ours}
+    heard = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in heard:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(process: subprocess.Popen[str]) -> None:
+    """Ansible ends its tasks and writes why; one that does not, or a second Ctrl-C, ends it at once."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(PATIENCE)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _read(events: IO[str], progress: Progress) -> None:

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 FAULTS = Path("/var/lib/sparkloom-testbed/faults.json")
 RUN = Path("/run/sparkloom-testbed")
 INFINIBAND, PCI, NET = RUN / "infiniband", RUN / "pci", RUN / "net"
+KERNELS_NET = RUN / "kernels-net"
 GIDS = 16
 EMPTY_GID = ":".join(["0000"] * 8)
 TOTAL_VFS = 8
@@ -77,10 +78,13 @@ def set_the_stage() -> None:
         link.symlink_to(PCI / device["pci"])
         put(classes / f"infiniband_verbs/uverbs{index}/ibdev", device["hca"])
         pci_function(device)
-    # an overlay may keep a "not there" in mind; interfaces come and go, so /sys/class/net stays the kernel's own
-    real_net = os.open("/sys/class/net", os.O_PATH)
+    # an overlay keeps a "not there" in mind: a rail that somebody looked for before it came stayed a dangling link.
+    # /sys/class/net stays the kernel's own, by a second way in that the overlay does not cover (a mount of
+    # /proc/self/fd/… would do too, but mount(8) resolves the name, and binds the overlay to itself)
+    KERNELS_NET.mkdir(parents=True, exist_ok=True)
+    mount("--bind", "/sys/class/net", str(KERNELS_NET))
     overlay(Path("/sys/class"), classes)
-    subprocess.run(["mount", "--bind", f"/proc/self/fd/{real_net}", "/sys/class/net"], check=True, pass_fds=(real_net,))
+    mount("--bind", str(KERNELS_NET), "/sys/class/net")
     mount("--bind", str(INFINIBAND), "/sys/class/infiniband")
     overlay(Path("/sys/bus"), buses)
 
