@@ -9,11 +9,11 @@ import pytest
 
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import declare, look, shape
+from testbed.beds.cabling import INNER, OUTER, halves
 from tests.places import REPO
 
-INNER, OUTER = 0, 1
 Cable = tuple[tuple[str, int], ...]  # the cages on one wire: (node, cage)
-NAMES = {INNER: ("enp1s0f0np0", "enP2p1s0f0np0"), OUTER: ("enp1s0f1np1", "enP2p1s0f1np1")}
+NAMES = {cage: tuple(half.netdev for half in halves(cage)) for cage in (INNER, OUTER)}
 FOUR = ["spark1", "spark2", "spark3", "spark4"]
 
 
