@@ -127,7 +127,7 @@ def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Pa
     assert ended.interrupted == number and not ended.good and signal.getsignal(number) != signal.SIG_IGN
     assert seen[-1][-1] == "waits" and "failed" in seen[-1]
     assert "User interrupted execution" in log.read_text(), "Ansible ended by itself, not by a kill"
-    said = upping._end(ended, 6.0, log)
+    said = "\n".join(upping._end(ended, 6.0, log, str))
     assert "interrupted after 6 s in: Part " in said and "the same command goes on from there" in said
 
 
@@ -136,14 +136,14 @@ def test_a_verdict_s_last_lines_are_the_cure_and_are_shown(lines: int) -> None:
     """Preflight's table was cut after 600 characters: what failed and how to mend it stands below it (on the rack)."""
     table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
     error = {"host": "spark1", "task": "Judge", "said": f"{table}FAIL  spark1  sudo: found no root\n  -> run with -K"}
-    said = upping._end(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
+    said = "\n".join(upping._end(Progress([], errors=[error], code=2), 1.0, Path("up.log"), str))
     assert "19 checks" in said and "sudo: found no root\n  -> run with -K" in said and len(said) < 3000
 
 
 def test_what_ansible_refuses_before_its_first_task_is_said(tmp_path: Path) -> None:
     """Was `ended before its first task`, and the reason only in the log."""
     ended, _, log = run(tmp_path, FINE, extra=("--no-such-option",))
-    said = upping._end(ended, 1.0, log)
+    said = "\n".join(upping._end(ended, 1.0, log, str))
     assert not ended.good and "unrecognized arguments: --no-such-option" in said and said.count("\n") < 9
 
 
