@@ -21,6 +21,7 @@ from sparkloom.site.ending import Ending, Outcome, words
          "crashed\nmodule_stderr:\nValueError: y"),
         ({"msg": "Assertion failed", "assertion": "a == b", "evaluated_to": False}, "Assertion failed: a == b"),
         ({"msg": "non-zero return code", "cmd": ["sh", "-c", "exit 3"]}, "non-zero return code: sh -c 'exit 3'"),
+        ({"msg": ["n  tok/s", "1   20.0"]}, "n  tok/s\n1   20.0"),
         ({"msg": {"a": 1}}, ""),
         ({"censored": "hidden by no_log", "changed": False}, "hidden by no_log"),
         ({"changed": False, "failed": True}, ""),

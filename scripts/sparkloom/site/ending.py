@@ -32,6 +32,8 @@ def words(result: Mapping[str, Any], causes: Iterable[str] = ()) -> str:
     """
     told = shown(result)
     message = told.get("msg", next(iter(told.values())) if len(told) == 1 else None)  # `debug: {var: ...}` names no msg
+    if isinstance(message, list) and all(isinstance(line, str) for line in message):
+        message = "\n".join(message)
     if not isinstance(message, str) or not message.strip():
         return ""
     parts = [message.rstrip()]
