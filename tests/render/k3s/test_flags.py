@@ -158,8 +158,14 @@ def test_a_flag_of_a_newer_release_is_refused_on_the_older_one(older: str, newer
     with pytest.raises(InputError) as refusal:
         machines.plan(site(), chosen(k3s_version=older, k3s_server_config={key: value}))
     said = str(refusal.value)
-    assert "k3s_server_config" in said and f"'{key}' ({value!r}) is no flag of k3s server {older}" in said
+    assert "k3s_server_config" in said and f"'{key}' is no flag of k3s server {older} (found {value!r})" in said
     assert f"{newer} has it: take it out, or another k3s_version in versions.yml" in said
+
+
+def test_a_misspelt_secret_is_not_shown() -> None:
+    with pytest.raises(InputError) as refusal:
+        machines.plan(site(), chosen(k3s_server_config={"etcd-s3-secrt-key": "hush"}))
+    assert "did you mean 'etcd-s3-secret-key'" in str(refusal.value) and "hush" not in str(refusal.value)
 
 
 def test_objects_are_judged_by_the_schemas_of_every_release() -> None:

@@ -7,6 +7,7 @@ A misspelt key would thus be lost on a server without a word, so it is refused h
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.render.k3s.options import release as order
 
 DATA = Path(__file__).resolve().parent
+SECRET = re.compile(r"token|secret|password|key")  # what is shown to whoever reads the output
 Command = Literal["server", "agent"]
 
 
@@ -63,7 +65,8 @@ def _faults(
         name = key.removesuffix("+")
         if name not in types:
             fix = _elsewhere(name, command) or did_you_mean(name, types) or "; take it out"
-            yield Problem(where, 1, 1, f"'{key}' ({value!r}) is no flag of k3s {command} {release}{fix}", "unknown-key")
+            found = "" if SECRET.search(key) else f" (found {value!r})"
+            yield Problem(where, 1, 1, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
         elif not _fits(types[name], value):
             yield Problem(
                 where, 1, 1, f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}", "wrong-type"
