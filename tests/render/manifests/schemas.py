@@ -13,7 +13,7 @@ import jsonschema
 from kubernetes_validate import utils
 from referencing import Registry, Resource
 
-RELEASES = ("1.33", "1.34", "1.35", "1.36")
+RELEASES = ("1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 
 # The custom resource that Multus defines, stricter than its own definition: only what we write.
 NETWORK = {

@@ -1,4 +1,4 @@
-"""Everything that is rendered is accepted by the schemas of Kubernetes 1.33 to 1.36."""
+"""Everything that is rendered is accepted by the schemas of Kubernetes 1.32 to 1.37."""
 
 from __future__ import annotations
 

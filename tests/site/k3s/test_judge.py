@@ -58,6 +58,19 @@ def test_an_older_release_is_upgraded(state: dict[str, Any], version: str) -> No
     assert refused(state | {"version": version}) == []
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "first"),
+    [
+        ("v1.35.8+k3s1", "v1.36.3+k3s1", ""),
+        ("v1.36.3+k3s1", "v1.37.0+k3s1", ""),
+        ("v1.35.8+k3s1", "v1.37.0+k3s1", "first a 1.36 in versions.yml"),
+    ],
+)
+def test_the_newest_minor_is_reached_in_steps(state: dict[str, Any], here: str, there: str, first: str) -> None:
+    rows = refused(state | {"version": here}, k3s_version=there)
+    assert [first in row for row in rows] == ([True] if first else [])
+
+
 def test_a_k3s_of_somebody_elses_is_left_alone_unless_told(state: dict[str, Any]) -> None:
     state["units"]["k3s-agent"] |= {"exists": True, "active": True}
     (row,) = refused(state)

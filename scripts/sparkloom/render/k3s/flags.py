@@ -7,32 +7,38 @@ A misspelt key would thus be lost on a server without a word, so it is refused h
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.render.k3s.options import release as order
 
 DATA = Path(__file__).resolve().parent
+SECRET = re.compile(r"token|secret|password|key")  # what is shown to whoever reads the output
 Command = Literal["server", "agent"]
 
 
 def releases() -> list[str]:
-    return sorted(path.name.removeprefix("flags-").removesuffix(".json") for path in DATA.glob("flags-v*.json"))
+    """Whose flags are known, the oldest first."""
+    names = (path.name.removeprefix("flags-").removesuffix(".json") for path in DATA.glob("flags-v*.json"))
+    return sorted(names, key=order)
 
 
 @cache
 def facts(release: str) -> dict[str, Any]:
-    path = DATA / f"flags-{release}.json"
-    if not path.exists():
+    """Of this release, or of one before it with the same minor: K3s takes no flag away between two of these."""
+    near = [one for one in releases() if order(one)[:2] == order(release)[:2] and order(one) <= order(release)]
+    if not near:
         raise InputError.single(
             "versions.yml",
-            f"k3s_version: nothing is known of {release}'s flags{did_you_mean(release, releases())}; "
-            "make its facts with scripts/oracle/k3s.py",
+            f"k3s_version: nothing is known of {release}'s flags; expected one of {', '.join(releases())}, or a later "
+            "patch of these; else make its facts with scripts/oracle/k3s.py",
             rule="unknown-release",
         )
-    read: dict[str, Any] = json.loads(path.read_text())
+    read: dict[str, Any] = json.loads((DATA / f"flags-{near[-1]}.json").read_text())
     return read
 
 
@@ -53,18 +59,26 @@ def require(release: str, command: Command, config: Mapping[str, Any], where: st
 
 
 def _faults(
-    types: Mapping[str, str], command: str, release: str, config: Mapping[str, Any], where: str
+    types: Mapping[str, str], command: Command, release: str, config: Mapping[str, Any], where: str
 ) -> Iterator[Problem]:
     for key, value in config.items():
         name = key.removesuffix("+")
         if name not in types:
-            yield Problem(
-                where, 1, 1, f"'{key}' is no flag of k3s {command} {release}{did_you_mean(name, types)}", "unknown-key"
-            )
+            fix = _elsewhere(name, command) or did_you_mean(name, types) or "; take it out"
+            found = "" if SECRET.search(key) else f" (found {value!r})"
+            yield Problem(where, 1, 1, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
         elif not _fits(types[name], value):
             yield Problem(
                 where, 1, 1, f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}", "wrong-type"
             )
+
+
+def _elsewhere(name: str, command: Command) -> str:
+    """Of a flag that another release takes."""
+    having = [release for release in releases() if name in known(release, command)]
+    if not having:
+        return ""
+    return f"; {having[0]} has it: take it out, or another k3s_version in versions.yml ({', '.join(having)})"
 
 
 _EXPECTED = {

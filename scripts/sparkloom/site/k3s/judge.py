@@ -25,7 +25,11 @@ def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Option
         return
     for item in artifacts(options, state["machine"]):
         if not item["sha256"]:
-            yield Finding(host, item["name"], "no checksum", f"{item['variable']}", "name it in versions.yml")
+            page = item["url"].rpartition("/")[0]
+            advice = (
+                f"name it in versions.yml; it stands beside the release's files ({page}/), where there is a way out"
+            )
+            yield Finding(host, item["name"], "no checksum", f"{item['variable']}", advice)
     yield from _others(host, wanted, state, options)
     yield from _ports(host, wanted, state["addresses"])
     yield from _version(host, state, options)
