@@ -136,7 +136,18 @@ def test_in_a_pipe_each_part_is_a_line_when_it_begins_and_when_it_ends(tmp_path:
         upping._lines(terminal, progress, told)
     lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
     assert [line.split()[0] for line in lines] == ["runs", "changed", "failed"], lines
-    assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 changes)")
+    assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 change)")
+
+
+def test_a_part_that_was_not_asked_for_is_skipped_and_not_fine() -> None:
+    """With `--tags nodes`, "Make the cluster" was `ok` after 0.7 s: only its arguments were looked at (on the rack)."""
+    now = Progress([up.Part("nodes", "Prepare"), up.Part("cluster", "Make"), up.Part("serve", "Serve")])
+    spec = "k3s : Validating arguments against arg spec 'main' - A K3s cluster"
+    for tag, task in (("nodes", "node_base : Keep kernel settings"), ("cluster", spec), ("serve", spec)):
+        now.take({"kind": "play", "tags": [tag], "at": 1.0})
+        now.take({"kind": "task", "name": task, "at": 1.0})
+    now.take({"kind": "end", "failed": [], "at": 2.0})
+    assert [part.state for part in now.parts] == ["ok", "skipped", "skipped"]
 
 
 def test_the_parts_are_those_of_site_yml() -> None:
@@ -157,12 +168,11 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
-    now = Progress(
-        up.parts(REPO / "site.yml"),
-        task="model_serving : Wait for every rank, the longest of all the tasks that there are",
-    )
-    for event in ({"kind": "play", "tags": ["preflight"], "at": 1.0}, {"kind": "play", "tags": ["nodes"], "at": 5.0}):
-        now.take(event)
+    now = Progress(up.parts(REPO / "site.yml"))
+    longest = "model_serving : Wait for every rank, the longest of all the tasks that there are"
+    for tag, task, at in (("preflight", "preflight : Judge", 1.0), ("nodes", longest, 5.0)):
+        now.take({"kind": "play", "tags": [tag], "at": at})
+        now.take({"kind": "task", "name": task, "at": at})
     terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
     terminal.print(upping.picture(now))
     lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]

@@ -20,14 +20,20 @@ from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
-from sparkloom.site.endpoint import CHAT, reach
+from sparkloom.site.endpoint import curl, reach
 from sparkloom.site.up import Part, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
-SIGNS = {"waits": (" ", "dim"), "runs": (">", "bold"), "ok": ("=", "green"), "changed": ("+", "yellow")}
+SIGNS = {
+    "waits": (" ", "dim"),
+    "skipped": (" ", "dim"),
+    "runs": (">", "bold"),
+    "ok": ("=", "green"),
+    "changed": ("+", "yellow"),
+}
 FAILED = ("x", "bold red")
 BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
@@ -55,7 +61,7 @@ def up(
         ended = runs.run(site, extra, log, picture, password=password)
     show.paragraph(terminal, _end(ended, time.time() - begun, log))
     if ended.good:
-        show.paragraph(terminal, _served(site))
+        _served(site, terminal)
     raise typer.Exit(128 + ended.interrupted if ended.interrupted else 0 if ended.good else 1)
 
 
@@ -89,7 +95,7 @@ def picture(progress: Progress) -> RenderableType:
     rows, now = show.table("", ">", ""), time.time()
     for part in progress.parts:
         sign, style = FAILED if part.failed else SIGNS[part.state]
-        seconds = f"{part.seconds(now):.0f} s" if part.begun is not None else ""
+        seconds = f"{part.seconds(now):.0f} s" if part.state not in ("waits", "skipped") else ""
         doing = f"\n  {_plain(progress.task)}" if part.state == "runs" and progress.task else ""
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
     return rows
@@ -97,7 +103,7 @@ def picture(progress: Progress) -> RenderableType:
 
 def _plain(task: str) -> str:
     """Without the role that it stands in, and what every role begins with."""
-    return "looks at what it was given" if (words := task.split(" : ", 1)[-1]).startswith("Validating") else words
+    return "looks at what it was given" if runs.ARGUMENTS in task else task.split(" : ", 1)[-1]
 
 
 def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
@@ -112,7 +118,11 @@ def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
 
 
 def _told(part: Part) -> str:
-    return part.name + (f" ({part.changes} changes)" if part.changes else "")
+    return part.name + (f" ({_changes(part.changes)})" if part.changes else "")
+
+
+def _changes(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'}"
 
 
 def _end(ended: Progress, seconds: float, log: Path) -> str:
@@ -128,7 +138,7 @@ def _end(ended: Progress, seconds: float, log: Path) -> str:
     if not total:
         return f"\nunchanged: everything was as planned ({seconds:.0f} s)"
     hosts = ", ".join(f"{host} {count}" for host, count in sorted(ended.changes.items()))
-    return f"\nup: {total} changes ({hosts}) in {seconds:.0f} s; {_short(log)}"
+    return f"\nup: {_changes(total)} ({hosts}) in {seconds:.0f} s; {_short(log)}"
 
 
 def _cut(said: str) -> str:
@@ -150,11 +160,13 @@ def _short(path: Path) -> Path:
     return path if short.parts[:1] == ("..",) else short
 
 
-def _served(site: Path) -> str:
-    """What is served, and where; a run of some parts only may end before there is anything."""
+def _served(site: Path, terminal: Console) -> None:
+    """What is served, and the command that asks it; a run of some parts only may end before there is anything."""
     try:
         now = status.status(site)
-        where = f"\n{reach(case.cluster(site), site).url}{CHAT}" if now["serving"] else ""
-        return status.text(now) + where
+        show.paragraph(terminal, status.text(now))
+        if now["serving"]:
+            # the terminal breaks the line, not we: it is there to be copied
+            terminal.print(curl(*reach(case.cluster(site), site)), markup=False, soft_wrap=True)
     except InputError as error:
-        return f"what is served is not known: {error.problems[0].message}"
+        show.paragraph(terminal, f"what is served is not known: {error.problems[0].message}")
