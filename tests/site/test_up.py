@@ -139,6 +139,14 @@ def test_in_a_pipe_each_part_is_a_line_when_it_begins_and_when_it_ends(tmp_path:
     assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 change)")
 
 
+def test_warnings_are_told_once_each(tmp_path: Path) -> None:
+    """They were in the log alone: a file that takes a kernel setting back at boot was not told to who uses `up`."""
+    log = tmp_path / "up.log"
+    sets = "[WARNING]: /etc/sysctl.d/99-mine.conf:1 sets net.ipv4.tcp_mtu_probing to 0\n"
+    log.write_text(f"[WARNING]: Could not match supplied host pattern, ignoring: k3s_servers\n{sets}TASK [x]\n{sets}")
+    assert upping._warnings(log) == ["/etc/sysctl.d/99-mine.conf:1 sets net.ipv4.tcp_mtu_probing to 0"]
+
+
 def test_a_part_that_was_not_asked_for_is_skipped_and_not_fine() -> None:
     """With `--tags nodes`, "Make the cluster" was `ok` after 0.7 s: only its arguments were looked at (on the rack)."""
     now = Progress([up.Part("nodes", "Prepare"), up.Part("cluster", "Make"), up.Part("serve", "Serve")])

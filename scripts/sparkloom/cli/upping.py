@@ -35,6 +35,7 @@ SIGNS = {
     "changed": ("+", "yellow"),
 }
 FAILED = ("x", "bold red")
+WARNING = "[WARNING]: "
 BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
 
@@ -60,6 +61,8 @@ def up(
     with _screen(terminal) as picture:
         ended = runs.run(site, extra, log, picture, password=password)
     show.paragraph(terminal, _end(ended, time.time() - begun, log))
+    for warning in _warnings(log):
+        show.paragraph(terminal, f"warning: {warning}")
     if ended.good:
         _served(site, terminal)
     raise typer.Exit(128 + ended.interrupted if ended.interrupted else 0 if ended.good else 1)
@@ -152,6 +155,13 @@ def _last_words(log: Path) -> str:
     return "\n".join(
         ["ansible-playbook ended without a task that failed:", *(f"  {line[:BEGIN]}" for line in said[-3:])]
     )
+
+
+def _warnings(log: Path) -> list[str]:
+    """What modules warned of, once each; a site without a machine beside its Sparks is no reason to."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = dict.fromkeys(line.removeprefix(WARNING) for line in lines if line.startswith(WARNING))
+    return [text for text in said if "Could not match supplied host pattern" not in text]
 
 
 def _short(path: Path) -> Path:
