@@ -5,6 +5,7 @@ import ipaddress
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 from ansible.module_utils import sparkloom_read as read
@@ -100,8 +101,11 @@ def wait_for_links(args: dict) -> dict[str, dict]:
 
 
 def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
-    """Functions that are not on the host but live in another network namespace, by their MAC; whole ports by place."""
-    missing = {f["mac"].lower() or f["pci"]: f["interface"] for f in functions if f["interface"] not in present}
+    """Functions that are not on the host but live in another network namespace, by their MAC, their place, or the alias
+    that the attachment leaves: one that a pod took before it had its MAC is there all the same."""
+    away = [function for function in functions if function["interface"] not in present]
+    marked = [(mark, f["interface"]) for f in away for mark in (f["mac"].lower(), f.get("pci"), f["interface"])]
+    missing = {mark: interface for mark, interface in marked if mark}
     if not missing:
         return []
     seen, interfaces = {Path("/proc/self/ns/net").readlink()}, set()
@@ -115,7 +119,8 @@ def in_pods(functions: list[dict], present: dict[str, dict]) -> list[str]:
         seen.add(namespace)
         show = ("ip", "-json", "-details", "link", "show")
         inside = json.loads(run("nsenter", "--target", process.name, "--net", *show) or "[]")
-        marks = {mark for link in inside for mark in (link.get("address", "").lower(), link.get("parentdev"))}
+        told = [(link.get("address", "").lower(), link.get("parentdev"), link.get("ifalias")) for link in inside]
+        marks = set(chain.from_iterable(told))
         interfaces |= {missing[mark] for mark in marks & missing.keys()}
     return sorted(interfaces)
 

@@ -78,10 +78,21 @@ def test_sysctl_keys_with_a_dot_in_an_interface_name(tmp_path: Path, monkeypatch
     assert kernel.live("net.none") is None
 
 
-def test_a_whole_port_in_a_pod_is_known_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its MAC is the card's own, which no plan knows."""
-    wanted = [{"interface": "enp1s0f0np0", "mac": "", "address": "192.168.100.11", "pci": "0000:01:00.0"}]
-    inside = '[{"ifname": "tun0"}, {"ifname": "net1", "address": "4c:bb:47:00:00:01", "parentdev": "0000:01:00.0"}]'
+OTHERS = '{"ifname": "net1", "address": "4c:bb:47:00:00:01"'  # the card's own, or one of before the plan
+
+
+@pytest.mark.parametrize(
+    ("mac", "link"),
+    [
+        ("", OTHERS + ', "parentdev": "0000:01:00.0"}'),  # of a whole port no plan knows the MAC
+        # "no enp1s0f0np0, on the host or in a pod; run it again", for ever: taken by a pod before it had its MAC (rack)
+        ("02:5b:0b:27:01:02", OTHERS + ', "parentdev": "0000:01:00.0"}'),
+        ("02:5b:0b:27:01:02", OTHERS + ', "ifalias": "enp1s0f0np0"}'),
+    ],
+)
+def test_a_device_in_a_pod_is_known_by_its_place_or_alias(mac: str, link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [{"interface": "enp1s0f0np0", "mac": mac, "address": "192.168.100.11", "pci": "0000:01:00.0"}]
+    inside = f'[{{"ifname": "tun0"}}, {link}]'
     monkeypatch.setattr(probe, "run", lambda *argv: inside if argv[0] == "nsenter" else "")
     with subprocess.Popen(["unshare", "--net", "sleep", "20"]) as pod:
         try:

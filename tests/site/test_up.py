@@ -71,23 +71,24 @@ def test_parts_are_told_as_they_come_and_what_fails_ends_it_with_its_words(tmp_p
     ]
     assert ["waits", "waits", "waits"] in seen and seen[-1] == ["changed", "failed", "waits"]
     assert "PLAY RECAP" in log.read_text()
-    said = "\n".join(upping._end(ended, 12.0, log, lambda: "unasked"))
+    said = upping._failure(ended, 12.0, log)
     assert "look at the cable" in said and str(log) in said and "the same command goes on" in said
     assert said.count("\n") < 8
 
 
+def end_of(ended: Progress, log: Path) -> list[str]:
+    terminal = Console(width=400, file=io.StringIO())
+    upping._end(terminal, ended, 3.0, log, lambda: terminal.print("glm serves"))
+    return [line for line in str(terminal.file.getvalue()).splitlines() if line]  # type: ignore[attr-defined]
+
+
 def test_a_run_that_changes_nothing_says_so_in_one_line(tmp_path: Path) -> None:
     ended, _, log = run(tmp_path, QUIET)
-    assert ended.good and list(upping._end(ended, 3.0, log, lambda: "glm serves")) == [
-        "\nglm serves",
-        f"{log} has every line",
-        "\nnothing changed (3 s)",
-    ]
+    assert ended.good and end_of(ended, log) == ["glm serves", f"{log} has every line", "nothing changed (3 s)"]
     ended.serves = "glm serves at https://spark1/v1 (4 ranks)"
-    assert list(upping._end(ended, 3.0, log, lambda: "unasked")) == [f"\nnothing changed (3 s); {ended.serves}"]
+    assert end_of(ended, log) == [f"nothing changed (3 s); {ended.serves}"]
     ended.changes["spark1"] = 2
-    *_, end = upping._end(ended, 3.0, log, lambda: "glm serves")
-    assert end == f"\ndone: 2 changes (spark1 2) in 3 s; {ended.serves}"
+    assert end_of(ended, log)[-1] == f"done: 2 changes (spark1 2) in 3 s; {ended.serves}"
 
 
 def test_a_failure_that_a_role_tells_again_is_told_once() -> None:
@@ -127,7 +128,7 @@ def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Pa
     assert ended.interrupted == number and not ended.good and signal.getsignal(number) != signal.SIG_IGN
     assert seen[-1][-1] == "waits" and "failed" in seen[-1]
     assert "User interrupted execution" in log.read_text(), "Ansible ended by itself, not by a kill"
-    said = "\n".join(upping._end(ended, 6.0, log, str))
+    said = upping._failure(ended, 6.0, log)
     assert "interrupted after 6 s in: Part " in said and "the same command goes on from there" in said
 
 
@@ -136,14 +137,14 @@ def test_a_verdict_s_last_lines_are_the_cure_and_are_shown(lines: int) -> None:
     """Preflight's table was cut after 600 characters: what failed and how to mend it stands below it (on the rack)."""
     table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
     error = {"host": "spark1", "task": "Judge", "said": f"{table}FAIL  spark1  sudo: found no root\n  -> run with -K"}
-    said = "\n".join(upping._end(Progress([], errors=[error], code=2), 1.0, Path("up.log"), str))
+    said = upping._failure(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
     assert "19 checks" in said and "sudo: found no root\n  -> run with -K" in said and len(said) < 3000
 
 
 def test_what_ansible_refuses_before_its_first_task_is_said(tmp_path: Path) -> None:
     """Was `ended before its first task`, and the reason only in the log."""
     ended, _, log = run(tmp_path, FINE, extra=("--no-such-option",))
-    said = "\n".join(upping._end(ended, 1.0, log, str))
+    said = upping._failure(ended, 1.0, log)
     assert not ended.good and "unrecognized arguments: --no-such-option" in said and said.count("\n") < 9
 
 
@@ -157,7 +158,26 @@ def test_in_a_pipe_each_part_is_a_line_when_it_begins_and_when_it_ends(tmp_path:
         upping._lines(terminal, progress, told)
     lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
     assert [line.split()[0] for line in lines] == ["runs", "changed", "failed"], lines
-    assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 changes)")
+    assert lines[0].endswith("  Part one") and lines[1].endswith(" s  Part one (1 change)")
+
+
+def test_warnings_are_told_once_each(tmp_path: Path) -> None:
+    """They were in the log alone: a file that takes a kernel setting back at boot was not told to who uses `up`."""
+    log = tmp_path / "up.log"
+    sets = "[WARNING]: /etc/sysctl.d/99-mine.conf:1 sets net.ipv4.tcp_mtu_probing to 0\n"
+    log.write_text(f"[WARNING]: Could not match supplied host pattern, ignoring: k3s_servers\n{sets}TASK [x]\n{sets}")
+    assert upping._warnings(log) == ["/etc/sysctl.d/99-mine.conf:1 sets net.ipv4.tcp_mtu_probing to 0"]
+
+
+def test_a_part_that_was_not_asked_for_is_skipped_and_not_fine() -> None:
+    """With `--tags nodes`, "Make the cluster" was `ok` after 0.7 s: only its arguments were looked at (on the rack)."""
+    now = Progress([up.Part("nodes", "Prepare"), up.Part("cluster", "Make"), up.Part("serve", "Serve")])
+    spec = "k3s : Validating arguments against arg spec 'main' - A K3s cluster"
+    for tag, task in (("nodes", "node_base : Keep kernel settings"), ("cluster", spec), ("serve", spec)):
+        now.take({"kind": "play", "tags": [tag], "at": 1.0})
+        now.take({"kind": "task", "name": task, "at": 1.0})
+    now.take({"kind": "end", "failed": [], "at": 2.0})
+    assert [part.state for part in now.parts] == ["ok", "skipped", "skipped"]
 
 
 def test_the_parts_are_those_of_site_yml() -> None:
@@ -178,12 +198,11 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
-    now = Progress(
-        up.parts(REPO / "site.yml"),
-        task="model_serving : Wait for every rank, the longest of all the tasks that there are",
-    )
-    for event in ({"kind": "play", "tags": ["preflight"], "at": 1.0}, {"kind": "play", "tags": ["nodes"], "at": 5.0}):
-        now.take(event)
+    now = Progress(up.parts(REPO / "site.yml"))
+    longest = "model_serving : Wait for every rank, the longest of all the tasks that there are"
+    for tag, task, at in (("preflight", "preflight : Judge", 1.0), ("nodes", longest, 5.0)):
+        now.take({"kind": "play", "tags": [tag], "at": at})
+        now.take({"kind": "task", "name": task, "at": at})
     terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
     terminal.print(upping.picture(now))
     lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]

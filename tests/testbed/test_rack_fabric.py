@@ -14,7 +14,7 @@ from testbed.base import names
 from testbed.base.shell import RackError
 from testbed.beds.rack import cluster, fabric
 
-# Recorded on spark1 and in the rails' namespace (2026-11-22), cut to what is read: link_index is the partner's index.
+# Recorded on spark1 and in the rails' namespace (2026-11-22), less what nobody reads; link_index: the partner's index.
 ON_NODE = [
     {"ifindex": 1, "ifname": "lo"},
     {"ifindex": 2, "link_index": 60, "ifname": "enp1s0f0np0", "link_netnsid": 1},
@@ -68,7 +68,7 @@ def test_up_does_not_claim_to_have_healed_a_rail_that_nobody_can_look_at(monkeyp
 
 @ROOT
 def test_a_rail_that_was_looked_for_before_it_came_is_there_afterwards(tmp_path: Path) -> None:
-    """An overlay over /sys/class/net kept the "not there" of the first look: a dangling link after `docker restart`."""
+    """An overlay over /sys/class/net kept the "not there" of the first look: after `docker restart`, a dead link."""
     facts = names.NODE_FILES / "usr/local/lib/sparkloom-testbed/facts.py"
     apart = ["unshare", "--mount", "--net", "--propagation", "private"]
     done = subprocess.run(

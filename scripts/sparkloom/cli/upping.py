@@ -21,15 +21,22 @@ from sparkloom.cli.options import AskBecomePass, Inventory
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome
-from sparkloom.site.endpoint import CHAT, reach
+from sparkloom.site.endpoint import curl, reach
 from sparkloom.site.up import Part, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
-SIGNS = {"waits": (" ", "dim"), "runs": (">", "bold"), "ok": ("=", "green"), "changed": ("+", "yellow")}
+SIGNS = {
+    "waits": (" ", "dim"),
+    "skipped": (" ", "dim"),
+    "runs": (">", "bold"),
+    "ok": ("=", "green"),
+    "changed": ("+", "yellow"),
+}
 FAILED = ("x", "bold red")
+WARNING = "[WARNING]: "
 BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
 
@@ -54,8 +61,7 @@ def up(
     terminal, begun = show.console(), time.time()
     with _screen(terminal) as picture:
         ended = runs.run(site, extra, log, picture, password=password)
-    for text in _end(ended, time.time() - begun, log, lambda: _served(site)):
-        show.paragraph(terminal, text)
+    _end(terminal, ended, time.time() - begun, log, lambda: _served(site, terminal))
     raise typer.Exit(128 + ended.interrupted if ended.interrupted else 0 if ended.good else 1)
 
 
@@ -89,7 +95,7 @@ def picture(progress: Progress) -> RenderableType:
     rows, now = show.table("", ">", ""), time.time()
     for part in progress.parts:
         sign, style = FAILED if part.failed else SIGNS[part.state]
-        seconds = f"{part.seconds(now):.0f} s" if part.begun is not None else ""
+        seconds = f"{part.seconds(now):.0f} s" if part.state not in ("waits", "skipped") else ""
         doing = f"\n  {_plain(progress.task)}" if part.state == "runs" and progress.task else ""
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
     return rows
@@ -97,7 +103,7 @@ def picture(progress: Progress) -> RenderableType:
 
 def _plain(task: str) -> str:
     """Without the role that it stands in, and what every role begins with."""
-    return "looks at what it was given" if (words := task.split(" : ", 1)[-1]).startswith("Validating") else words
+    return "looks at what it was given" if runs.ARGUMENTS in task else task.split(" : ", 1)[-1]
 
 
 def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
@@ -112,26 +118,35 @@ def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
 
 
 def _told(part: Part) -> str:
-    return part.name + (f" ({part.changes} changes)" if part.changes else "")
+    return part.name + (f" ({_changes(part.changes)})" if part.changes else "")
 
 
-def _end(ended: Progress, seconds: float, log: Path, served: Callable[[], str]) -> Iterator[str]:
-    """What failed, each once; or what is served, where there is more to say of it than the last line does."""
-    every = f"{_short(log)} has every line"
+def _changes(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'}"
+
+
+def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: Callable[[], None]) -> None:
+    """The last line says what came of it; what serves is told above it where that line does not say it all."""
+    if not ended.good:
+        show.paragraph(terminal, _failure(ended, seconds, log))
+    elif ended.changes or not ended.serves:
+        served()
+        show.paragraph(terminal, f"{_short(log)} has every line")
+    for warning in _warnings(log):
+        show.paragraph(terminal, f"warning: {warning}")
+    if ended.good:
+        show.paragraph(terminal, f"\n{Outcome(seconds, ended.changes, serves=ended.serves).line()}")
+
+
+def _failure(ended: Progress, seconds: float, log: Path) -> str:
+    """Where it was interrupted, or what failed, each once."""
+    again = f"{_short(log)} has every line; the same command goes on from there"
     if ended.interrupted:
         part = next((part.name for part in ended.parts if part.failed), "the start")
-        yield f"\ninterrupted after {seconds:.0f} s in: {part}; {every}; the same command goes on from there"
-        return
-    if not ended.good:
-        shown = [f"{error['host']}: {error['task']}\n  {_cut(error['said'])}" for error in ended.errors[-3:]]
-        yield "\n" + ("\n".join(shown) or _last_words(log))
-        yield f"\nnot up after {seconds:.0f} s; {every}; the same command goes on from there"
-        return
-    outcome = Outcome(seconds, ended.changes, serves=ended.serves)
-    if ended.changes or not ended.serves:
-        yield f"\n{served()}"
-        yield every
-    yield f"\n{outcome.line()}"
+        return f"\ninterrupted after {seconds:.0f} s in: {part}; {again}"
+    shown = [f"{error['host']}: {error['task']}\n  {_cut(error['said'])}" for error in ended.errors[-3:]]
+    why = "\n".join(shown) or _last_words(log)
+    return f"\n{why}\n\nnot up after {seconds:.0f} s; {again}"
 
 
 def _cut(said: str) -> str:
@@ -147,17 +162,26 @@ def _last_words(log: Path) -> str:
     )
 
 
+def _warnings(log: Path) -> list[str]:
+    """What modules warned of, once each; a site without a machine beside its Sparks is no reason to."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = dict.fromkeys(line.removeprefix(WARNING) for line in lines if line.startswith(WARNING))
+    return [text for text in said if "Could not match supplied host pattern" not in text]
+
+
 def _short(path: Path) -> Path:
     """As short as it can be typed here."""
     short = Path(os.path.relpath(path))
     return path if short.parts[:1] == ("..",) else short
 
 
-def _served(site: Path) -> str:
-    """What is served, and where; a run of some parts only may end before there is anything."""
+def _served(site: Path, terminal: Console) -> None:
+    """What is served, and the command that asks it; a run of some parts only may end before there is anything."""
     try:
         now = status.status(site)
-        where = f"\n{reach(case.cluster(site), site).url}{CHAT}" if now["serving"] else ""
-        return status.text(now) + where
+        show.paragraph(terminal, status.text(now))
+        if now["serving"]:
+            # the terminal breaks the line, not we: it is there to be copied
+            terminal.print(curl(*reach(case.cluster(site), site)), markup=False, soft_wrap=True)
     except InputError as error:
-        return f"what is served is not known: {error.problems[0].message}"
+        show.paragraph(terminal, f"what is served is not known: {error.problems[0].message}")

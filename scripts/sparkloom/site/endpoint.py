@@ -45,6 +45,14 @@ def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     return Reach(url, ca if ca.exists() else None, key if key.exists() else None)
 
 
+def curl(url: str, ca: str | Path | None, key_file: str | Path | None) -> str:
+    """A command that asks for a short answer, streamed."""
+    trust = f"--cacert {ca} " if ca else ""
+    key = f'-H "Authorization: Bearer $(cat {key_file})" ' if key_file else ""
+    body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
+    return f"curl -N {trust}{url}{CHAT} {key}-H 'Content-Type: application/json' -d '{body}'"
+
+
 def _told(inventory: str | Path | None) -> dict[str, str]:
     """The gateway's variables as an inventory's group_vars/all has them, where they are plain words."""
     if inventory is None:

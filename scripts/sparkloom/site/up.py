@@ -25,6 +25,7 @@ from sparkloom.base.repository import REPO, WORK
 from sparkloom.site import play
 
 EVERY = 0.25  # seconds between two looks
+ARGUMENTS = "Validating arguments against arg spec"  # Ansible's own task at the begin of each role
 PATIENCE = 20  # seconds for Ansible's own end
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -39,6 +40,7 @@ class Part:
     ended: float | None = None
     changes: int = 0
     failed: bool = False
+    worked: bool = False  # did more than look at its arguments, which it does with any --tags
 
     @property
     def state(self) -> str:
@@ -46,7 +48,9 @@ class Part:
             return "failed"
         if self.begun is None:
             return "waits"
-        return "runs" if self.ended is None else "changed" if self.changes else "ok"
+        if self.ended is None:
+            return "runs"
+        return "changed" if self.changes else "ok" if self.worked else "skipped"
 
     def seconds(self, now: float) -> float:
         return 0.0 if self.begun is None else (self.ended or now) - self.begun
@@ -73,6 +77,8 @@ class Progress:
             self._play(event["tags"], at)
         elif kind == "task":
             self.task = event["name"]
+            for part in self._running():
+                part.worked |= ARGUMENTS not in self.task
         elif kind == "changed":
             self.changes[event["host"]] += 1
             for part in self._running():
