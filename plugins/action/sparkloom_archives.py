@@ -45,7 +45,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             names = [need.image for need in needed]
             return {"program": program, "asked": {"images": names, "places": list(images.PLACES)}}
         answers = ansible.registered(task_vars, args["answers"], GROUP, SERVERS)
-        looked = {host: told["answer"] for host, told in answers.items() if "answer" in told}
+        # What a machine answered in an earlier play is of before its import.
+        here = ansible.asked(task_vars)
+        looked = {host: told["answer"] for host, told in answers.items() if "answer" in told and host in here}
         held = {host: told["images"] for host, told in looked.items()}
         machines = {host: ARCHITECTURES.get(told["machine"], told["machine"]) for host, told in looked.items()}
         folder = Path(chosen.artifacts).expanduser() / image_archives.FOLDER

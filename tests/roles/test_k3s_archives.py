@@ -24,16 +24,15 @@ SAID = (
     "{{ inventory_hostname }} gets {{ __k3s_brought.brought[inventory_hostname] | map(attribute='file') "
     "| map('basename') | join(' ') }}"
 )
-PLAY: list[dict[str, Any]] = [
-    {
-        "hosts": "sparks",
-        "gather_facts": False,
-        "tasks": [
-            {"ansible.builtin.include_role": {"name": "k3s", "tasks_from": "images"}},
-            {"ansible.builtin.debug": {"msg": SAID}},
-        ],
-    }
-]
+LATER = "later: {{ __k3s_brought.brought | list | join(' ') }}"
+
+
+def steps(hosts: str, said: str) -> dict[str, Any]:
+    role = {"ansible.builtin.include_role": {"name": "k3s", "tasks_from": "images"}}
+    return {"hosts": hosts, "gather_facts": False, "tasks": [role, {"ansible.builtin.debug": {"msg": said}}]}
+
+
+PLAY = [steps("sparks", SAID), steps("spark1", LATER)]
 
 
 def play(folder: Path) -> str:
@@ -68,3 +67,4 @@ def test_the_run_is_refused_with_all_that_lies_in_no_archive_and_says_what_is_br
     told = play(tmp_path)
     for node, files in {"spark1": "m.tar rest.tar.gz", "spark4": "m.tar rest.tar.gz"}.items():
         assert f"{node} gets {files}" in told
+    assert "later: spark1\n" in told.replace("'", "").replace('"', ""), "what others answered in an earlier play is old"
