@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """How long the brain thinks: `.venv/bin/python scripts/bench/brain.py [--json] [--profiles 1000]`.
 
-Walls of the two commands that people wait for, as they are started from a shell (best of three), and the
-work per profile inside one process. Budgets are for an idle machine; on a busy one compare the CPU time.
+Walls of the two commands that people wait for, as they are started from a shell (best of seven), and the
+work per profile inside one process. Budgets are for an idle machine; on a busy one compare the CPU time, or its ratio
+to that of a bare interpreter which imports the same libraries, measured in turns with it.
 """
 
 from __future__ import annotations
@@ -40,10 +41,16 @@ class Figure:
     wall_ms: float
     cpu_ms: float
     budget_ms: float
+    of_bare: float | None = None  # CPU as a multiple of importing the same libraries alone
+    most: float | None = None
 
     @property
     def ratio(self) -> float:
         return self.wall_ms / self.budget_ms
+
+    @property
+    def good(self) -> bool:
+        return not self.of_bare or not self.most or self.of_bare <= self.most
 
 
 def main() -> None:
@@ -61,6 +68,8 @@ def main() -> None:
     for f in figures:
         verdict = "" if f.ratio <= 1 else "   over budget"
         print(f"{f.what:52}{f.wall_ms:7.1f} ms{f.cpu_ms:7.1f} ms{f.budget_ms:7.0f} ms{f.ratio:13.2f}{verdict}")
+        if f.of_bare:
+            print(f"{'':4}{f.of_bare:.2f} times the bare imports, at most {f.most}{'' if f.good else '   over'}")
 
 
 def provenance() -> dict[str, Any]:
@@ -79,8 +88,8 @@ def provenance() -> dict[str, Any]:
 
 def measure(count: int) -> Iterator[Figure]:
     shipped = len(profile.names())
-    yield command(f"sparkloom lint, all {shipped} profiles", 1500, "lint")
-    yield command("sparkloom render, one profile of four ranks", 700, "render", ULTRA, "--force")
+    yield command(f"sparkloom lint, all {shipped} profiles", 1500, 5.5, "lint")
+    yield command("sparkloom render, one profile of four ranks", 700, 3.5, "render", ULTRA, "--force")
     where, every = load(), list(itertools.islice(synthetic(), count))
     render: Callable[[LoadedProfile], str] = lambda loaded: manifests.to_yaml(  # noqa: E731
         manifests.build(launches.resolve(loaded, where), where, "refuse")[0]
@@ -89,18 +98,36 @@ def measure(count: int) -> Iterator[Figure]:
     yield per_item("plan of a fabric with 64 nodes", 50, [large()] * 5, fabric.plan)
 
 
-def command(what: str, budget: float, *words: str) -> Figure:
-    best: tuple[float, float] | None = None
-    for _ in range(3):
-        before, start = os.times(), time.perf_counter()
-        done = subprocess.run([COMMAND, *words], cwd=REPO, capture_output=True, text=True, check=False)
-        wall, after = time.perf_counter() - start, os.times()
-        if done.returncode not in (0, 1):
-            raise SystemExit(f"sparkloom {' '.join(words)} failed with {done.returncode}:\n{done.stderr}")
-        cpu = after.children_user + after.children_system - before.children_user - before.children_system
-        best = min(best or (wall, cpu), (wall, cpu))
-    assert best
-    return Figure(what, best[0] * 1e3, best[1] * 1e3, budget)
+def command(what: str, budget: float, most: float, *words: str) -> Figure:
+    bare = [sys.executable, "-c", f"import {', '.join(libraries(words))}"]  # and nothing else
+    runs = [(timed([COMMAND, *words]), timed(bare)) for _ in range(7)]
+    wall, cpu = min(ours for ours, _ in runs)
+    of_bare = min(ours for (_, ours), _ in runs) / min(theirs for _, (_, theirs) in runs)
+    return Figure(what, wall * 1e3, cpu * 1e3, budget, of_bare, most)
+
+
+def timed(argv: list[Any]) -> tuple[float, float]:
+    """Wall and CPU."""
+    before, start = os.times(), time.perf_counter()
+    done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=False)
+    wall, after = time.perf_counter() - start, os.times()
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(map(str, argv))} failed with {done.returncode}:\n{done.stderr}")
+    return wall, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def libraries(words: tuple[str, ...]) -> list[str]:
+    """Every module of site-packages that this command has loaded at its end."""
+    code = (
+        f"import sys, io\nfrom sparkloom.cli.program import main\nsys.argv[:] = {['sparkloom', *words]}\n"
+        "out, sys.stdout = sys.stdout, io.StringIO()\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "there = [n for n, m in sys.modules.items() if 'site-packages' in str(getattr(m, '__file__', ''))]\n"
+        "there = [n for n in there if n.partition('.')[0] != 'sparkloom']\n"
+        "print(*there, file=out)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
 
 def per_item(what: str, budget: float, items: list[Any], work: Callable[[Any], object]) -> Figure:
