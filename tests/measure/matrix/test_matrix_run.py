@@ -35,7 +35,7 @@ axes:
   env.PACING: [{pacing}]
   launch.mem_fraction_static: [0.8, 0.85]
 bench: {{concurrency: [1, 2], max_tokens: 240, warmup_tokens: 0}}
-limits: {{switch_seconds: 3, bench_seconds: 40, first_token_seconds: 1, stall_seconds: 1}}
+limits: {{switch_seconds: 8, bench_seconds: 40, first_token_seconds: 4, stall_seconds: 4}}
 """
 
 
@@ -90,7 +90,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         os.kill(int((made.state / "server").read_text()), signal.SIGTERM)
 
 
-def until(condition: Any, seconds: float = 60) -> None:
+def until(condition: Any, seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that"
@@ -125,7 +125,7 @@ def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
     assert results[told["winner"]].settings["env.PACING"] == FAST, "garbage was faster and does not win"
     assert told["counts"] == {"ok": 4, "garbage": 2, "startup_crash": 2, "hang": 4}
     text = Path(told["files"][0]).read_text()
-    assert "told to crash while it loads" in text and "not serving after 3 s" in text and "## Winner" in text
+    assert "told to crash while it loads" in text and "not serving after 8 s" in text and "## Winner" in text
     assert site.run()["winner"] == told["winner"] and len(site.switches()) == sum(tries.values()), "nothing is left"
 
 
@@ -198,7 +198,7 @@ def test_a_site_that_cannot_serve_ends_the_run_and_is_no_cell_s_status(tmp_path:
     hosts.write_text(re.sub(r"spark(\d)\.local", r"spark\1.invalid", hosts.read_text()))
     spec = tmp_path / "small.yml"
     spec.write_text(
-        SPEC.format(pacing=FAST).replace("switch_seconds: 3", "switch_seconds: 60") + f"inventory: {hosts.parent}\n"
+        SPEC.format(pacing=FAST).replace("switch_seconds: 8", "switch_seconds: 60") + f"inventory: {hosts.parent}\n"
     )
     words = [COMMAND, "matrix", str(spec), "run", "--url", "http://127.0.0.1:1", "--logs", ""]
     done = subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
