@@ -5,11 +5,11 @@ demo:  ## the whole way on this machine: virtual rack, cluster, model, a streame
 	@testbed/face/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
-test-more:  ## the scenarios that make test has no hour for: refusals of K3s, a foreign network, two engines more
+test-more:  ## the scenarios that make test has no hour for: refusals of K3s, a foreign network, switch, a restarted node
 	@testbed/face/test-more.sh
 test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/vm.md)
 	@testbed/face/test-vm.sh
-test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does four)
+test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does two)
 	@testbed/face/test-kills.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh

@@ -7,8 +7,14 @@ import os
 import subprocess
 from typing import Any
 
+import pytest
+
 from testbed.beds.rack import inventory
 from tests.places import REPO
+
+# What `make test` has no hour for.
+SKIPPED = pytest.mark.skipif(not os.environ.get("SPARKLOOM_MORE"), reason="make test-more, or SPARKLOOM_MORE=1")
+LATER = [pytest.mark.more, SKIPPED]
 
 
 def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -11,12 +11,15 @@ import pytest
 
 from testbed.beds.rack import inventory
 from tests.places import REPO
+from tests.rack.running import LATER
 
 SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")
 # Beyond the hour that `make test` has: `make test-more` runs these.
-MORE = {"fabric_adopt", "fabric_check", "gateway_key", "k3s_preflight", "k3s_refusals", "k3s_servers", "llamacpp"}
-LATER = pytest.mark.skipif(not os.environ.get("SPARKLOOM_MORE"), reason="make test-more, or SPARKLOOM_MORE=1")
-ASKED = [pytest.param(name, marks=[pytest.mark.more, LATER] if name in MORE else []) for name in SCENARIOS]
+MORE = {
+    "fabric_adopt", "fabric_check", "gateway_key", "k3s_preflight", "k3s_refusals", "k3s_servers", "llamacpp",
+    "switch",
+}  # fmt: skip
+ASKED = [pytest.param(name, marks=LATER if name in MORE else []) for name in SCENARIOS]
 ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
 
 

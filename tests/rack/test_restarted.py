@@ -6,9 +6,9 @@ import pytest
 
 from testbed.base import names
 from testbed.beds.rack import cluster, fabric
-from tests.rack.running import run
+from tests.rack.running import LATER, run
 
-pytestmark = [pytest.mark.rack, pytest.mark.slow]
+pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 NODE, PEER = names.NODES["spark4"], names.NODES["spark1"]
 # Every line of the files that the product keeps for systemd-sysctl, as the kernel has it; settings of interfaces that
 # came after it have no rule of udev here.
