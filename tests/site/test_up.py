@@ -7,7 +7,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -44,7 +47,11 @@ QUIET = "ansible.builtin.debug: {msg: nothing}"
 
 
 def run(
-    folder: Path, *actions: str, extra: tuple[str, ...] = (), password: str = ""
+    folder: Path,
+    *actions: str,
+    extra: tuple[str, ...] = (),
+    password: str = "",
+    look: Callable[[Progress], None] = lambda now: None,
 ) -> tuple[Progress, list[list[str]], Path]:
     """A site.yml of parts one, two, ... and the states that a watcher saw."""
     tags = ("one", "two", "three")[: len(actions)]
@@ -56,10 +63,12 @@ def run(
     (folder / "hosts.yml").write_text(f"all: {{hosts: {{spark1: {{ansible_python_interpreter: {sys.executable}}}}}}}\n")
     seen: list[list[str]] = []
     log = folder / "build" / "up.log"
-    ended = up.run(
-        folder / "hosts.yml", extra, log, lambda now: seen.append([p.state for p in now.parts]), folder / "site.yml",
-        password,
-    )  # fmt: skip
+
+    def show(now: Progress) -> None:
+        seen.append([part.state for part in now.parts])
+        look(now)
+
+    ended = up.run(folder / "hosts.yml", extra, log, show, folder / "site.yml", password)
     return ended, seen, log
 
 
@@ -118,14 +127,34 @@ def test_the_password_reaches_sudo_and_no_file(
     assert not any(password in path.read_text(errors="replace") for path in kept)
 
 
+@contextmanager
+def handled(number: signal.Signals, handler: Any) -> Iterator[None]:
+    """CI may have started us with a signal ignored."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def interrupted(folder: Path, number: signal.Signals) -> tuple[Progress, list[list[str]], Path]:
+    """A second into its second part."""
+    timer = threading.Timer(1, os.kill, (os.getpid(), number))
+
+    def look(now: Progress) -> None:
+        if now.parts[1].state == "runs" and now.task == "Task of two" and timer.ident is None:
+            timer.start()
+
+    return run(folder, FINE, WAITS, FINE, look=look)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C ended without a word, and a closed window left the playbook running."""
-    timer = threading.Timer(6, os.kill, (os.getpid(), number))
-    timer.start()
-    ended, seen, log = run(tmp_path, FINE, WAITS, FINE)
-    timer.join()
-    assert ended.interrupted == number and not ended.good and signal.getsignal(number) != signal.SIG_IGN
+    with handled(number, signal.default_int_handler):
+        ended, seen, log = interrupted(tmp_path, number)
+        assert signal.getsignal(number) is signal.default_int_handler
+    assert ended.interrupted == number and not ended.good
     assert seen[-1][-1] == "waits" and "failed" in seen[-1]
     assert "User interrupted execution" in log.read_text(), "Ansible ended by itself, not by a kill"
     said = upping._failure(ended, 6.0, log)
