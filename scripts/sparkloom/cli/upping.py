@@ -20,7 +20,7 @@ from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
-from sparkloom.site.ending import Outcome
+from sparkloom.site.ending import Outcome, changes_of
 from sparkloom.site.endpoint import curl, reach
 from sparkloom.site.up import Part, Progress
 
@@ -118,11 +118,7 @@ def _lines(terminal: Console, progress: Progress, told: set[str]) -> None:
 
 
 def _told(part: Part) -> str:
-    return part.name + (f" ({_changes(part.changes)})" if part.changes else "")
-
-
-def _changes(count: int) -> str:
-    return f"{count} change{'' if count == 1 else 's'}"
+    return part.name + (f" ({changes_of(part.changes)})" if part.changes else "")
 
 
 def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: Callable[[], None]) -> None:

@@ -92,6 +92,10 @@ class Ending:
         return f"{self.profile} serves{f' at {self.url}' if self.url else ''}{f' ({about})' if about else ''}"
 
 
+def changes_of(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'}"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What the last line is made of."""
@@ -115,5 +119,5 @@ class Outcome:
         count, total = ", ".join(f"{host} {count}" for host, count in changed.items()), sum(changed.values())
         if not total:
             return f"{'dry run: nothing would change' if self.dry else 'nothing changed'} ({took})"
-        changes = f"{total} change{'s' if total > 1 else ''} ({count})"
+        changes = f"{changes_of(total)} ({count})"
         return f"dry run: {changes} would be made ({took})" if self.dry else f"done: {changes} in {took}"

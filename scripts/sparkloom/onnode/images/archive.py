@@ -13,7 +13,7 @@ from typing import Any
 from sparkloom.onnode.images.pull import Pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 
-BY_DIGEST = "import-"  # how ctr begins the names that it makes up
+MADE_UP = 'name~="^import-[0-9]{4}-[0-9]{2}-[0-9]{2}[@:]"'  # by ctr, for what has no name in an archive
 
 
 class Import(Pull):
@@ -43,6 +43,5 @@ def begun(file: Path, size: int) -> dict[str, Any]:
 
 def forgotten(runtime: Runtime, file: Path) -> None:
     """The file, and the names that ctr made up for what was in it."""
-    made = runtime.digests('name~="^import-[0-9]{4}-[0-9]{2}-[0-9]{2}[@:]"')
-    runtime.remove([name for name in made if name.startswith(BY_DIGEST)])
+    runtime.remove(list(runtime.digests(MADE_UP)))
     file.unlink(missing_ok=True)
