@@ -139,18 +139,25 @@ def test_anything_else_is_no_switch(given: Any) -> None:
 # --- the roles' tasks ----------------------------------------------------------------------------------------------
 
 
-def tasks(entries: Any) -> Iterator[dict[str, Any]]:
+def tasks(entries: Any, above: Any = None) -> Iterator[dict[str, Any]]:
+    """Each task, with what `module_defaults` of it and of the blocks around it say."""
     for entry in entries or []:
-        yield entry
+        defaults = {**(above or {}), **entry.get("module_defaults", {})}
+        yield {**entry, "module_defaults": defaults}
         for part in ("block", "rescue", "always"):
-            yield from tasks(entry.get(part))
+            yield from tasks(entry.get(part), defaults)
 
 
 def calls() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     for path in sorted(REPO.glob("roles/*/tasks/*.yml")):
         for task in tasks(yaml.safe_load(path.read_text())):
             for name in set(task) & set(ACTIONS):
-                yield path.parent.parent.name, f"{path.name}: {task['name']}", name, task[name] or {}
+                yield (
+                    path.parent.parent.name,
+                    f"{path.name}: {task['name']}",
+                    name,
+                    {**task["module_defaults"].get(name, {}), **(task[name] or {})},
+                )
 
 
 CALLS = list(calls())
