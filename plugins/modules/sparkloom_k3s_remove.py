@@ -9,6 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from ansible.module_utils import sparkloom_networkd as networkd
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import completed, mounted
 
@@ -170,6 +171,7 @@ def main() -> None:
         )
     before = present(args)
     if before and not module.check_mode:
+        networkd.hold(module)
         if held := take(args):
             module.fail_json(
                 msg=f"still mounted: {'; '.join(held)}; expected nothing below what is removed. K3s was stopped, no "

@@ -7,6 +7,7 @@ from pathlib import Path
 from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_generated as generated
 from ansible.module_utils import sparkloom_links as links
+from ansible.module_utils import sparkloom_networkd as networkd
 from ansible.module_utils import sparkloom_rollback as rollback
 from ansible.module_utils.basic import AnsibleModule
 
@@ -101,8 +102,11 @@ def apply(module: AnsibleModule, changes: Changes, interfaces: list[str], *, man
     for path, file in found.items():
         generated.write(path, file)
     rollback.arm(module, module.params["rollback_after"], back)
+    networkd.put_back(module)
     unmanaged = [name for name in held if name not in managed]
     why = generated.run(module, generated.steps(names, managed=managed, unmanaged=unmanaged, profiles=profiles))
+    # What a later reload of systemd's units writes anew, this networkd knows by these.
+    networkd.hold(module)
     if why:
         seconds = module.params["rollback_after"]
         module.fail_json(msg=f"the rails took no change; what was before comes back within {seconds} s: {why}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ansible.module_utils import sparkloom_backup as backup
 from ansible.module_utils import sparkloom_kernel as kernel
+from ansible.module_utils import sparkloom_networkd as networkd
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import mounted
 
@@ -106,6 +107,7 @@ def main() -> None:
             "unmount it and run this again"
         )
     if not module.check_mode:
+        networkd.hold(module)
         put_back(module, files)
         for path in filter(there, gone):  # a folder that came with a file went with it
             take_away(path)

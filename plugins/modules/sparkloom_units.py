@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ansible.module_utils import sparkloom_networkd as networkd
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sparkloom_read import completed
 
@@ -19,6 +20,7 @@ options:
     suboptions:
       name: {type: str, required: true, description: [With its suffix.]}
       run: {type: bool, required: true, description: ["Whether it should run, now and after a boot."]}
+      now: {type: bool, default: true, description: ["False: wanted at boot, and neither started nor restarted."]}
   written:
     type: bool
     default: false
@@ -26,7 +28,11 @@ options:
 """
 
 systemctl = partial(completed, "systemctl", timeout=120)
-ENTRY = {"name": {"type": "str", "required": True}, "run": {"type": "bool", "required": True}}
+ENTRY = {
+    "name": {"type": "str", "required": True},
+    "run": {"type": "bool", "required": True},
+    "now": {"type": "bool", "default": True},
+}
 
 
 def is_(word: str, unit: str) -> bool:
@@ -39,6 +45,8 @@ def steps(unit: dict, written: bool) -> list[tuple[str, ...]]:
     if not unit["run"]:
         return [("stop", name)] * active + [("disable", name)] * enabled
     words = [] if enabled else [("enable", name)]
+    if not unit["now"]:
+        return words
     if active and written:
         words.append(("restart", name))
     return words if active else [*words, ("start", name)]
@@ -53,6 +61,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     written = module.params["written"]
+    if not module.check_mode:
+        networkd.hold(module)
     if written and not module.check_mode:
         systemctl("daemon-reload")
     done: list[str] = []

@@ -37,4 +37,5 @@ def test_the_way_to_the_node_notices_nothing_of_a_change_of_the_rails() -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["first"]["enp1s0f0np0"] > 0, "the rail has its address now"
     assert told["first"]["enP7s7"] == told["again"]["enP7s7"] == 0
+    assert told["after units"]["enP7s7"] == 0 < told["after units"]["enp1s0f0np0"], "our units were written before"
     assert told["every file"]["enP7s7"] > 0, "what writes every file anew is noticed: why we do not"

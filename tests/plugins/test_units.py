@@ -26,4 +26,9 @@ def test_steps(
     monkeypatch: pytest.MonkeyPatch, run: bool, enabled: bool, active: bool, written: bool, told: list[tuple[str, str]]
 ) -> None:
     monkeypatch.setattr(units, "is_", lambda word, unit: {"enabled": enabled, "active": active}[word])
-    assert units.steps({"name": U, "run": run}, written) == told
+    assert units.steps({"name": U, "run": run, "now": True}, written) == told
+
+
+def test_one_that_is_for_the_next_boot_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "is_", lambda word, unit: False)
+    assert units.steps({"name": U, "run": True, "now": False}, written=True) == [("enable", U)]
