@@ -8,7 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from sparkloom.render import pack
-from sparkloom.site import ansible
+from sparkloom.site import ansible, node_module
 
 
 class ActionModule(ActionBase):
@@ -18,7 +18,7 @@ class ActionModule(ActionBase):
         state = args.get("state", "present")
         if state == "present":
             args["files"] = [self._read(entry) for entry in args["files"]]
-        return result | self._execute_module(module_args=args, task_vars=task_vars)
+        return result | node_module.run(self, args, task_vars, Path(__file__).parents[1])
 
     def _read(self, entry: dict[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in entry.items() if key not in ("src", "program")}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
+from sparkloom.site import node_module
 
 
 class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         asked = time.time()
-        answer = self._execute_module(module_args=self._task.args, task_vars=task_vars)
+        answer = node_module.run(self, self._task.args, task_vars, Path(__file__).parents[1])
         return result | answer | {"asked": asked, "answered": time.time()}

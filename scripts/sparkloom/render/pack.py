@@ -26,6 +26,7 @@ PROGRAMS = ("allreduce", "functions", "images", "memory_guard", "patch_image", "
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.
 IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
+UTILITY = re.compile(r"^from ansible\.module_utils(?:\.| import )(sparkloom_\w+)", re.M)
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
 TIME = (2000, 1, 1, 0, 0, 0)
 
@@ -52,6 +53,27 @@ def program(name: str) -> Program:
     module += ".main" if (ROOT / module.replace(".", "/")).is_dir() else ""
     parts = {"__main__.py": START.format(module).encode(), **sources(module)}
     return Program(name, _stamp(parts), _archive(parts, zipfile.ZIP_STORED))
+
+
+@cache
+def module(path: Path, utilities: Path) -> Program:
+    """A module of Ansible's kind, what it imports of ours, and what it uses of Ansible's library."""
+    library = "sparkloom.onnode.lean_module"
+    parts = {"__main__.py": f"from {library} import start\n\nstart()\n".encode(), **sources(library)}
+    folder = "ansible/module_utils"
+    parts |= {
+        "ansible/__init__.py": b"",
+        f"{folder}/__init__.py": b"",
+        f"{folder}/basic.py": f"from {library} import AnsibleModule\n".encode(),
+    }
+    parts["sparkloom_module.py"] = path.read_bytes()
+    waiting = [path.read_text()]
+    while waiting:
+        for name in UTILITY.findall(waiting.pop()):
+            if (part := f"{folder}/{name}.py") not in parts:
+                parts[part] = (utilities / f"{name}.py").read_bytes()
+                waiting.append(parts[part].decode())
+    return Program(path.stem, _stamp(parts), _archive(parts, zipfile.ZIP_DEFLATED))
 
 
 def sources(module: str) -> dict[str, bytes]:
