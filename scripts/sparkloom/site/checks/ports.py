@@ -45,7 +45,11 @@ def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Fin
 def _both(node: str, cluster: Cluster, ports: list[Port]) -> Iterator[Finding]:
     """In a ring without a switch all links are up, and yet no rail joins all Sparks."""
     cages = twins([port for port in ports if port["device"] == CONNECTX7])
-    if cluster.fabric.ring or len(cluster.nodes) < 3 or len([halves for halves in cages if any(half["carrier"] for half in halves)]) < 2:
+    if (
+        cluster.fabric.ring
+        or len(cluster.nodes) < 3
+        or len([halves for halves in cages if any(half["carrier"] for half in halves)]) < 2
+    ):
         return
     for rail in cluster.fabric.rails[:1]:
         change = (
