@@ -175,6 +175,7 @@ def test_the_log_must_show_both_halves_not_four_devices() -> None:
     launch = launched(site())
     assert launch.fabric == ("a", "b")
     told = supervision.plan(launch, "refuse")
+    assert told["nccl"] == "2.30.7" and "nccl" not in supervision.plan(launched(site(), PAIR), "refuse")
     assert told["rails"] == 2 and [len(member["rails"]) for member in told["members"]] == [4, 4, 4]
 
 
@@ -201,6 +202,18 @@ def test_an_image_must_say_that_its_nccl_can_do_it() -> None:
     switch = from_vars(variables(3))
     assert "nccl-ring-release" not in {finding.rule for finding in case.judge(PIPELINE, switch).findings}
     assert "nccl-ring-release" not in {finding.rule for finding in case.judge(PAIR, site()).findings}
+
+
+def test_three_tensor_ranks_are_refused_where_heads_do_not_divide() -> None:
+    """Red before for models with one KV head: only KV heads were asked for."""
+    from sparkloom.inputs.families import Facts
+    from sparkloom.judge.rules.base import LaunchView
+    from sparkloom.judge.rules.kv_heads_split import KvHeadsSplit
+
+    three = {"engine": "sglang", "release": "0.5.12", "nodes": 3, "tp": 3}
+    (hit,) = KvHeadsSplit().check(LaunchView(**three, facts=Facts(q_heads=64, kv_heads=1)))  # type: ignore[arg-type]
+    assert hit.message == "64 attention heads cannot be split over tp 3"
+    assert not list(KvHeadsSplit().check(LaunchView(**three, facts=Facts(q_heads=48, kv_heads=3))))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail, Segment
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
 LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+# The first NCCL that takes the port whose subnet the peer is in, as three ranks in a ring need it: net_ib/connect.cc of
+# v2.30.7-1 has it, that of v2.30.4-1 has not.
+RING_NCCL = "2.30.7"
 # The first line of our netplan file: by it our file is told from everybody else's.
 NETPLAN_HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 

@@ -244,9 +244,7 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     if topology.ring:
         values |= _ring_environment(place)
     elif len(place.endpoints) > 1:
-        why = (
-            "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30 and newer; older ones ignore it)"
-        )
+        why = "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30.7 and newer; others ignore it)"
         values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
     if topology.lossless:
         why = (

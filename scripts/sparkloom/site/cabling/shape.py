@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import SPEEDS
+from sparkloom.launch.fabric import RING_NCCL
 from sparkloom.site.cabling import apart
 from sparkloom.site.cabling.wires import Cage, Facts, Wire, cages, wires
 from sparkloom.site.checks.ports import Port
@@ -76,8 +77,8 @@ def _ring(
     used, others = {inner.node: inner for inner, _ in cables}, {outer.node: outer for _, outer in cables}
     (gbit, slow), (other, slow_too) = _speed(used), _speed(others)
     what = f"a ring of 3 without a switch: {' - '.join([*order, order[0]])}"
-    fix = "engine.carries: [nccl-2.30.7] in the profile of an image that has it; docs/cabling.md"
-    expected = "an image with NCCL 2.30.7 or newer, which takes the port that leads to the peer"
+    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/cabling.md"
+    expected = f"an image with NCCL {RING_NCCL} or newer, which takes the port that leads to the peer"
     findings = [
         *read, *_silent(made, set(order)), *_halves(used), *_halves(others), *_functionless(used),
         *_functionless(others), *slow, *slow_too, Finding(order[0], "ring", what, expected, fix, "info"),
