@@ -7,6 +7,7 @@ veth cannot say (its PCI function, its speed) stands in a made-up sysfs per Spar
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -131,6 +132,26 @@ class Bench:
 
     def switch_off(self, node: str, cage: int) -> None:
         self._ip(*[f"link set {half.netdev} down" for half in halves(cage)], namespace=self.namespaces[node])
+
+    def configure(self, node: str, *lines: str) -> None:
+        """Addresses and routes of this Spark, in the words of ip."""
+        self._ip(*lines, namespace=self.namespaces[node])
+
+    def strict(self) -> None:
+        """Every Spark takes a packet only by the port that it would answer by."""
+        names = [f"net.ipv4.conf.{name}.rp_filter=1" for name in ("all", *PORTS)]
+        for node in self.namespaces:
+            run([*self.inside(node), "sysctl", "-q", "-w", *names])
+
+    def pull(self, number: int) -> None:
+        """The cable that was put in as this one."""
+        self._ip(f"link set {self._wires[number]} down")
+
+    def carried(self) -> list[int]:
+        """Bytes over each cable so far, both ways."""
+        told = json.loads(out(["ip", "-n", self.middle, "-s", "-json", "link", "show"]))
+        moved = {link["ifname"]: link["stats64"]["rx"]["bytes"] + link["stats64"]["tx"]["bytes"] for link in told}
+        return [moved[wire] for wire in self._wires]
 
     def inside(self, node: str) -> list[str]:
         """The words before a command that is to run on this Spark."""

@@ -15,9 +15,10 @@ import pytest
 import yaml
 
 from sparkloom import case
+from sparkloom.base.errors import Refused
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
-from sparkloom.site.cabling import discover
+from sparkloom.site.cabling import declare, discover
 from sparkloom.site.checks import ports
 from testbed.beds.cabling import Bench
 from tests.cli.test_cli import COMMAND, run
@@ -26,6 +27,7 @@ from tests.places import REPO
 from tests.site.cabling.test_cablings import FOUR, NAMES, OUTER, facts, ring
 
 ONE_NODE, TWO_NODES = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node", "nvidia--minimax-m2.5-nvfp4--2node"
+THREE_NODES = "nvidia--minimax-m2.5-nvfp4--pp3"
 
 
 @pytest.fixture
@@ -84,12 +86,12 @@ def test_a_ring_is_heard_by_the_command_itself(site: Path, bench: Bench, tmp_pat
         words = [*COMMAND, "fabric", "discover", "-i", str(site)]
         environ = {**os.environ, "ANSIBLE_BECOME_ALLOW_SAME_USER": "1"}  # root already, yet not in the namespace
         done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environ)
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 0, done.stderr
         assert (
             "found: a ring of 3" in done.stdout
             and "spark2's inner cage - spark3's outer cage (200 Gb/s)" in done.stdout
         )
-        assert "spark1 + spark2, by spark1's inner cage - spark2's outer cage" in done.stdout
+        assert "wrote " in done.stdout and inventory.load(site).fabric.ring == FOUR[:3]
     finally:
         shutil.rmtree(REPO / "build/discover-ring", ignore_errors=True)
 
@@ -150,17 +152,38 @@ def smaller(site: Path, folder: Path, nodes: list[str], fabric: dict[str, Any]) 
     return folder
 
 
-@pytest.mark.parametrize("sparks", [3, 4])
+def test_three_in_a_ring_are_written_served_and_passed_by_preflight(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Red before: refused with three ways out."""
+    nodes = FOUR[:3]
+    told = facts(nodes, *ring(nodes))
+    folder = smaller(site, tmp_path / "three", nodes, {})
+    assert ask(monkeypatch, told, "-i", str(folder)) == 0
+    assert (
+        "wrote " in capsys.readouterr().out and "ring: [spark1, spark2, spark3]" in declare.path_of(folder).read_text()
+    )
+    assert ask(monkeypatch, told, "-i", str(folder)) == 0 and "says so already" in capsys.readouterr().out
+    cluster = case.cluster(folder)
+    for node, probe in told.items():
+        mine = [{**port, "hca": "roce", "master": ""} for port in probe["ports"]]
+        assert [*ports.judge(node, cluster, {"ports": mine})] == [], "preflight agrees"
+    ends = {end["pf"] for node in case.fabric(folder)["nodes"] for end in node["endpoints"]}
+    assert ends == {name for cage in NAMES.values() for name in cage}
+    case.render(TWO_NODES, folder)
+    with pytest.raises(Refused, match="nccl-ring-release"):
+        case.render(THREE_NODES, folder)
+
+
 def test_the_inventories_that_a_ring_is_parted_into_are_served_and_are_what_discover_finds_there(
-    sparks: int, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Red before: nothing was proposed."""
-    nodes = FOUR[:sparks]
-    told = facts(nodes, *ring(nodes))
-    whole = smaller(site, tmp_path / "whole", nodes, {})
+    told = facts(FOUR, *ring(FOUR))
+    whole = smaller(site, tmp_path / "whole", FOUR, {})
     assert ask(monkeypatch, told, "-i", str(whole), "--json") == 1
     ways = json.loads(capsys.readouterr().out)["inventories"]
-    assert len(ways) == {3: 3, 4: 2}[sparks]
+    assert len(ways) == 2
     for number, part in enumerate(part for way in ways for part in way):
         folder = smaller(site, tmp_path / f"part{number}", part["nodes"], part["fabric"])
         here = {node: told[node] for node in part["nodes"]}

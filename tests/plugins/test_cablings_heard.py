@@ -118,7 +118,7 @@ CABLINGS = {
         ("a second cable, in the outer cage",),
     ),
     "ring of 3": Case(
-        ALL[:3], lambda b: ring(b, ALL[:3], 3), "a ring of 3", [("error", ONE, "ring")],
+        ALL[:3], lambda b: ring(b, ALL[:3], 3), "a ring of 3", [("info", ONE, "ring")],
         ("spark2's inner cage - spark3's outer cage",),
     ),
     "line of 3": Case(

@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import Any
 
 from sparkloom.base.errors import did_you_mean
-from sparkloom.inputs.cluster import Cluster, Fabric, Port
+from sparkloom.inputs import ring
+from sparkloom.inputs.cluster import QUARTER, Cluster, Fabric, Port
+from sparkloom.inputs.fault import Fault, Loc
 
-Loc = tuple[str | int, ...]
+__all__ = ["Fault", "address", "block", "faults", "kubernetes_networks", "predicted", "vfs_in_use"]
+
 K3S_NETWORKS = {"pod_cidr": "10.42.0.0/16", "service_cidr": "10.43.0.0/16"}  # what K3s takes when told nothing
 LONGEST_INTERFACE = 15  # IFNAMSIZ less the closing zero
 _PREDICTED = re.compile(r"en(?:P(\d+))?p(\d+)s(\d+)(?:f(\d+))?(?:np\d+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that cannot be, and the key of the inventory to change."""
-
-    loc: Loc
-    message: str
-
-    def __str__(self) -> str:
-        return f"{'.'.join(str(part) for part in self.loc)}: {self.message}"
 
 
 def block(largest_index: int) -> int:
@@ -56,7 +47,7 @@ def predicted(pf: str) -> tuple[int, int, int, int] | None:
 
 def faults(cluster: Cluster) -> list[Fault]:
     """All that is wrong; nothing is planned until this is empty."""
-    basic = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster)]
+    basic = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster), *ring.faults(cluster)]
     return basic or [*_networks(cluster), *_room(cluster)]
 
 
@@ -200,14 +191,15 @@ def _room(cluster: Cluster) -> Iterator[Fault]:
     highest = max(cluster.nodes, key=lambda node: node.fabric_index)
     vf = max(vfs_in_use(fabric))
     for number, rail in enumerate(fabric.rails):
-        network = IPv4Network(rail.subnet)
+        network = IPv4Network(fabric.split(rail)[0].subnet)
         last = address(fabric, network, highest.fabric_index, vf, width)
         if last >= int(network.broadcast_address):
             needed = last - int(network.network_address) + 2
-            prefix = 32 - (needed - 1).bit_length()
+            prefix = 32 - (needed - 1).bit_length() - (QUARTER if fabric.ring else 0)
+            part = f"a cable's quarter of {rail.subnet}, " if fabric.ring else ""
             yield Fault(
                 ("fabric", "rails", number, "subnet"),
-                f"{network} has no room for VF {vf} of {highest.name} (fabric_index {highest.fabric_index}, first_host "
-                f"{fabric.first_host}): host number {last - int(network.network_address)} of "
+                f"{part}{network} has no room for VF {vf} of {highest.name} (fabric_index {highest.fabric_index}, "
+                f"first_host {fabric.first_host}): host number {last - int(network.network_address)} of "
                 f"{network.num_addresses - 2}; take a /{prefix} or lower first_host",
             )

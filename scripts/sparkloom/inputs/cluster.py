@@ -58,6 +58,8 @@ class Server(Strict):
 
 
 Attach = Literal["vf", "pf"]
+QUARTER = 2  # bits: a ring has three cables, each with a quarter of the rail's subnet
+CAGES = {"f0np0": "f1np1", "f1np1": "f0np0"}  # how the ports of a card's two cages end, as systemd names them
 
 
 class Port(Strict):
@@ -74,6 +76,35 @@ class Rail(Port):
     def at(self, node: str) -> Port:
         return self.ports.get(node, self)
 
+    def joins(self, node: str) -> bool:
+        """Whether that node has an end of it."""
+        return True
+
+    @property
+    def half(self) -> str:
+        """The entry of fabric.rails that it is, or is a part of."""
+        return self.name
+
+
+class Segment(Rail):
+    """One half of one cable of a ring: two nodes and a subnet of their own. Derived, never written in a file."""
+
+    half_of: str
+    between: tuple[str, str]  # who has the cable in the port of the rail, and who in the other one
+
+    def joins(self, node: str) -> bool:
+        return node in self.between
+
+    @property
+    def half(self) -> str:
+        return self.half_of
+
+
+def other_port(port: Port) -> Port:
+    """The same half of the card's other cage: 0 and 1 are its functions."""
+    other = {"0": "1", "1": "0"}[port.pci[-1]]
+    return Port(pf=port.pf[:-5] + CAGES[port.pf[-5:]], pci=port.pci[:-1] + other)
+
 
 class Fabric(Strict):
     mtu: Annotated[int, Field(ge=1280, le=9216)] = 9000
@@ -82,6 +113,11 @@ class Fabric(Strict):
     )
     attach: Attach = Field(default="vf", description="pods get a virtual function, or the whole port (pf)")
     rails: Annotated[list[Rail], Field(max_length=2)] = Field(description="empty where no cable leads to another node")
+    ring: list[Name] = Field(
+        default=[],
+        description="three Sparks without a switch, along the cables: each one's port of `rails` leads to the next "
+        "one's other port",
+    )
     first_host: Annotated[int, Field(ge=1)] = 11
     vfs_per_rail: Annotated[int, Field(ge=1, le=16)] = 2
     serving_vf: Annotated[int, Field(ge=0)] = 0
@@ -95,6 +131,29 @@ class Fabric(Strict):
     def whole(self, rail: Rail) -> bool:
         """Pods get the port itself: where firmware gives this half no virtual functions."""
         return (rail.attach or self.attach) == "pf"
+
+    @property
+    def segments(self) -> list[Rail]:
+        """What has one subnet and one wire: the rails, and in a ring each half of each cable."""
+        return [segment for rail in self.rails for segment in self.split(rail)]
+
+    def split(self, rail: Rail) -> list[Rail]:
+        if not self.ring:
+            return [rail]
+        subnets = ipaddress.IPv4Network(rail.subnet).subnets(prefixlen_diff=QUARTER)
+        cables = zip(self.ring, [*self.ring[1:], self.ring[0]], strict=True)
+        return [
+            Segment(
+                name=f"{rail.name}{number}", pf=rail.pf, pci=rail.pci, subnet=str(subnet), attach=rail.attach,
+                ports={following: other_port(rail)}, half_of=rail.name, between=(node, following),
+            )
+            for number, ((node, following), subnet) in enumerate(zip(cables, subnets, strict=False), 1)
+        ]  # fmt: skip
+
+    def rails_of(self, node: str) -> list[Rail]:
+        """Those that end in this node; in a ring the ones to the next node first, the same on all of them."""
+        mine = [segment for segment in self.segments if segment.joins(node)]
+        return sorted(mine, key=lambda rail: isinstance(rail, Segment) and rail.between[0] != node)
 
     def rail_over(self, network: ipaddress.IPv4Network) -> Rail | None:
         """The rail whose addresses a network has in it, or lies in."""

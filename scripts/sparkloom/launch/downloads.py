@@ -49,14 +49,17 @@ def nodes(loaded: LoadedProfile, cluster: Cluster) -> list[str]:
     return [node.name for node in cluster.nodes[: loaded.profile.launch.parallel.nodes]]
 
 
-def addresses(cluster: Cluster, node: str) -> list[str]:
+def addresses(cluster: Cluster, node: str, asking: str = "") -> list[str]:
     """The node's own ends of the rails: the functions that stay on the host while pods hold the others.
 
-    Nodes without rails hand weights on over the management network.
+    Nodes without rails hand weights on over the management network. `asking`: who must reach them; in a ring that is
+    by one of the two cables.
     """
     if not cluster.fabric.rails:
         return [given for each in cluster.nodes if each.name == node and (given := each.management_address)]
-    return [endpoint.address for endpoint in fabric.plan(cluster).at_host() if endpoint.node == node]
+    shared = {rail.name for rail in cluster.fabric.segments if not asking or rail.joins(asking)}
+    ends = fabric.plan(cluster).at_host()
+    return [endpoint.address for endpoint in ends if endpoint.node == node and endpoint.rail in shared]
 
 
 def complete(answers: Sequence[Mapping[str, Any]]) -> bool:
@@ -90,7 +93,7 @@ def chain(
             "run": settings.run,
             "store": cluster.model_store,
             "models": models,
-            "source": source if place == 0 else _peer(cluster, line[place - 1], settings),
+            "source": source if place == 0 else _peer(cluster, line[place - 1], node, settings),
             "listen": addresses(cluster, node),
             "port": settings.port,
             "connections": settings.connections,
@@ -105,11 +108,11 @@ def _source(settings: Settings) -> dict[str, str]:
     return {"kind": "hub", "endpoint": settings.endpoint}
 
 
-def _peer(cluster: Cluster, node: str, settings: Settings) -> dict[str, Any]:
+def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[str, Any]:
     return {
         "kind": "peer",
         "name": node,
-        "addresses": addresses(cluster, node),
+        "addresses": addresses(cluster, node, asking),
         "port": settings.port,
         "run": settings.run,
     }

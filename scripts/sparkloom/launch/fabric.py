@@ -1,8 +1,8 @@
 """The fabric plan: which virtual function, MAC and address each node has on each rail.
 
-A rail is one PCIe half of a ConnectX-7 port. Host and pod use the same address on a virtual function:
-without an address on the host its RoCE GID table holds only a link-local entry and queue pairs fail
-with "Network is unreachable" (forum post on RoCE in K3s, 2026-04).
+A rail is one PCIe half of a ConnectX-7 port; in a ring without a switch, of the two ports at the ends of one cable.
+Host and pod use the same address on a virtual function: without an address on the host its RoCE GID table holds only
+a link-local entry and queue pairs fail with "Network is unreachable" (forum post on RoCE in K3s, 2026-04).
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.inputs import addressing
-from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail
+from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail, Segment
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
 LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
+# The first NCCL that takes the port whose subnet the peer is in, as three ranks in a ring need it: net_ib/connect.cc of
+# v2.30.7-1 has it, that of v2.30.4-1 has not.
+RING_NCCL = "2.30.7"
 # The first line of our netplan file: by it our file is told from everybody else's.
 NETPLAN_HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
@@ -40,6 +43,7 @@ class Endpoint:
     hca: str
     pf_hca: str
     attachment: str
+    half: str  # the entry of fabric.rails that its rail is, or is a part of
 
     @property
     def whole(self) -> bool:
@@ -52,7 +56,10 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """How pods ask for one VF index of one rail: one for all nodes whose cable is in the same port."""
+    """How pods ask for one VF index of one rail: one for all nodes whose cable is in the same port.
+
+    `routes`: in a ring, address and gateway of what a pod reaches over this port beside the port's own subnet.
+    """
 
     name: str
     rail: str
@@ -61,6 +68,7 @@ class Attachment:
     mtu: int
     subnet: str
     place: str = ""  # in sysfs; empty where functions are found by their name
+    routes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class Plan:
         return tuple((kept | {(e.node, e.rail): e for e in self.endpoints if e.vf != self.serving_vf}).values())
 
     def of(self, node: str, vf: int | None = None) -> tuple[Endpoint, ...]:
-        """The node's endpoints, of one VF index or of all, one per rail, in rail order."""
+        """The node's endpoints, of one VF index or of all, one per rail that it has an end of, in rail order."""
         if node not in self.nodes:
             message = f"node '{node}' is not in the fabric plan{did_you_mean(node, self.nodes)}"
             raise InputError.single("hosts.yml", f"{message}; list it under sparks.hosts", rule="node-outside-plan")
@@ -90,15 +98,14 @@ def plan(cluster: Cluster) -> Plan:
     if faults:
         raise InputError(p for f in faults for p in InputError.single(cluster.name, str(f), rule="fabric").problems)
     fabric = cluster.fabric
-    width = addressing.block(max(node.fabric_index for node in cluster.nodes))
     site = sha256(cluster.name.encode()).digest()[:2]
-    networks = [IPv4Network(rail.subnet) for rail in fabric.rails]
+    numbers = {rail.name: number for number, rail in enumerate(fabric.segments)}
     return Plan(
-        rails=tuple(rail.name for rail in fabric.rails),
+        rails=tuple(numbers),
         endpoints=tuple(
-            _endpoint(cluster, node, rail, vf, mac(site, number, vf, node.fabric_index), networks[number], width)
+            _endpoint(cluster, node, rail, vf, mac(site, numbers[rail.name], vf, node.fabric_index))
             for node in cluster.nodes
-            for number, rail in enumerate(fabric.rails)
+            for rail in fabric.rails_of(node.name)
             for vf in in_use(fabric, rail)
         ),
         attachments=attachments(cluster),
@@ -116,18 +123,44 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
     fabric = cluster.fabric
     return tuple(
         Attachment(
-            attachment_name(fabric, rail, port.pf, vf),
+            attachment_name(fabric, rail, rail.at(node).pf, vf),
             rail.name,
             vf,
-            interface(fabric, rail, port.pf, vf),
+            interface(fabric, rail, rail.at(node).pf, vf),
             fabric.mtu,
             rail.subnet,
-            place(port.pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
+            place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
+            routes(cluster, rail, node) if vf == fabric.serving_vf else (),
         )
-        for rail in fabric.rails
+        for rail in fabric.segments
         for vf in in_use(fabric, rail)
-        for port in {rail.at(node.name).pf: rail.at(node.name) for node in cluster.nodes}.values()
+        for node in {rail.at(node.name).pf: node.name for node in cluster.nodes if rail.joins(node.name)}.values()
     )
+
+
+def routes(cluster: Cluster, rail: Rail, node: str) -> tuple[tuple[str, str], ...]:
+    """In a ring: the next node's own address (that of its first rail), over the cable that leads there.
+
+    The ranks meet at one address each (rendezvous, Gloo, queues, supervisors), and every pair has a cable: with this
+    route on each, every rank reaches both others' over their own cable, and no packet is forwarded. The node before
+    has its own address on the cable that this one shares.
+    """
+    fabric = cluster.fabric
+    first = fabric.rails_of(node)[0]
+    if not isinstance(rail, Segment) or rail.name != first.name:
+        return ()
+    following = next(each for each in cluster.nodes if each.name == rail.between[1])
+    own = fabric.rails_of(following.name)[0]
+    return ((f"{address(cluster, following, own)}/32", address(cluster, following, rail)),)
+
+
+def address(cluster: Cluster, node: Node, rail: Rail, vf: int | None = None) -> str:
+    """A node's address on a rail; that of the serving function unless told otherwise."""
+    fabric = cluster.fabric
+    width = addressing.block(max(node.fabric_index for node in cluster.nodes))
+    function = fabric.serving_vf if vf is None else vf
+    number = addressing.address(fabric, IPv4Network(rail.subnet), node.fabric_index, function, width)
+    return str(IPv4Address(number))
 
 
 def place(pci: str, vf: int | None) -> str:
@@ -139,9 +172,7 @@ def place(pci: str, vf: int | None) -> str:
     return f"/sys/devices/../bus/pci/devices/{pci}" + ("" if vf is None else f"/virtfn{vf}")
 
 
-def _endpoint(
-    cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: str, network: IPv4Network, width: int
-) -> Endpoint:
+def _endpoint(cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: str) -> Endpoint:
     port, whole = rail.at(node.name), cluster.fabric.whole(rail)
     pf_hca = hca(port.pf, port.pci)
     return Endpoint(
@@ -152,12 +183,13 @@ def _endpoint(
         vf=vf,
         interface=interface(cluster.fabric, rail, port.pf, vf),
         mac="" if whole else mac_address,
-        address=str(IPv4Address(addressing.address(cluster.fabric, network, node.fabric_index, vf, width))),
-        prefix=network.prefixlen,
+        address=address(cluster, node, rail, vf),
+        prefix=IPv4Network(rail.subnet).prefixlen,
         mtu=cluster.fabric.mtu,
         hca=pf_hca if whole else f"{pf_hca}v{vf}",
         pf_hca=pf_hca,
         attachment=attachment_name(cluster.fabric, rail, port.pf, vf),
+        half=rail.half,
     )
 
 

@@ -40,7 +40,9 @@ class Launch:
     topology: Topology
     settings: tuple[Setting, ...]
     ranks: tuple[Rank, ...]
-    fabric: tuple[str, ...] = ()  # the rails that NCCL must use; none for one node or an engine without NCCL
+    # The rails that NCCL must use; none for one node or an engine without NCCL. In a ring a rail has two devices, and
+    # NCCL's log names one of them before it looks which leads to the peer.
+    fabric: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
     ports: tuple[ports.Port, ...] = ()  # all that is listened at in its pods
 
@@ -101,7 +103,7 @@ def resolve(
         topology=topology,
         settings=spelled,
         ranks=ranks,
-        fabric=tuple(endpoint.rail for endpoint in topology.head.endpoints) if engine.nccl else (),
+        fabric=tuple(dict.fromkeys(end.half for end in topology.head.endpoints)) if engine.nccl else (),
         files=engine.files(settings, loaded),
     )
 
@@ -145,11 +147,14 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf
+    chosen = cluster.nodes[: parallel.nodes]
+    between = {rail.name for rail in cluster.fabric.segments if sum(rail.joins(node.name) for node in chosen) > 1}
     places = tuple(
-        Place(rank, node, plan.of(node.name, vf) if parallel.nodes > 1 else ())
-        for rank, node in enumerate(cluster.nodes[: parallel.nodes])
+        Place(rank, node, tuple(end for end in plan.of(node.name, vf) if end.rail in between))
+        for rank, node in enumerate(chosen)
     )
-    return Topology(parallel, places, lossless=cluster.fabric.lossless)
+    many = bool(cluster.fabric.ring) and len(places) > 2
+    return Topology(parallel, places, lossless=cluster.fabric.lossless, ring=many)
 
 
 def image_reference(loaded: LoadedProfile) -> str:

@@ -51,6 +51,7 @@ class Topology:
     parallel: Parallel
     places: tuple[Place, ...]
     lossless: bool = False
+    ring: bool = False  # by cables of a ring, more than two ranks: each pair on subnets of its own
 
     @property
     def head(self) -> Place:
@@ -61,5 +62,8 @@ class Topology:
         return len(self.places) > 1
 
     def address(self, place: Place) -> str:
-        """The address that peers use: the first rail's, or loopback when the rank is alone."""
+        """The address that peers use: the first rail's, or loopback when the rank is alone.
+
+        In a ring a route in each pod leads to it over the cable that joins the two (launch/fabric.py, routes).
+        """
         return place.endpoints[0].address if place.endpoints else "127.0.0.1"

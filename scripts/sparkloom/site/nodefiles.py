@@ -25,7 +25,7 @@ def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
 
 def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
     mine = [endpoint for endpoint in plan.endpoints if endpoint.node == node]
-    ports = [rail.at(node).pf for rail in cluster.fabric.rails if not cluster.fabric.whole(rail)]
+    ports = [rail.at(node).pf for rail in cluster.fabric.rails_of(node) if not cluster.fabric.whole(rail)]
     parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
     return {
         "netplan": fabric.NETPLAN_HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
@@ -42,7 +42,7 @@ def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
 
 def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
     described: list[Mapping[str, Any]] = []
-    for rail in cluster.fabric.rails:
+    for rail in cluster.fabric.rails_of(node):
         port, whole = rail.at(node), cluster.fabric.whole(rail)
         made = [] if whole else [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == port.pf]
         described.append(

@@ -198,6 +198,19 @@ def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(l
     assert bool(last) == (verdict == "socket") or verdict == "roce-partial"
 
 
+@pytest.mark.parametrize(("release", "refused"), [("2.27", True), ("2.30", False)])
+def test_an_nccl_that_cannot_serve_a_ring_is_refused_by_its_own_first_words(release: str, refused: bool) -> None:
+    """Red before: nothing was known of rings, and ibv_modify_qp waits for minutes. 2.30 there is 2.30.7."""
+    told, judged = [], Transport(2, 3, "2.30.7")
+    for line in (NCCL / f"standin/roce-two-rails-{release}.log").read_text().splitlines():
+        judged.hear(line)
+        told += [judged.refusal()]
+    early = next((text for text in told[:40] if text), "")
+    assert ("three ranks in a ring (fabric.ring) need 2.30.7" in early) == refused
+    assert bool(judged.refusal()) == bool(judged.final()) == refused
+    assert bool(Transport(2, 3).refusal()) is False
+
+
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
 def test_it_needs_nothing_but_python(version: str, tmp_path: Path) -> None:
     """In an engine's image there is Python and what the ConfigMap brings; nothing of this repository's venv."""

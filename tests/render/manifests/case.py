@@ -15,6 +15,7 @@ from sparkloom.render.manifests.names import CONFIG_HASH
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 SOLO = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
 TRTLLM = "nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node"
+PIPELINE = "nvidia--minimax-m2.5-nvfp4--pp3"
 RPC = "unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"
 
 Object = dict[str, Any]
@@ -32,6 +33,13 @@ def cluster(**changes: Any) -> Cluster:
 def one_rail() -> Cluster:
     fabric = _shipped().fabric
     return cluster(fabric=fabric.model_copy(update={"rails": fabric.rails[:1]}))
+
+
+def ring() -> Cluster:
+    """The first three of the shipped inventory, cabled to each other."""
+    nodes = _shipped().nodes[:3]
+    fabric = _shipped().fabric.model_copy(update={"ring": [node.name for node in nodes]})
+    return cluster(nodes=nodes, fabric=fabric)
 
 
 def launch(name: str = ULTRA, where: Cluster | None = None, *overrides: str) -> Launch:

@@ -38,5 +38,10 @@ def test_golden_manifests_on_one_rail_without_privileges() -> None:
     )
 
 
+def test_golden_manifests_of_three_in_a_ring() -> None:
+    """Red before: fabric.ring was no key."""
+    golden_files.check(case.PIPELINE, "manifests-ring.yaml", manifests.to_yaml(case.build(case.PIPELINE, case.ring())))
+
+
 def test_same_input_gives_the_same_bytes() -> None:
     assert manifests.to_yaml(case.build()) == manifests.to_yaml(case.build())

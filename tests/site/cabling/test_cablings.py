@@ -105,11 +105,17 @@ CABLINGS: dict[str, tuple[list[str], list[Cable], str, list[tuple[str, str, str]
         [inner("spark1", "spark2", "spark3"), switch(("spark3", 1), ("spark4", 0), ("spark5", 0))],
         "islands", [("error", "spark1", "fabric")],
     ),
-    "ring of 3": (FOUR[:3], ring(FOUR[:3]), "a ring of 3", [("error", "spark1", "ring")]),
+    "ring of 3": (FOUR[:3], ring(FOUR[:3]), "a ring of 3", [("info", "spark1", "ring")]),
+    "ring of 3, the other way round": (
+        FOUR[:3], ring(["spark1", "spark3", "spark2"]), "a ring of 3", [("info", "spark1", "ring")],
+    ),
+    "ring of 3, and one without a cable": (
+        FOUR, ring(FOUR[:3]), "a ring of 3", [("error", "spark4", "cable"), ("error", "spark1", "ring")],
+    ),
     "ring of 3, a cage wrong": (
         FOUR[:3],
         [(("spark1", 0), ("spark2", 0)), (("spark2", 1), ("spark3", 1)), (("spark3", 0), ("spark1", 1))],
-        "a ring of 3", [("error", "spark1", "ring"), ("warning", "spark1", "cage"), ("warning", "spark2", "cage")],
+        "a ring of 3", [("error", "spark1", "cage"), ("error", "spark2", "cage")],
     ),
     "ring of 4": (FOUR, ring(FOUR), "a ring of 4", [("error", "spark1", "ring")]),
     "line of 3": (FOUR[:3], ring(FOUR[:3])[:2], "a line of 3", [("error", "spark1", "cable")]),
@@ -129,7 +135,8 @@ def test_each_cabling_is_recognised_and_its_fault_named(name: str, deaf: bool) -
     nodes, cables, kind, findings = CABLINGS[name]
     found = judge(nodes, facts(nodes, *cables, deaf=deaf))
     assert (found.kind, said(found)) == (kind, findings)
-    assert bool(found.used) == (kind in ("a switch", "one cable between two"))
+    assert bool(found.used) == (kind in ("a switch", "one cable between two") or bool(found.ring))
+    assert bool(found.ring) == (name in ("ring of 3", "ring of 3, the other way round"))
     assert all(finding.message and finding.expected and finding.fix for finding in found.findings)
 
 
@@ -183,18 +190,33 @@ def parted(found: shape.Found) -> list[list[tuple[str, ...]]]:
     return [[part.nodes for part in way] for way in found.splits]
 
 
-def test_a_ring_of_three_is_one_error_with_three_ways_out() -> None:
-    """Red before: a switch, or "leave one Spark out" without which and with what lines."""
+def test_a_ring_of_three_is_served_along_its_cables() -> None:
+    """Red before: refused, "Not served by this release"."""
     found = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])))
-    (error,) = found.findings
-    assert error.message == "a ring of 3 without a switch: spark1 - spark2 - spark3 - spark1"
-    assert "six subnets" in error.fix and "Not served by this release" in error.fix
-    first, second, third = error.fix.split(" ways out: ")[1].split("; (")
-    assert "a switch" in first and "an inventory of its own" in third
-    assert "(spark1 + spark2; or spark1 + spark3; or spark2 + spark3)" in second and "left out of hosts.yml" in second
+    (told,) = found.findings
+    assert told.message == "a ring of 3 without a switch: spark1 - spark2 - spark3 - spark1"
+    assert (told.severity, found.ring, found.splits) == ("info", ("spark1", "spark2", "spark3"), [])
+    assert "NCCL 2.30.7" in told.expected and "engine.carries: [nccl-2.30.7]" in told.fix
+    turned = judge(FOUR[:3], facts(FOUR[:3], *ring(["spark1", "spark3", "spark2"])))
+    assert turned.ring == ("spark1", "spark3", "spark2")
+
+
+def test_a_ring_of_three_with_a_cable_in_the_wrong_cage_says_what_to_swap() -> None:
+    nodes, cables, _, _ = CABLINGS["ring of 3, a cage wrong"]
+    found = judge(nodes, facts(nodes, *cables))
+    assert "a cable from spark1's inner cage - spark2's inner cage" in found.findings[0].message
+    assert "swap the two cables" in found.findings[0].fix
     assert parted(found) == [
         [("spark1", "spark2"), ("spark3",)], [("spark1", "spark3"), ("spark2",)], [("spark2", "spark3"), ("spark1",)],
     ]  # fmt: skip
+
+
+def test_a_ring_of_three_beside_a_spark_without_a_cable_has_three_ways_out() -> None:
+    found = judge(FOUR, facts(FOUR, *ring(FOUR[:3])))
+    fix = found.findings[1].fix
+    first, second, third = fix.split(" ways out: ")[1].split("; (")
+    assert "fabric.ring" in fix and "a switch" in first and "an inventory of its own" in third
+    assert "(spark1 + spark2; or spark1 + spark3; or spark2 + spark3)" in second and "left out of hosts.yml" in second
 
 
 def test_a_ring_of_four_says_what_would_be_relayed_and_which_pairs_there_are() -> None:
@@ -223,9 +245,10 @@ def test_the_first_way_is_printed_with_its_lines_and_the_others_by_name() -> Non
 def test_every_way_has_each_spark_once_and_as_few_inventories_as_can_be() -> None:
     for name, (nodes, cables, kind, _) in CABLINGS.items():
         found = judge(nodes, facts(nodes, *cables))
-        assert bool(found.splits) == kind.startswith(("a ring", "a line", "islands")), name
+        assert bool(found.splits) == (kind.startswith(("a ring", "a line", "islands")) and not found.ring), name
         for way in found.splits:
-            assert sorted(node for part in way for node in part.nodes) == sorted(nodes), name
+            cabled = {node for wire in found.wires if len(wire.nodes) > 1 for node in wire.nodes}
+            assert sorted(node for part in way for node in part.nodes) == sorted(cabled), name
             assert all(part.used or len(part.nodes) == 1 for part in way), name
     six = [f"spark{number}" for number in range(1, 7)]
     assert [len(way) for way in judge(six, facts(six, *ring(six))).splits] == [3, 3]
@@ -291,3 +314,30 @@ def test_a_site_that_had_no_rails_gets_the_shipped_subnets(path: Path) -> None:
     declare.write(judge(FOUR[:2], facts(FOUR[:2], inner(*FOUR[:2]))), path)
     fabric = loaded(path, FOUR[:2])
     assert [rail.subnet for rail in fabric.rails] == ["192.168.100.0/24", "192.168.101.0/24"] and fabric.mtu == 1500
+
+
+def test_a_ring_is_one_line_of_the_file_and_goes_again_with_the_cables(path: Path) -> None:
+    """Red before: the file stayed as it was. Whoever is told first gives the cables their subnets, so that stays."""
+    found = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])))
+    assert declare.write(found, path) is True
+    assert "  ring: [spark1, spark2, spark3]\n" in path.read_text()
+    fabric = loaded(path, FOUR[:3])
+    assert [(rail.name, rail.subnet) for rail in fabric.segments][:2] == [
+        ("a1", "192.168.100.0/26"), ("a2", "192.168.100.64/26"),
+    ]  # fmt: skip
+    assert "# spark1 is .11 on both rails" in path.read_text()
+    path.write_text(path.read_text().replace("[spark1, spark2, spark3]", "[spark3, spark1, spark2]"))
+    assert declare.write(found, path) is False, "the same ring, told from another Spark"
+    assert declare.write(judge(FOUR[:3], facts(FOUR[:3], *ring(["spark1", "spark3", "spark2"]))), path) is True
+    assert loaded(path, FOUR[:3]).ring == ["spark1", "spark3", "spark2"]
+    assert declare.write(judge(FOUR[:3], facts(FOUR[:3], inner(*FOUR[:3]))), path) is True
+    assert "ring:" not in path.read_text() and loaded(path, FOUR[:3]).ring == []
+
+
+def test_a_ring_is_slow_or_dead_at_either_end_of_a_cable() -> None:
+    told = facts(FOUR[:3], *ring(FOUR[:3]))
+    at(told, "spark2", NAMES[OUTER][0]).update(speed=50_000)
+    at(told, "spark3", NAMES[OUTER][1]).update(carrier=False, speed=-1)
+    found = judge(FOUR[:3], told)
+    assert said(found) == [("error", "spark3", "halves"), ("error", "spark2", "speed"), ("info", "spark1", "ring")]
+    assert (found.rail_gbit, found.ring) == (200, ("spark1", "spark2", "spark3"))

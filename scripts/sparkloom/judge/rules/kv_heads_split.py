@@ -1,4 +1,4 @@
-"""Tensor parallelism must divide the KV heads, or be divided by them."""
+"""Tensor parallelism must divide the attention heads, and the KV heads or be divided by them."""
 
 from sparkloom.inputs.families import Facts
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
@@ -11,7 +11,7 @@ class KvHeadsSplit(Rule):
     scope = Scope(engine="*", tp=">1")
     why = (
         "each rank holds whole KV heads: either several, or one that is replicated evenly; anything else "
-        "is asserted off at load"
+        "is asserted off at load. Three nodes seldom divide either: a pipeline does (tp 1, pp 3)"
     )
     fix = "parallel.tp: a divisor of the KV heads (or a multiple of them)"
     evidence = (rows("MiniMax-M2.5 (8 KV heads) with TP=3: assertion at startup; PP=3 runs"),)
@@ -20,6 +20,8 @@ class KvHeadsSplit(Rule):
     passing = case(tp=4, nodes=4, facts=Facts(kv_heads=2))
 
     def check(self, view: LaunchView) -> Hits:
-        heads = view.facts.kv_heads
-        if heads and (heads % view.tp if heads >= view.tp else view.tp % heads):
+        heads, queries = view.facts.kv_heads, view.facts.q_heads
+        if queries and queries % view.tp:
+            yield Hit(f"{queries} attention heads cannot be split over tp {view.tp}", "parallel")
+        elif heads and (heads % view.tp if heads >= view.tp else view.tp % heads):
             yield Hit(f"{heads} KV heads cannot be split over tp {view.tp}", "parallel")

@@ -189,6 +189,28 @@ def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
     return [*caches, EnvVar("MAX_JOBS", "2", jobs)]
 
 
+def _ring_environment(place: Place) -> dict[str, tuple[str, str]]:
+    """As NVIDIA's script for three Sparks, but for merging: it has that off.
+
+    The listener tells the addresses of one device, two at most, and the connector takes the device that shares a
+    subnet with one of them (net_ib/connect.cc, 2.30.7). Merged, a device is a half of both ports, so what it tells
+    leads to both peers; single, it may tell of the wrong cable only: ibv_modify_qp 110, in engines where nccl-tests
+    pass (eugr/spark-vllm-docker issue 252). Single devices stay there to be chosen. Read, not tried on a Spark.
+    """
+    return {
+        "NCCL_IB_SUBNET_AWARE_ROUTING": (
+            "1", "each pair of ranks has a cable and subnets of its own; NCCL 2.30.7 and newer choose the port by them"
+        ),
+        "NCCL_IB_SUBNET_PREFIX_LEN": (
+            str(place.endpoints[0].prefix), "the bits that a cable's subnet has; NCCL takes 24 when told nothing"
+        ),
+        "NCCL_IB_MERGE_NICS": (
+            "1", "a listener then tells the addresses of both ports of a half, and each peer finds its own cable's"
+        ),
+        "NCCL_NET_PLUGIN": ("none", "a plugin would replace NCCL's own choice of ports"),
+    }  # fmt: skip
+
+
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     """What NCCL must be told on GB10 rails. Nothing here for a rank that is alone."""
     if not topology.distributed:
@@ -219,10 +241,10 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
             "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
         ),
     }
-    if len(place.endpoints) > 1:
-        why = (
-            "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30 and newer; older ones ignore it)"
-        )
+    if topology.ring:
+        values |= _ring_environment(place)
+    elif len(place.endpoints) > 1:
+        why = "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30.7 and newer; others ignore it)"
         values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
     if topology.lossless:
         why = (

@@ -62,7 +62,9 @@ def carry_out(
         logs = {rank: reached.whole(pod) for rank, (pod, _) in phases.items()}
     finally:
         _remove(reached, batch)
-    judged = verdict.judge(logs, rails=len(launch.fabric), nodes=len(launch.ranks), rail_gbit=rail_gbit)
+    judged = verdict.judge(
+        logs, rails=len(launch.fabric), nodes=len(launch.ranks), rail_gbit=rail_gbit, ring=launch.topology.ring
+    )
     return {"profile": launch.profile.name, "ranks": {rank: phase for rank, (_, phase) in phases.items()}, **judged}
 
 

@@ -21,19 +21,24 @@ ONE_HALF = GB10.rail_gb_s  # four Sparks, one half each
 SEVERAL = min(PAIR, 2 * ONE_HALF)  # three and more on both halves: nobody published it; as two of the four's one half
 SCRIPT = 21.9  # where NVIDIA's own script passes a group: 175 Gb/s
 SOCKETS = 4.0  # what sockets reach at best: below it, they are the likely reason whatever the log says
+RING = 10.0  # three in a ring: where NVIDIA's script passes them (2026-03); 21 by nccl-tests (eugr's issue 252)
 SMALL = 128 << 10  # what a decode step reduces
 
 
-def least(rails: int, rail_gbit: float, nodes: int) -> float:
+def least(rails: int, rail_gbit: float, nodes: int, *, ring: bool = False) -> float:
     """What so many nodes must reach: what was measured less a margin, and on a narrower wire its share of that."""
     together = min(rail_gbit, rails * bandwidth.HALF_GBIT)
+    if ring:
+        return round(RING * together / (2 * bandwidth.HALF_GBIT), 1)
     if together > bandwidth.HALF_GBIT:
         whole = PAIR if nodes == 2 else SEVERAL
         return round(MARGIN * whole * together / (2 * bandwidth.HALF_GBIT), 1)
     return round(MARGIN * ONE_HALF * together / bandwidth.HALF_GBIT, 2)
 
 
-def judge(logs: Mapping[str, str], *, rails: int, nodes: int, rail_gbit: float = 200) -> dict[str, Any]:
+def judge(
+    logs: Mapping[str, str], *, rails: int, nodes: int, rail_gbit: float = 200, ring: bool = False
+) -> dict[str, Any]:
     """`logs`: rank -> what it printed. The verdict is `ok`, `slow`, `wrong-transport` or `failed`, with a reason."""
     report = nccl_log.read_text("\n".join(logs.values()), rails=rails, nodes=nodes)
     result, errors = None, []
@@ -43,8 +48,8 @@ def judge(logs: Mapping[str, str], *, rails: int, nodes: int, rail_gbit: float =
             result = told.get("allreduce") or result
             if "error" in told:
                 errors.append(f"rank {rank}: {told['error']}")
-    mode = "two rails" if rails > 1 else "one rail"
-    wanted = least(rails, rail_gbit, nodes)
+    mode = ("two rails" if rails > 1 else "one rail") + (" of a ring" if ring else "")
+    wanted = least(rails, rail_gbit, nodes, ring=ring)
     judged: dict[str, Any] = {
         "mode": mode,
         "least_busbw_gb_s": wanted,

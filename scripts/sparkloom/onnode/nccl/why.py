@@ -19,7 +19,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ibv_modify_qp failed with 110|ibv_modify_qp failed.*timed out",
-        "the peer's RoCE address does not answer ARP: check cable, VLAN, MTU and that both rails have their own subnet",
+        "the peer's RoCE address does not answer ARP: check cable, VLAN, MTU and that both rails have their own subnet"
+        "; in a ring without a switch an NCCL older than 2.30.7 takes a port that leads elsewhere",
     ),
     (r"ibv_reg_mr\S* failed", "memory cannot be registered: locked memory limit (IPC_LOCK) or the kernel"),
     (

@@ -71,6 +71,7 @@ class Order:
     weights: tuple[dict[str, Any], ...] = ()  # {id, revision}
     rdma: bool = False
     rails: int = 0  # how many NCCL must use; 0 where it has nothing to do
+    nccl: str = ""  # the oldest NCCL that can serve this cabling; empty where any can
     policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn
     lends: int = 0  # port at which every other rank must listen before rank 0's engine starts; 0: none does
     programs: tuple[tuple[str, ...], ...] = ()  # names of one program in several builds: what is there is started

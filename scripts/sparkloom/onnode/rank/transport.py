@@ -15,8 +15,8 @@ KEPT = 20_000
 class Transport:
     """The verdict over one rank's own lines."""
 
-    def __init__(self, rails: int, nodes: int) -> None:
-        self.rails, self.nodes = rails, nodes
+    def __init__(self, rails: int, nodes: int, least: str = "") -> None:
+        self.rails, self.nodes, self.least = rails, nodes, least
         self._lines = deque[str](maxlen=KEPT)
         self._fresh = False
         self._report: nccl_log.Report | None = None
@@ -37,11 +37,15 @@ class Transport:
         if not self._lines:
             return ""
         report = self.report()
+        if old := too_old(report, self.least):
+            return old
         certain = report.verdict == "socket" or (report.verdict == "roce-partial" and self._connected())
         return in_words(report) if certain else ""
 
     def final(self) -> str:
         """The same once the engine serves, when NCCL must have said which way it took."""
+        if self.rails and (old := too_old(self.report(), self.least)):
+            return old
         if not self.rails or self.report().good:
             return ""
         if not self._lines:
@@ -53,6 +57,21 @@ class Transport:
 
     def _connected(self) -> bool:
         return any("Connected all " in line for line in self._lines)
+
+
+def too_old(report: nccl_log.Report, least: str) -> str:
+    """Three ranks in a ring: an older NCCL takes any port, and waits minutes for nobody."""
+    told = next((rank.nccl_version for rank in report.ranks if rank.nccl_version), None)
+    if not least or not told or _numbers(told) >= _numbers(least):
+        return ""
+    return (
+        f"NCCL {told} runs here, and three ranks in a ring (fabric.ring) need {least} or newer: another image, also "
+        "where torch loads its NCCL from (nvidia-nccl-cu13)"
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version.partition("+")[0])))
 
 
 def in_words(report: nccl_log.Report) -> str:

@@ -26,7 +26,7 @@ COLD = (
 class Watch:
     def __init__(self, order: Order, group: RankGroup, log: StatusLog) -> None:
         self.order, self.group, self.log = order, group, log
-        self.transport = Transport(order.rails, len(order.members))
+        self.transport = Transport(order.rails, len(order.members), order.nccl)
         self.begun = time.monotonic()
         self.stage = "starting"
         self.tokens = Tokens(order)

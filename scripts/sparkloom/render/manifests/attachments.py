@@ -40,10 +40,16 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
         "type": "host-device",
         **({"kernelpath": attachment.place} if attachment.place else {"device": attachment.interface}),
         "capabilities": {"ips": True},
-        "ipam": {"type": "static"},
+        "ipam": {"type": "static", **_routes(attachment)},
     }
     config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": [plugin]})
     return names.manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": config})
+
+
+def _routes(attachment: Attachment) -> dict[str, Any]:
+    """Static IPAM takes them from here also where the address comes from the runtime configuration."""
+    told = [{"dst": network, "gw": gateway} for network, gateway in attachment.routes]
+    return {"routes": told} if told else {}
 
 
 def annotation(endpoints: Iterable[Endpoint]) -> str:

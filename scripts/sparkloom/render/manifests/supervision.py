@@ -64,6 +64,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
         "rdma": bool(launch.fabric),
         "rails": len(launch.fabric),
+        **({"nccl": fabric.RING_NCCL} if launch.topology.ring and launch.fabric else {}),
         "policy": policy,
         "lends": engine.lends if len(launch.ranks) > 1 else 0,
         "programs": programs(launch),

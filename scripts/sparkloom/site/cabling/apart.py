@@ -1,21 +1,20 @@
 """No wire joins all Sparks: a ring, a line, or islands; what each is to NCCL, and which smaller inventories would do.
 
-NVIDIA's guide for three (connect-three-sparks) gives every cable two subnets and needs NCCL_IB_SUBNET_AWARE_ROUTING;
-four are run by patched NCCL (FujitsuPolycom/sparkring; MiaAI-Lab's pull request 3 shows how the stock one ends).
+Three in a ring are served, cabled as NVIDIA's guide (connect-three-sparks) has it: every inner cage to the next one's
+outer. Four are run by patched NCCL only (FujitsuPolycom/sparkring; MiaAI-Lab's pull request 3 shows how the stock one
+ends).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from sparkloom.base.finding import Finding
+from sparkloom.inputs import ring
 from sparkloom.site.cabling.wires import Cage, Wire
 
-THREE = (
-    "each cable is a fabric of its own there (NVIDIA's guide: six subnets, four devices a node), and fabric.yml says "
-    "what all nodes share. Not served by this release"
-)
+THREE = "three in a ring can be served (fabric.ring), but only all Sparks of hosts.yml, cabled inner cage to outer cage"
 FOUR = (
     "{apart} have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third "
     "Spark. NCCL's ring needs neighbours only, but it connects trees too and ends with an error; patched builds "
@@ -42,8 +41,8 @@ def judge(joined: list[Wire], found: list[Cage]) -> tuple[str, list[Finding]]:
     if len(joined) == len(order):
         kind = f"a ring of {len(order)}"
         what = f"{kind} without a switch: {' - '.join([*order, order[0]])}"
-        told = [*_ring_cages(joined)] if len(order) == 3 else []
-        return kind, [Finding(first, "ring", what, "one wire that joins all", _ways_out(joined, order)), *told]
+        wrong = [*_ring_cages(joined)] if len(order) == ring.SIZE else []
+        return kind, wrong or [Finding(first, "ring", what, "one wire that joins all", _ways_out(joined, order))]
     return f"a line of {len(order)}", [_line(order, joined, found)]
 
 
@@ -66,6 +65,22 @@ def splits(joined: list[Wire]) -> list[Groups]:
         found.setdefault(frozenset(tuple(sorted(group)) for group in groups), groups)
     fewest = min(map(len, found.values()), default=0)
     return [groups for groups in found.values() if len(groups) == fewest]
+
+
+def along(joined: list[Wire], nodes: Sequence[str]) -> list[tuple[Cage, Cage]]:
+    """Three in a ring as they can be served: each one's inner cage and the outer one behind its cable; else nothing."""
+    if len(joined) != ring.SIZE or {node for wire in joined for node in wire.nodes} != set(nodes):
+        return []
+    ends = {wire.nodes: sorted(wire.cages, key=lambda cage: cage.place) for wire in joined}
+    if any(len(cages) != 2 or cages[0].place == cages[1].place for cages in ends.values()):
+        return []
+    behind = {inner.node: (inner, outer) for inner, outer in ends.values()}
+    if set(behind) != set(nodes):  # two cables from one Spark's inner cage cannot be, but what is read can be wrong
+        return []
+    order = [nodes[0]]
+    while (following := behind[order[-1]][1].node) not in order:
+        order.append(following)
+    return [behind[node] for node in order] if len(order) == ring.SIZE else []
 
 
 def _ways_out(joined: list[Wire], order: list[str]) -> str:
@@ -115,7 +130,8 @@ def _line(order: list[str], joined: list[Wire], found: list[Cage]) -> Finding:
         next((str(cage) for cage in found if cage.node == node and (node, cage.name) not in taken), f"{node}: no cage")
         for node in (order[-1], order[0])
     ]
-    closing = f"the cable from {free[0]} to {free[1]} would close a ring, which is not served either"
+    worth = "which is served" if len(order) == ring.SIZE else "which is not served either"
+    closing = f"the cable from {free[0]} to {free[1]} would close a ring, {worth}"
     fix = f"{_ways_out(joined, order)}. Without a switch {closing}"
     return Finding(order[0], "cable", f"a line: {' - '.join(order)}", "one wire that joins all", fix)
 
@@ -124,5 +140,8 @@ def _ring_cages(joined: list[Wire]) -> Iterator[Finding]:
     """NVIDIA's guide cables every inner cage to the next one's outer; its scripts fail on anything else."""
     for wire in joined:
         if len({cage.place for cage in wire.cages}) == 1:
-            fix = "swap the two cables of one of them, so that each cable joins an inner and an outer cage"
-            yield Finding(wire.nodes[0], "cage", f"a cable from {wire}", "inner to outer", fix, "warning")
+            fix = (
+                "swap the two cables of one of them, so that each cable joins an inner and an outer cage, and look "
+                "again: three in a ring are served like that"
+            )
+            yield Finding(wire.nodes[0], "cage", f"a cable from {wire}", "inner to outer", fix)

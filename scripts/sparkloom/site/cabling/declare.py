@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from sparkloom.base import files
@@ -57,7 +57,8 @@ def fabric(found: Found, cluster: Cluster) -> dict[str, Any]:
         return {"rails": []}
     told = cluster.fabric.rails or inventory.load(DEFAULT_INVENTORY).fabric.rails
     declared = rails(found, [{"name": rail.name, "subnet": rail.subnet} for rail in told])
-    return {"rails": declared} if found.rail_gbit == DEFAULT_GBIT else {"rail_gbit": found.rail_gbit, "rails": declared}
+    said = {} if found.rail_gbit == DEFAULT_GBIT else {"rail_gbit": found.rail_gbit}
+    return {**said, **({"ring": list(found.ring)} if found.ring else {}), "rails": declared}
 
 
 def lines(declared: Mapping[str, Any]) -> str:
@@ -82,8 +83,14 @@ def text(found: Found, before: str) -> str:
     said = content["fabric"]
     told = said.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]
     wanted = rails(found, told)
-    if wanted == _plain(said.get("rails")) and found.rail_gbit == said.get("rail_gbit", DEFAULT_GBIT):
+    same = _turned(_plain(said.get("ring") or []), found.ring)
+    if wanted == _plain(said.get("rails")) and same and found.rail_gbit == said.get("rail_gbit", DEFAULT_GBIT):
         return before
+    if found.ring and not same:
+        said["ring"] = CommentedSeq(found.ring)
+        said["ring"].fa.set_flow_style()
+    elif not found.ring:
+        said.pop("ring", None)
     said["rails"] = told[: len(wanted)]
     for rail, values in zip(said["rails"], wanted, strict=True):
         for key in ("attach", "ports"):
@@ -97,6 +104,11 @@ def text(found: Found, before: str) -> str:
     stream.write("---\n" if before.startswith("---\n") else "")
     yaml.dump(content, stream)
     return stream.getvalue()
+
+
+def _turned(told: list[str], found: tuple[str, ...]) -> bool:
+    """The same ring, from wherever it is told: who stands first gives the cables their numbers, and so the subnets."""
+    return told == list(found) or tuple(told) in {(*found[turn:], *found[:turn]) for turn in range(len(found))}
 
 
 def _plain(value: Any) -> Any:

@@ -71,6 +71,7 @@ def as_dict(cluster: Cluster, found: shape.Found) -> dict[str, Any]:
         "wires": [
             {"cages": [asdict(cage) for cage in wire.cages], "switches": list(wire.switches)} for wire in found.wires
         ],
+        "ring": list(found.ring),
         "used": {node: cage.name for node, cage in found.used.items()},
         "findings": [report.as_dict(finding) for finding in found.findings],
         "inventories": [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import SPEEDS
+from sparkloom.launch.fabric import RING_NCCL
 from sparkloom.site.cabling import apart
 from sparkloom.site.cabling.wires import Cage, Facts, Wire, cages, wires
 from sparkloom.site.checks.ports import Port
@@ -19,7 +20,8 @@ SWITCH = "a switch"
 class Found:
     """`used`: the cage that each node's rails are in, empty where no fabric.yml can serve what was found.
 
-    `splits`: then, the ways to part the Sparks into smaller inventories, each judged like a whole one.
+    `splits`: then, the ways to part the Sparks into smaller inventories, each judged like a whole one. `ring`: three
+    along their cables, whose used cages are those that lead to the next.
     """
 
     nodes: tuple[str, ...]
@@ -30,6 +32,7 @@ class Found:
     rail_gbit: int = 200
     findings: list[Finding] = field(default_factory=list)
     splits: list[list[Found]] = field(default_factory=list)
+    ring: tuple[str, ...] = ()
 
 
 def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
@@ -55,6 +58,8 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
             *slow,
         ]
         return Found(tuple(nodes), kind, made, found, used, gbit, findings)
+    if cables := apart.along(joined, nodes):
+        return _ring(tuple(nodes), made, found, cables, findings)
     kind, more = apart.judge(joined, found)
     findings += [*_silent(made, cabled), *more]
     parted = [
@@ -62,6 +67,23 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
         for groups in apart.splits(joined)
     ]
     return Found(tuple(nodes), kind, made, found, findings=findings, splits=parted)
+
+
+def _ring(
+    nodes: tuple[str, ...], made: list[Wire], found: list[Cage], cables: list[tuple[Cage, Cage]], read: list[Finding]
+) -> Found:
+    """Three that are served by fabric.ring, judged at both ends of each cable."""
+    order = tuple(inner.node for inner, _ in cables)
+    used, others = {inner.node: inner for inner, _ in cables}, {outer.node: outer for _, outer in cables}
+    (gbit, slow), (other, slow_too) = _speed(used), _speed(others)
+    what = f"a ring of 3 without a switch: {' - '.join([*order, order[0]])}"
+    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/cabling.md"
+    expected = f"an image with NCCL {RING_NCCL} or newer, which takes the port that leads to the peer"
+    findings = [
+        *read, *_silent(made, set(order)), *_halves(used), *_halves(others), *_functionless(used),
+        *_functionless(others), *slow, *slow_too, Finding(order[0], "ring", what, expected, fix, "info"),
+    ]  # fmt: skip
+    return Found(nodes, "a ring of 3", made, found, used, min(gbit, other), findings, ring=order)
 
 
 def _unread(nodes: Sequence[str], facts: Facts) -> Iterator[Finding]:

@@ -89,6 +89,7 @@ def tests(
         return [
             {**_ends(ends[client, rail], ends[server, rail]), **shape, "port": first + 2 * number}
             for number, rail in enumerate(plan.rails)
+            if (client, rail) in ends and (server, rail) in ends
         ]
 
     turns = [{client: between(client, server) for client, server in pairs} for pairs in rounds(order)]

@@ -57,7 +57,7 @@ def needs(cluster: Cluster, plan: Plan, machine: Machine, among: list[Machine]) 
         given = {key: getattr(cluster.kubernetes, key) or usual for key, usual in K3S_NETWORKS.items()}
         wanted += [Need(Network(network)) for network in given.values()]
     for rail in cluster.fabric.rails if machine.spark else ():
-        own = frozenset(e.interface for e in plan.endpoints if e.node == machine.name and e.rail == rail.name)
+        own = frozenset(e.interface for e in plan.endpoints if e.node == machine.name and e.half == rail.name)
         wanted.append(Need(Network(rail.subnet), own))
     return wanted
 

@@ -172,5 +172,5 @@ def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding
 
 
 def firmware(cluster: Cluster, node: str, probe: Probe) -> str:
-    rails = {rail.at(node).pci for rail in cluster.fabric.rails}
+    rails = {rail.at(node).pci for rail in cluster.fabric.rails_of(node)}
     return " and ".join(sorted({p["firmware"] for p in probe["ports"] if p["pci"] in rails and p["firmware"]}))

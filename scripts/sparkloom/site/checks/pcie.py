@@ -22,7 +22,7 @@ UNFATAL = "nonfatal"
 
 def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Finding]:
     """Both halves of each cage that a rail uses, also the half that is no rail: NVIDIA's firmware gives both x4."""
-    used = {rail.at(node).pci for rail in cluster.fabric.rails}
+    used = {rail.at(node).pci for rail in cluster.fabric.rails_of(node)}
     for halves in twins(cards(probe)):
         for half in halves if used & {half["pci"] for half in halves} else ():
             yield from _lanes(node, half)

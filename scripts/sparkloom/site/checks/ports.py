@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import SPEEDS, Cluster, Rail
+from sparkloom.inputs.cluster import SPEEDS, Cluster, Rail, Segment
 
 Port = Mapping[str, Any]
 MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
@@ -32,7 +32,7 @@ def twins(ports: list[Port]) -> list[tuple[Port, ...]]:
 
 def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Finding]:
     ports = cards(probe)
-    for rail in cluster.fabric.rails:
+    for rail in cluster.fabric.rails_of(node):
         port, trouble = _find(node, rail, ports)
         if trouble:
             yield trouble
@@ -45,18 +45,22 @@ def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Fin
 def _both(node: str, cluster: Cluster, ports: list[Port]) -> Iterator[Finding]:
     """In a ring without a switch all links are up, and yet no rail joins all Sparks."""
     cages = twins([port for port in ports if port["device"] == CONNECTX7])
-    if len(cluster.nodes) < 3 or len([halves for halves in cages if any(half["carrier"] for half in halves)]) < 2:
+    if (
+        cluster.fabric.ring
+        or len(cluster.nodes) < 3
+        or len([halves for halves in cages if any(half["carrier"] for half in halves)]) < 2
+    ):
         return
     for rail in cluster.fabric.rails[:1]:
         change = (
-            "sparkloom fabric discover says what is behind each cable: a ring without a switch is not served "
-            "(docs/cabling.md), and a second cable to the same switch adds nothing"
+            "sparkloom fabric discover says what is behind each cable, and writes fabric.ring for three in a ring "
+            "without a switch (docs/cabling.md); a second cable to the same switch adds nothing"
         )
         yield _finding(node, rail, "a link in both cages", "one, to the switch that all share", change, warn=True)
 
 
 def _finding(node: str, rail: Rail, message: str, expected: str, fix: str, *, warn: bool = False) -> Finding:
-    return Finding(node, f"rail {rail.name}", message, expected, fix, "warning" if warn else "error")
+    return Finding(node, f"rail {rail.half}", message, expected, fix, "warning" if warn else "error")
 
 
 def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Finding | None]:
@@ -116,6 +120,9 @@ def _speed(node: str, cluster: Cluster, rail: Rail, port: Port) -> Finding:
 
 
 def _where(node: str, rail: Rail) -> str:
+    if isinstance(rail, Segment):
+        other = ", the card's other port by fabric.ring" if node in rail.ports else ""
+        return f"fabric.rails[{rail.half}]{other}"
     return f"fabric.rails[{rail.name}]{f'.ports.{node}' if node in rail.ports else ''}"
 
 
@@ -123,7 +130,7 @@ def _cable(node: str, rail: Rail, port: Port, ports: list[Port]) -> str:
     """Is the cable in the other cage? Then both of its halves have a carrier."""
     for halves in twins(ports):
         others = [half for half in halves if half["pci"] != port["pci"] and half["pci"][:4] == port["pci"][:4]]
-        if others and len(halves) > 1 and all(half["carrier"] for half in halves):
+        if others and not isinstance(rail, Segment) and len(halves) > 1 and all(half["carrier"] for half in halves):
             found = f'{{pf: {others[0]["interface"]}, pci: "{others[0]["pci"]}"}}'
             return (
                 f"the cable is in the other port: move it, or ports: {{{node}: {found}}} for rail {rail.name} in "
@@ -141,5 +148,5 @@ def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[
             f"{port['interface']} offers {port['total_vfs']} virtual functions",
             f"{wanted}",
             "SRIOV_EN and NUM_OF_VFS in its firmware (mlxconfig), fabric.vfs_per_rail in fabric.yml, or attach: pf for "
-            f"rail {rail.name} where this half cannot: pods then get the whole port",
+            f"rail {rail.half} where this half cannot: pods then get the whole port",
         )

@@ -90,17 +90,17 @@ def _defined(node: Node, definition: Definition) -> Iterator[Claim]:
     elif definition.addresses:
         what = f"{file} gives {named} {', '.join(cidr for cidr, _ in definition.addresses)}"
         fix = f"nothing: it is outside the rails' subnets and stays beside ours; or {ADOPT}"
-        yield Claim(rail.name, what, fix, warns=True, definition=definition)
+        yield Claim(rail.half, what, fix, warns=True, definition=definition)
 
 
 def _claim(
     node: Node, definition: Definition, rail: Rail, what: str, others: list[str], *, subnet: bool = True
 ) -> Claim:
-    ways = [f"another subnet: fabric.rails[{rail.name}].subnet in fabric.yml"] if subnet else []
+    ways = [f"another subnet: fabric.rails[{rail.half}].subnet in fabric.yml"] if subnet else []
     if reason := _by_hand(node, definition, others):
         ways.append(f"take the rail's port out of {_files(definition)} by hand ({reason})")
-        return Claim(rail.name, what, "; or ".join(ways), definition=definition, adoptable=False)
-    return Claim(rail.name, what, "; or ".join([*ways, ADOPT]), definition=definition)
+        return Claim(rail.half, what, "; or ".join(ways), definition=definition, adoptable=False)
+    return Claim(rail.half, what, "; or ".join([*ways, ADOPT]), definition=definition)
 
 
 def _by_hand(node: Node, definition: Definition, others: list[str]) -> str:
@@ -153,13 +153,13 @@ def _live(node: Node, found: Read) -> Iterator[Claim]:
                 yield _live_claim(node, name, cidr, rail or ports[name][0], what, link)
             elif port:
                 fix = "nothing: it is outside the rails' subnets; a reboot takes it away"
-                yield Claim(port[0].name, what, fix, warns=True)
+                yield Claim(port[0].half, what, fix, warns=True)
 
 
 def _live_claim(node: Node, name: str, cidr: str, rail: Rail, what: str, link: Mapping[str, Any]) -> Claim:
     what += f"; it is in {rail.subnet}{_owner(node, cidr)}" if _rail(node.cluster, cidr) else ""
-    other = f"another subnet: fabric.rails[{rail.name}].subnet in fabric.yml"
+    other = f"another subnet: fabric.rails[{rail.half}].subnet in fabric.yml"
     if name in node.management or not link["port"]:
         reason = "the way to this node" if name in node.management else "no port of a card"
-        return Claim(rail.name, f"{what} ({name} is {reason})", other, adoptable=False)
-    return Claim(rail.name, what, f"{other}; or {ADOPT}", live=(name, cidr))
+        return Claim(rail.half, f"{what} ({name} is {reason})", other, adoptable=False)
+    return Claim(rail.half, what, f"{other}; or {ADOPT}", live=(name, cidr))

@@ -51,7 +51,7 @@ class Node:
 
     def ports(self) -> dict[str, tuple[Rail, bool]]:
         """Interface -> its rail, and whether it is one of the functions that the plan gives an address."""
-        rails = {rail.name: rail for rail in self.cluster.fabric.rails}
+        rails = {rail.name: rail for rail in self.cluster.fabric.rails_of(self.name)}
         found = {rail.at(self.name).pf: (rail, False) for rail in rails.values()}
         return found | {e.interface: (rails[e.rail], True) for e in self.plan.endpoints if e.node == self.name}
 
