@@ -17,6 +17,7 @@ from sparkloom.onnode.rank.wire import Message, Wire
 
 EACH, TOTAL = 4, 64  # connections of one address, and of all, that have shown nothing yet
 WITHIN = 5.0  # seconds to show the secret: three lines over a rail
+BACKLOG = 512  # of the kernel: it drops what is beyond, and a member that is dropped comes a second late
 AGAIN = 0.1  # when the kernel hands nothing out
 NAMED_EVERY = 60.0
 RESET = struct.pack("ii", 1, 0)  # closed at once, nothing kept
@@ -40,7 +41,7 @@ class Door:
 
     def open(self) -> None:
         """An OSError when something else holds the port."""
-        self._task(self._accept(listening.at(self.order.member(0).address, self.order.control_port)))
+        self._task(self._accept(listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)))
 
     async def _accept(self, plug: socket.socket) -> None:
         loop = asyncio.get_running_loop()

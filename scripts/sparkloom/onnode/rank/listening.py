@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 
 SIOCGIFADDR = 0x8915
-BACKLOG = 64
 RECEIVED = 16_384  # bytes that the kernel keeps of one connection while nobody reads it
 
 
-def at(address: str, port: int) -> socket.socket:
+def at(address: str, port: int, backlog: int) -> socket.socket:
     """The address alone is not enough: Linux also takes a frame for it that comes in over another interface."""
     plug = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -24,7 +23,7 @@ def at(address: str, port: int) -> socket.socket:
             with contextlib.suppress(PermissionError):  # kernels before 5.7, without NET_RAW
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         plug.bind((address, port))
-        plug.listen(BACKLOG)
+        plug.listen(backlog)
         plug.setblocking(False)
     except OSError:
         plug.close()

@@ -20,6 +20,7 @@ from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 LONGEST = 4096  # bytes of a question
 EACH, TOTAL = 256, 512  # who asks at once, of one address and of all: Traefik asks for many clients
+BACKLOG = 64  # taken in one turn
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
@@ -43,8 +44,8 @@ class Probes:
         """For good; a port that something else holds is named and tried again."""
         while True:
             try:
-                plug = listening.at(self.address, self.port)
-                server = await asyncio.start_server(self._answer, sock=plug, limit=LONGEST, backlog=listening.BACKLOG)
+                plug = listening.at(self.address, self.port, BACKLOG)
+                server = await asyncio.start_server(self._answer, sock=plug, limit=LONGEST, backlog=BACKLOG)
             except OSError as error:
                 where = f"{self.address}:{self.port}"
                 self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
