@@ -109,22 +109,22 @@ class Follower(RankGroup):
             if "welcome" in message:
                 self._wire = connection
             if "refused" in message:
-                refused, self.waiting = True, str(message["refused"])
+                refused, self.waiting = True, wire.text(message["refused"])
             self._hear(message)
         return refused
 
     def _hear(self, message: Message) -> None:
         if "round" in message:
-            self.round, self.down = int(message["round"]), str(message["down"])
+            self.round, self.down = wire.number(message["round"]), wire.text(message["down"])
         if "failures" in message:
             self.budget.learn(message["failures"], message.get("row") or ())
         if "beat" in message:
-            self.present, self.waiting = bool(message["present"]), str(message["waiting"])
+            self.present, self.waiting = bool(message["present"]), wire.text(message["waiting"])
         if "start" in message:
             self.down = ""
-            self._begin(int(message["start"]))
+            self._begin(wire.number(message["start"]))
         if "stop" in message and self.start.is_set():
-            self._halt(str(message["stop"]))
+            self._halt(wire.text(message["stop"]))
         if message.get("epoch") == self.epoch:
             self.answers = bool(message.get("answers", self.answers))
             self.serves = bool(message.get("serves", self.serves))

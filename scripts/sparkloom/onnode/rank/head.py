@@ -13,7 +13,7 @@ from sparkloom.onnode.rank.door import Door
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.status_log import StatusLog
-from sparkloom.onnode.rank.wire import Message, Wire
+from sparkloom.onnode.rank.wire import Message, Wire, number, text
 
 FOLLOWERS = 2.0  # seconds for the first cause, when what came first only followed it
 
@@ -132,7 +132,7 @@ class Head(RankGroup):
         return link
 
     def _welcome(self, link: Link, hello: Message) -> None:
-        self.epoch = max(self.epoch, int(hello.get("epoch") or 0))
+        self.epoch = max(self.epoch, number(hello.get("epoch") or 0))
         self.budget.learn(hello.get("failures") or (), hello.get("row") or ())
         link.wire.send({"welcome": True, "round": self.round, "down": self.down})
         self._count()
@@ -142,7 +142,7 @@ class Head(RankGroup):
             link.offered = self.round
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
-            self.lost(f"{self.order.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+            self.lost(f"{self.order.member(link.rank)}: {text(message['lost'])}", own=bool(message.get("own")))
         if message.get("agreed") == self.epoch and self.start.is_set():
             link.agreed = self.epoch
             self._settle()

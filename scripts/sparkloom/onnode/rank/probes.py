@@ -20,7 +20,7 @@ from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 LONGEST = 4096  # bytes of a question
 EACH, TOTAL = 256, 512  # who asks at once, of one address and of all: Traefik asks for many clients
-BACKLOG = 64  # taken in one turn
+BACKLOG = 256  # taken in one turn; the kernel drops what is beyond, and who is dropped comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}

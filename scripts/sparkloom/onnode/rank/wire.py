@@ -20,6 +20,7 @@ Message = dict[str, Any]
 SHORT = 256  # bytes of a line from somebody who has proved nothing
 LONGEST = 1 << 18  # of one that is proved
 CHUNK = 4096
+HIGHEST = 1 << 40  # an epoch or a round
 WAITING = 1 << 20  # bytes that a peer may leave unread before it counts as gone
 TEXT, ENTRIES = 4000, 64  # characters of a text, entries of a list: a line that is sent stays below LONGEST
 OLDER = "which an older build of ours does not know; playbooks/serve.yml makes every rank anew"
@@ -70,7 +71,7 @@ class Wire:
             message = json.loads(text) if text is not None else None
         except (ValueError, RecursionError):
             return None
-        return message if isinstance(message, dict) else None
+        return short(message) if isinstance(message, dict) else None
 
     def close(self) -> None:
         self.writer.close()
@@ -87,6 +88,18 @@ def _short(value: Any) -> Any:
     if isinstance(value, str):
         return value[:TEXT]
     return [_short(entry) for entry in value[-ENTRIES:]] if isinstance(value, list) else value
+
+
+def text(value: object) -> str:
+    """Of another rank, for a log and a terminal: of a bounded length, and nothing that moves a cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(value)[:TEXT])
+
+
+def number(value: object) -> int:
+    """An epoch or a round."""
+    if not isinstance(value, int) or not 0 <= value <= HIGHEST:
+        raise ValueError("expected a number of an epoch")
+    return value
 
 
 async def meet(wire: Wire, secret: bytes, rank: int) -> None:
