@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-more test-vm test-kills lint setup clean help
+.PHONY: demo test test-more test-vm test-kills test-fuzz lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/face/demo.sh
@@ -11,6 +11,8 @@ test-vm:  ## the fabric on virtual machines with a kernel of their own; not in m
 	@testbed/face/test-vm.sh
 test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does two)
 	@testbed/face/test-kills.sh
+test-fuzz:  ## the long campaign: 100,000 hostile messages to each port of a rank, each over a socket (make test: a part)
+	@testbed/face/test-fuzz.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)

@@ -6,7 +6,7 @@ from sparkloom import case
 from sparkloom.base.repository import kept
 from sparkloom.launch import patience
 from sparkloom.render import manifests
-from sparkloom.render.manifests import multus, names, supervision
+from sparkloom.render.manifests import group_secret, multus, names, supervision
 from sparkloom.site import ansible, client
 
 DOCUMENTATION = r"""
@@ -45,6 +45,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "manifest": manifests.to_yaml(rendered.objects),
             "build": str(kept(cluster.name)),
             "labels": names.selector(launch),
+            "group_secret": group_secret.wanted(launch),
             "config_hash": rendered.digest,
             "read": supervision.read(launch, args["transport"]),
             "ranks": len(launch.ranks),

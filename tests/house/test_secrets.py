@@ -1,4 +1,4 @@
-"""A canary for the API key: it is in no result of a plugin, no rendered object, no environment, no line of a rank."""
+"""No secret is in a result of a plugin, a rendered object, an environment or a line of a rank."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
+from sparkloom.render.manifests import group_secret, supervision
 from sparkloom.site import ansible, client
 from tests.plugins.loading import action
 from tests.render.manifests import case
@@ -73,6 +74,37 @@ def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, m
     assert found["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == CANARY
     assert CANARY not in json.dumps(found, default=str)
     assert not run(module, arguments)["changed"]
+
+
+def test_the_group_s_secret_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run changes nothing; one that a hand has cut short is made anew."""
+    cluster = Cluster()
+    monkeypatch.setattr(client, "of", lambda _: cluster)
+    monkeypatch.setattr(ansible, "cluster", lambda _: None)
+    module, arguments = action("sparkloom_group_secret"), group_secret.wanted(case.launch())
+    found = run(module, arguments)
+    made = cluster.kept[arguments["name"]][keys.GROUP_FILE]
+    assert found["changed"] and found["drift"][0]["found"] == "not there" and len(made) == 64
+    assert made not in json.dumps(found, default=str)
+    assert not run(module, arguments)["changed"] and cluster.kept[arguments["name"]] == {keys.GROUP_FILE: made}
+    cluster.kept[arguments["name"]] = {keys.GROUP_FILE: made[:20]}
+    assert run(module, arguments)["changed"] and len(cluster.kept[arguments["name"]][keys.GROUP_FILE]) == 64
+
+
+def test_every_rank_of_several_gets_the_group_s_secret_as_one_file() -> None:
+    """Never in an environment or an argument, and nothing for a rank that is alone."""
+    for name, several in ((case.ULTRA, True), (case.RPC, True), (case.SOLO, False), (case.TRTLLM, False)):
+        launch, built = case.launch(name), case.build(name)
+        secret, path = group_secret.name(launch), group_secret.path(launch)
+        assert bool(secret) == bool(path) == several and supervision.plan(launch, "refuse")["secret"] == path
+        for pod in case.pods(built):
+            volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "group"]
+            assert volumes == ([{"name": "group", "secret": {"secretName": secret, "defaultMode": 0o400}}] * several)
+            (container,) = pod["spec"]["containers"]
+            mounts = [mount for mount in container["volumeMounts"] if mount["name"] == "group"]
+            assert [mount["readOnly"] for mount in mounts] == [True] * several
+            said = json.dumps([container["env"], container["command"], container["args"]])
+            assert not several or (secret not in said and path not in said)
 
 
 def run(module: Any, arguments: dict[str, Any]) -> dict[str, Any]:

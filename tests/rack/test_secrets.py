@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from sparkloom.render import keys
+from sparkloom.site.client import Client
 from testbed.base import names
 from testbed.beds.bare import machines as bare
-from testbed.beds.rack import hub, inventory
+from testbed.beds.rack import cluster, hub, inventory
 from testbed.trials import leaks
+from testbed.trials.kills import NAMESPACE
 from tests.rack import running
 from tests.rack.running import REPO
 
@@ -51,7 +53,7 @@ def test_the_hub_token_and_the_endpoint_key() -> None:
     keys.write(RACK_KEYS / "api-key", key + "\n")
     output, watch = play(inventory.path(), "site.yml", HF_TOKEN=token)
     assert asked_with_token() > before
-    held = [token, key, *private_keys(RACK_KEYS)]
+    held = [token, key, *group_secrets(), *private_keys(RACK_KEYS)]
     assert not leaks.found(output, held)
     assert watch.hits(held) == []
     assert leaks.in_cluster(held) == []
@@ -60,6 +62,15 @@ def test_the_hub_token_and_the_endpoint_key() -> None:
         assert leaks.in_folder(folder, held, but=RACK_KEYS.iterdir()) == []
     for report in (["status", "--json"], ["logs"], ["doctor"]):
         assert not leaks.found(run("sparkloom", *report, "-i", str(inventory.path()), check=False), held)
+
+
+def group_secrets() -> list[str]:
+    """What the ranks of each group that was served here know each other by."""
+    kept = Client.at(str(names.KUBECONFIG), NAMESPACE)
+    listed = cluster.kubectl("get", "secrets", "-n", NAMESPACE, "-o", "name").split()
+    groups = [name.removeprefix("secret/") for name in listed if name.endswith("-group")]
+    assert groups
+    return [(kept.secret(name) or {})[keys.GROUP_FILE] for name in groups]
 
 
 def private_keys(folder: Path) -> list[str]:

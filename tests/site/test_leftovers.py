@@ -48,12 +48,28 @@ def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) 
     STORE[:] = [
         ("service", "old", of["old"]), ("config_map", "old-rank", of["old"]), ("network_policy", "old", of["old"]),
         ("pod_disruption_budget", "old", of["old"]), ("service", "mine", of["mine"]),
+        ("secret", "old-group", of["old"]), ("secret", "mine-group", of["mine"]),
+        ("secret", "engine-key", dict(names.PART_OF)),
         ("config_map", "served", dict(names.PART_OF)), ("service", "theirs", {"app": "x"}),
         ("service", "stands", of["stands"]), ("stateful_set", "stands-rank0", of["stands"]),
     ]  # fmt: skip
     reached: Any = NS(core=NS(api_client=None), namespace="sparkloom")
     would = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, "mine")]
-    assert would == ["Service old", "ConfigMap old-rank", "NetworkPolicy old", "PodDisruptionBudget old"]
-    assert len(STORE) == 9 and leftovers.take(reached, "mine") == would
-    assert [name for _, name, _ in STORE] == ["mine", "served", "theirs", "stands", "stands-rank0"]
+    assert would == [
+        "Service old",
+        "ConfigMap old-rank",
+        "Secret old-group",
+        "NetworkPolicy old",
+        "PodDisruptionBudget old",
+    ]
+    assert len(STORE) == 12 and leftovers.take(reached, "mine") == would
+    assert [name for _, name, _ in STORE] == [
+        "mine",
+        "mine-group",
+        "engine-key",
+        "served",
+        "theirs",
+        "stands",
+        "stands-rank0",
+    ]
     assert leftovers.take(reached, "mine") == []

@@ -1,6 +1,7 @@
 """The API key of a site: made once, kept in a file that its owner alone reads, given to the cluster as a Secret.
 
-An engine takes it from a file in its pod (`engine.yaml` or the bare key), never from its command line.
+An engine takes it from a file in its pod (`engine.yaml` or the bare key), never from its command line. What the ranks
+of a group know each other by is kept by the cluster alone: no person and no program on this machine ever needs it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import json
 import re
 import secrets
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
+from sparkloom.onnode.rank import proof
 
 SECRET = "engine-key"
 ENGINE_FILE, BARE_FILE = "engine.yaml", "key"  # what `--config` of SGLang and vLLM reads; what the supervisor reads
+GROUP_FILE = "secret"  # of a group's Secret
 USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every engine's file take without quoting
 OURS_ONLY = 0o077
 
@@ -68,3 +72,10 @@ def ensure(path: Path, *, dry: bool = False) -> tuple[str, bool]:
 def secret_data(key: str) -> dict[str, str]:
     """Contents of the Secret that rank 0 mounts."""
     return {ENGINE_FILE: f"api-key: {json.dumps(key)}\n", BARE_FILE: key}
+
+
+def group_data(kept: Mapping[str, str] | None) -> dict[str, str]:
+    """Contents of the Secret that every rank of a group mounts: what is kept when it is usable, else made now."""
+    known = (kept or {}).get(GROUP_FILE, "")
+    usable = USABLE.fullmatch(known) and len(known) >= proof.SHORTEST
+    return {GROUP_FILE: known if usable else secrets.token_hex(proof.SIZE)}

@@ -180,9 +180,18 @@ class Client:
         kept = _or_none(lambda: self.core.read_namespaced_secret(name, self.namespace))
         return kept and {key: base64.b64decode(value).decode() for key, value in (kept.data or {}).items()}
 
-    def put_secret(self, name: str, data: dict[str, str], *, kind: str = "Opaque", dry: bool = False) -> bool:
+    def put_secret(
+        self,
+        name: str,
+        data: dict[str, str],
+        *,
+        kind: str = "Opaque",
+        dry: bool = False,
+        labels: Mapping[str, str] | None = None,
+    ) -> bool:
         """Make or replace a Secret of ours; tells whether it differed. Its content is shown nowhere."""
-        return self._put("secret", name, self.secret(name), data, {"type": kind, "stringData": data}, dry)
+        content = {"type": kind, "stringData": data}
+        return self._put("secret", name, self.secret(name), data, content, dry, labels)
 
     def config_map(self, name: str) -> dict[str, str] | None:
         kept = _or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
@@ -200,11 +209,12 @@ class Client:
         data: dict[str, str],
         content: dict[str, Any],
         dry: bool,
+        more: Mapping[str, str] | None = None,
     ) -> bool:
         if known == data:
             return False
         if not dry:
-            labels = {"app.kubernetes.io/part-of": "sparkloom"}
+            labels = {"app.kubernetes.io/part-of": "sparkloom", **(more or {})}
             body = {"metadata": {"name": name, "namespace": self.namespace, "labels": labels}, **content}
             if known is None:
                 getattr(self.core, f"create_namespaced_{kind}")(self.namespace, body)

@@ -1,4 +1,4 @@
-"""What profiles that serve no more left in the cluster: Services that answer nobody, settings, policies, budgets.
+"""What profiles that serve no more left in the cluster: Services that answer nobody, settings, secrets, policies.
 
 A label tells whose an object is, so nothing is guessed by name. A profile whose StatefulSets stand keeps everything.
 """
@@ -14,6 +14,7 @@ from sparkloom.site.client import Client, selector
 KINDS = {
     "Service": ("CoreV1Api", "service"),
     "ConfigMap": ("CoreV1Api", "config_map"),
+    "Secret": ("CoreV1Api", "secret"),
     "NetworkPolicy": ("NetworkingV1Api", "network_policy"),
     "PodDisruptionBudget": ("PolicyV1Api", "pod_disruption_budget"),
 }

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -57,11 +58,20 @@ class Ranks:
                 {"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{11 + n}"} for n in range(count)
             ],
         }  # fmt: skip
+        if count > 1:
+            self.plan |= {"secret": str(self.secret())}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.prefix: dict[int, list[str]] = {}
         self.python = sys.executable
         self.program = ["-c", "import sys; from sparkloom.onnode.rank.main import main; sys.exit(main(sys.argv[1:]))"]
         self.environment = {**os.environ, "PYTHONPATH": str(REPO / "scripts"), "SPARKLOOM_CONFIG": "c0ffee"}
+
+    def secret(self, text: str = "") -> Path:
+        """What the group's ranks know each other by, as a mounted Secret."""
+        file = self.folder / "secret"
+        file.write_text(text or secrets.token_hex(32))
+        file.chmod(0o400)
+        return file
 
     def start(self, *ranks: int, config: str = "c0ffee", **changes: str) -> None:
         for rank in ranks or range(self.count):

@@ -6,17 +6,20 @@ import asyncio
 import time
 from typing import Any
 
-from sparkloom.onnode.rank.group import LONGEST, Identity, Message, RankGroup, keep_alive, receive, send
+from sparkloom.onnode.rank import proof, waits, wire
+from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.wire import Message, Wire
 
+ANSWERED = 5.0  # seconds for rank 0 to show that it knows the group's secret
 REFUSED = 5  # beats until a refused rank asks again: the others may be renewed meanwhile
 
 
 class Follower(RankGroup):
     def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
         super().__init__(order, me, log)
-        self._writer: asyncio.StreamWriter | None = None
+        self._wire: Wire | None = None
         self._heard = 0.0
         self._tasks: list[asyncio.Task[Any]] = []
         self.waiting = self._silence()
@@ -46,18 +49,21 @@ class Follower(RankGroup):
         self._send({"works": how, "epoch": self.epoch})
 
     def leave(self) -> None:
-        if self._writer is None:
+        if self._wire is None:
             self._halt("this rank was told to go")
         self._send({"leave": True})
 
     def _silence(self) -> str:
         head = self.order.member(0)
-        return f"{head} does not answer at {head.address}:{self.order.control_port}"
+        return f"{head} does not answer at {self._where()}"
+
+    def _where(self) -> str:
+        return f"{self.order.member(0).address}:{self.order.control_port}"
 
     async def _stay(self) -> None:
         while True:
             refused = await self._connection()
-            self._writer, self.present, self.offered = None, False, -1
+            self._wire, self.present, self.offered = None, False, -1
             if not refused:
                 self.waiting = self._silence()
             if self.start.is_set():
@@ -66,44 +72,59 @@ class Follower(RankGroup):
             await asyncio.sleep(self.order.budgets.beat * (REFUSED if refused else 1))
 
     async def _connection(self) -> bool:
-        """One connection from beginning to end; True when rank 0 refused this rank."""
+        """One connection from beginning to end; True when rank 0 refused this rank, or this rank who answers there."""
         try:
             reader, writer = await asyncio.open_connection(
-                self.order.member(0).address, self.order.control_port, limit=LONGEST,
+                self.order.member(0).address, self.order.control_port, limit=wire.CHUNK,
                 local_addr=(self.order.member(self.me.rank).address, 0),
             )  # fmt: skip
         except OSError:
             return False
-        keep_alive(writer, self.order.budgets.lost)
+        wire.keep_alive(writer, self.order.budgets.lost)
+        connection = Wire(reader, writer)
+        try:
+            await asyncio.wait_for(wire.meet(connection, proof.secret(self.order.secret), self.me.rank), ANSWERED)
+        except (wire.Unproved, proof.NoSecret, waits.Late) as error:
+            connection.abort()
+            why = str(error) or f"shows no secret of the group in {ANSWERED:.0f} s"
+            self.waiting = f"what listens at {self._where()} {why}" if not isinstance(error, proof.NoSecret) else why
+            return True
+        try:
+            return await self._spoken(connection)
+        except (TypeError, ValueError, KeyError, OverflowError):  # no message of this build
+            return False
+        finally:
+            connection.close()
+
+    async def _spoken(self, connection: Wire) -> bool:
         self._heard = time.monotonic()
         hello = {
-            "rank": self.me.rank, "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
+            "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
             "epoch": self.epoch, "failures": self.budget.ages(), "row": self.budget.row,
         }  # fmt: skip
-        send(writer, hello)
+        connection.send(hello)
         refused = False
-        while message := await receive(reader):
+        while (message := await connection.receive()) is not None:
             self._heard = time.monotonic()
             if "welcome" in message:
-                self._writer = writer
+                self._wire = connection
             if "refused" in message:
-                refused, self.waiting = True, str(message["refused"])
+                refused, self.waiting = True, wire.text(message["refused"])
             self._hear(message)
-        writer.close()
         return refused
 
     def _hear(self, message: Message) -> None:
         if "round" in message:
-            self.round, self.down = int(message["round"]), str(message["down"])
+            self.round, self.down = wire.number(message["round"]), wire.text(message["down"])
         if "failures" in message:
             self.budget.learn(message["failures"], message.get("row") or ())
         if "beat" in message:
-            self.present, self.waiting = bool(message["present"]), str(message["waiting"])
+            self.present, self.waiting = bool(message["present"]), wire.text(message["waiting"])
         if "start" in message:
             self.down = ""
-            self._begin(int(message["start"]))
+            self._begin(wire.number(message["start"]))
         if "stop" in message and self.start.is_set():
-            self._halt(str(message["stop"]))
+            self._halt(wire.text(message["stop"]))
         if message.get("epoch") == self.epoch:
             self.answers = bool(message.get("answers", self.answers))
             self.serves = bool(message.get("serves", self.serves))
@@ -114,10 +135,10 @@ class Follower(RankGroup):
     async def _beat(self) -> None:
         while True:
             self._send({"beat": True})
-            if self._writer and time.monotonic() - self._heard > self.order.budgets.lost:
-                self._writer.transport.abort()
+            if self._wire and time.monotonic() - self._heard > self.order.budgets.lost:
+                self._wire.abort()
             await asyncio.sleep(self.order.budgets.beat)
 
     def _send(self, message: Message) -> None:
-        if self._writer is not None:
-            send(self._writer, message)
+        if self._wire is not None:
+            self._wire.send(message)

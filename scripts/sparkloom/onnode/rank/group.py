@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from sparkloom.onnode.rank.budget import Budget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
-
-Message = dict[str, Any]
-LONGEST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -96,26 +90,3 @@ class RankGroup(ABC):
 
     def _wake(self) -> None:
         self.changed.set()
-
-
-def send(writer: asyncio.StreamWriter, message: Message) -> None:
-    if not writer.is_closing():
-        writer.write(json.dumps(message).encode() + b"\n")
-
-
-async def receive(reader: asyncio.StreamReader) -> Message | None:
-    """The next message; None when the other end is gone or speaks something else."""
-    try:
-        line = await reader.readline()
-        message = json.loads(line) if line.endswith(b"\n") else None
-    except (OSError, ValueError, asyncio.LimitOverrunError):
-        return None
-    return message if isinstance(message, dict) else None
-
-
-def keep_alive(writer: asyncio.StreamWriter, seconds: float) -> None:
-    """A peer that vanished without a word is noticed by the kernel too."""
-    plug = writer.get_extra_info("socket")
-    if plug is not None:
-        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
-        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

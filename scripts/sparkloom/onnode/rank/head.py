@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode.rank import procs
-from sparkloom.onnode.rank.group import LONGEST, Identity, Message, RankGroup, keep_alive, receive, send
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.door import Door
+from sparkloom.onnode.rank.group import Identity, RankGroup
+from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.wire import Message, Wire, number, text
 
 FOLLOWERS = 2.0  # seconds for the first cause, when what came first only followed it
 
@@ -20,8 +23,7 @@ class Link:
     """One member's connection."""
 
     rank: int
-    instance: str
-    writer: asyncio.StreamWriter
+    wire: Wire
     seen: float
     offered: int = -1
     agreed: int = -1  # the epoch whose way it found to be the planned one
@@ -32,7 +34,7 @@ class Head(RankGroup):
         super().__init__(order, me, log)
         self.links: dict[int, Link] = {}
         self.refusals: dict[int, str] = {}
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
         self._late: asyncio.TimerHandle | None = None
         self._follower = ""
         self._agreed = -1
@@ -40,9 +42,10 @@ class Head(RankGroup):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def join(self) -> None:
-        if len(self.order.members) > 1 and self._server is None:
-            here = self.order.member(0).address
-            self._server = await asyncio.start_server(self._take, here, self.order.control_port, limit=LONGEST)
+        if len(self.order.members) > 1 and self._door is None:
+            door = Door(self.order, self.log, self._take, self._unproved)
+            door.open()
+            self._door = door
             self._task(self._beat())
         self._count()
 
@@ -80,59 +83,66 @@ class Head(RankGroup):
     def leave(self) -> None:
         self._task(self._drain("rank 0 was told to go"))
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        keep_alive(writer, self.order.budgets.lost)
-        hello = await receive(reader)
-        rank = hello.get("rank") if hello else None
-        if hello is None or not isinstance(rank, int) or not 0 < rank < len(self.order.members):
-            writer.close()
-            return
+    async def _take(self, member: Member, wire: Wire, hello: Message) -> None:
         if objection := self._objection(hello):
-            self._refuse(rank, objection, writer)
+            self._refuse(member, objection, wire)
             return
-        link = self._welcome(rank, hello, writer)
-        while message := await receive(reader):
-            link.seen = time.monotonic()
-            self._hear(link, message)
-        self._gone(link, "its supervisor's connection closed")
+        link, how = self._link(member.rank, wire), "its supervisor's connection closed"
+        try:
+            self._welcome(link, hello)
+            while (message := await wire.receive()) is not None:
+                link.seen = time.monotonic()
+                self._hear(link, message)
+        except (TypeError, ValueError, OverflowError) as error:
+            how = f"its supervisor said what makes no sense: {error}"
+        self._gone(link, how)
+
+    def _unproved(self, member: Member, why: str) -> None:
+        """Somebody at a planned address is no member; it says nothing about one that is here."""
+        told = f"{member} has not come: what connects from its address {why}"
+        if member.rank not in self.links and self.refusals.get(member.rank) != told:
+            self.refusals[member.rank] = told
+            self._count()
 
     def _objection(self, hello: Message) -> str:
         if hello.get("config") != self.me.config:
             return (
-                f"configuration {hello.get('config')}, rank 0 has {self.me.config}; "
+                f"configuration {named(hello.get('config'))}, rank 0 has {self.me.config}; "
                 "apply the profile again (playbooks/serve.yml), which renews every rank"
             )
         if hello.get("build") != self.me.build:
             return (
-                f"another build of the image ({hello.get('build')}, rank 0 has {self.me.build}): "
+                f"another build of the image ({named(hello.get('build'))}, rank 0 has {self.me.build}): "
                 "its tag means two things here; pin engine.digest in the profile"
             )
         return ""
 
-    def _refuse(self, rank: int, objection: str, writer: asyncio.StreamWriter) -> None:
-        self.refusals[rank] = f"{self.order.member(rank)} is refused: it runs {objection}"
-        send(writer, {"refused": f"rank 0 refuses this rank: it runs {objection}"})
-        writer.close()
+    def _refuse(self, member: Member, objection: str, wire: Wire) -> None:
+        self.refusals[member.rank] = f"{member} is refused: it runs {objection}"
+        wire.send({"refused": f"rank 0 refuses this rank: it runs {objection}"})
+        wire.close()
         self._count()
 
-    def _welcome(self, rank: int, hello: Message, writer: asyncio.StreamWriter) -> Link:
+    def _link(self, rank: int, wire: Wire) -> Link:
         if old := self.links.get(rank):
-            old.writer.close()
+            old.wire.close()
         self._break(f"{self.order.member(rank)} was started anew", counts=False)
-        link = self.links[rank] = Link(rank, str(hello.get("instance")), writer, time.monotonic())
         self.refusals.pop(rank, None)
-        self.epoch = max(self.epoch, int(hello.get("epoch") or 0))
-        self.budget.learn(hello.get("failures") or (), hello.get("row") or ())
-        send(writer, {"welcome": True, "round": self.round, "down": self.down})
-        self._count()
+        link = self.links[rank] = Link(rank, wire, time.monotonic())
         return link
+
+    def _welcome(self, link: Link, hello: Message) -> None:
+        self.epoch = max(self.epoch, number(hello.get("epoch") or 0))
+        self.budget.learn(hello.get("failures") or (), hello.get("row") or ())
+        link.wire.send({"welcome": True, "round": self.round, "down": self.down})
+        self._count()
 
     def _hear(self, link: Link, message: Message) -> None:
         if message.get("offer") == self.round:
             link.offered = self.round
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
-            self.lost(f"{self.order.member(link.rank)}: {message['lost']}", own=bool(message.get("own")))
+            self.lost(f"{self.order.member(link.rank)}: {text(message['lost'])}", own=bool(message.get("own")))
         if message.get("agreed") == self.epoch and self.start.is_set():
             link.agreed = self.epoch
             self._settle()
@@ -142,7 +152,7 @@ class Head(RankGroup):
             self._task(self._drain(f"{self.order.member(link.rank)} was told to go"))
 
     def _gone(self, link: Link, how: str) -> None:
-        link.writer.close()
+        link.wire.close()
         if self.links.get(link.rank) is link:
             del self.links[link.rank]
             self._break(f"{self.order.member(link.rank)} is gone: {how}", counts=False)
@@ -229,9 +239,14 @@ class Head(RankGroup):
 
     def _tell(self, message: Message) -> None:
         for link in self.links.values():
-            send(link.writer, message)
+            link.wire.send(message)
 
     def _task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def named(told: object) -> str:
+    """A hash as another rank tells it, and nothing else that it may have put there."""
+    return told if isinstance(told, str) and re.fullmatch(r"[0-9a-zA-Z-]{1,64}", told) else "that is no hash"

@@ -38,7 +38,7 @@ async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyn
 async def _listens(member: Member, port: int) -> bool:
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(member.address, port), CONNECT)
-    except (OSError, TimeoutError):  # two classes before Python 3.11
+    except (OSError, waits.Late):
         return False
     writer.close()
     return True

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, modules, patching, path, procs, rails, waits
+from sparkloom.onnode.rank import lenders, modules, patching, path, procs, proof, rails, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -100,9 +100,10 @@ class Life:
                     self.log.rails(await asyncio.to_thread(rails.faults, self.order, self.me.rank))
 
     async def _check(self) -> None:
-        """Rails, weights, the node's memory: until all are right. What lasts longer than its budget is named once."""
+        """The group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
         begun, named = time.monotonic(), ""
-        for phase, look in (("rails", self._rails), ("weights", self._weights), ("memory", self.memory.faults)):
+        looks = {"secret": self._secret, "rails": self._rails, "weights": self._weights, "memory": self.memory.faults}
+        for phase, look in looks.items():
             while not self.leaving.is_set() and (faults := await asyncio.to_thread(look)):
                 named = self._waiting(phase, "refused", faults[0], begun, named)
                 await self._pause(EVERY)
@@ -112,6 +113,15 @@ class Life:
         if not self.leaving.is_set():
             self.log.mended(("refused",))
             self.log.say("checked", self._stand())
+
+    def _secret(self) -> list[str]:
+        """One rank has nobody to know."""
+        try:
+            if len(self.order.members) > 1:
+                proof.secret(self.order.secret)
+        except proof.NoSecret as error:
+            return [str(error)]
+        return []
 
     def _rails(self) -> list[str]:
         for text in rails.mend(self.order, self.me.rank):

@@ -66,6 +66,7 @@ class Order:
     port: int  # the engine's API
     members: tuple[Member, ...]
     control_port: int = 0
+    secret: str = ""  # file that the ranks of one group know each other by; empty where there is one rank
     probe_port: int = 0  # where the kubelet asks; 0: nowhere
     store: str = ""  # empty: nothing to check
     weights: tuple[dict[str, Any], ...] = ()  # {id, revision}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from sparkloom.onnode.rank.order import Member, Order, Rail
@@ -15,10 +17,10 @@ TRIES, WAIT = 3, 0.5
 
 
 class Echo(asyncio.DatagramProtocol):
-    """Sends back what begins with the group's own mark, and collects what comes back to us."""
+    """Sends back what begins with the group's own mark to who is planned on this rail, and collects what comes back."""
 
-    def __init__(self, mark: bytes) -> None:
-        self.mark = mark
+    def __init__(self, mark: bytes, planned: Collection[str]) -> None:
+        self.mark, self.planned = mark, planned
         self.seen: set[tuple[str, int]] = set()  # address and size that came back
         self.transport: Any = None
 
@@ -26,6 +28,8 @@ class Echo(asyncio.DatagramProtocol):
         self.transport = transport  # before Python 3.12 no DatagramTransport by class
 
     def datagram_received(self, data: bytes, peer: tuple[str | Any, int]) -> None:
+        if peer[0] not in self.planned:
+            return
         if data.startswith(b"?" + self.mark) and self.transport:
             self.transport.sendto(b"!" + data[1:], peer)
         elif data.startswith(b"!" + self.mark):
@@ -43,7 +47,9 @@ async def listen(order: Order, rank: int, mark: str) -> dict[str, Echo]:
         plug.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
         plug.setblocking(False)
         plug.bind((rail.address, order.control_port))
-        _, echo = await asyncio.get_running_loop().create_datagram_endpoint(lambda: Echo(mark.encode()[:32]), sock=plug)
+        ends = {end.address for member in order.members for end in member.rails if end.name == rail.name}
+        made = partial(Echo, mark.encode()[:32], ends)
+        _, echo = await asyncio.get_running_loop().create_datagram_endpoint(made, sock=plug)
         echoes[rail.name] = echo
     return echoes
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hmac
 import json
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank import answers, listening, waits
 from sparkloom.onnode.rank.order import KEY_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
-SIOCGIFADDR = 0x8915
-LONGEST = 4096
+LONGEST = 4096  # bytes of a question
+EACH, TOTAL = 256, 512  # who asks at once, of one address and of all: Traefik asks for many clients
+BACKLOG = 256  # taken in one turn; the kernel drops what is beyond, and who is dropped comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
@@ -33,6 +31,7 @@ class Probes:
 
     def __init__(self, log: StatusLog, address: str, port: int) -> None:
         self.log, self.address, self.port = log, address or "127.0.0.1", port
+        self._crowd = listening.Crowd(EACH, TOTAL)
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="probes", daemon=True).start()
@@ -45,9 +44,8 @@ class Probes:
         """For good; a port that something else holds is named and tried again."""
         while True:
             try:
-                server = await asyncio.start_server(
-                    self._answer, sock=listening(self.address, self.port), limit=LONGEST
-                )
+                plug = listening.at(self.address, self.port, BACKLOG)
+                server = await asyncio.start_server(self._answer, sock=plug, limit=LONGEST, backlog=BACKLOG)
             except OSError as error:
                 where = f"{self.address}:{self.port}"
                 self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
@@ -57,11 +55,19 @@ class Probes:
                 await server.serve_forever()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
-            request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-            writer.write(key_answer(request) if asked_for_key(request) else answer(request, self.verdict))
+        self._crowd.enter(writer, str((writer.get_extra_info("peername") or ("",))[0]), writer.transport.abort)
+        with contextlib.suppress(OSError, waits.Late, asyncio.IncompleteReadError):
+            writer.write(await asyncio.wait_for(self._answered(reader), PATIENCE))
             await asyncio.wait_for(writer.drain(), PATIENCE)
+        self._crowd.leave(writer)
         writer.close()
+
+    async def _answered(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            request = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return _http("431 Request Header Fields Too Large", f"a question has {LONGEST} bytes at most\n")
+        return key_answer(request) if asked_for_key(request) else answer(request, self.verdict)
 
     def verdict(self, what: str) -> tuple[bool, str]:
         return verdict(what, dict(self.log.status), time.time())
@@ -102,36 +108,3 @@ def _http(status: str, text: str, kind: str = "text/plain; charset=utf-8", *more
         *more,
     )
     return "\r\n".join((*lines, "", "")).encode() + body
-
-
-def listening(address: str, port: int) -> socket.socket:
-    """At the pod's own address and on its own interface.
-
-    The address alone is not enough: Linux also takes a frame for it that comes in over a rail, where no policy holds.
-    """
-    plug = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if device := interface(address):
-            with contextlib.suppress(PermissionError):  # kernels before 5.7, without NET_RAW
-                plug.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-        plug.bind((address, port))
-        plug.listen(64)
-        plug.setblocking(False)
-    except OSError:
-        plug.close()
-        raise
-    return plug
-
-
-def interface(address: str) -> str:
-    """Which interface has this IPv4 address; nothing for loopback and where none has it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
-        for _, name in socket.if_nameindex():
-            try:
-                found = fcntl.ioctl(plug.fileno(), SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
-            except OSError:
-                continue
-            if socket.inet_ntoa(found[20:24]) == address and name != "lo":
-                return name
-    return ""

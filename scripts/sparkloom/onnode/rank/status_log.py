@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank import answers, proof
 from sparkloom.onnode.rank.order import Order
 
 SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
@@ -37,6 +37,8 @@ class StatusLog:
         }  # fmt: skip
         known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
         known.add(answers.key() or "")  # SGLang prints it among its arguments
+        with contextlib.suppress(proof.NoSecret):
+            known.add(proof.secret(order.secret).decode(errors="replace"))
         self._secrets = sorted((v for v in known if len(v) >= SHORTEST), key=len, reverse=True)
         self._last, self._at = "", 0.0
         self._lock = threading.Lock()

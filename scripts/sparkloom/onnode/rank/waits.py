@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+Late = asyncio.TimeoutError  # what wait_for raises: no TimeoutError before Python 3.11, and no OSError
+
 
 async def first(seconds: float, *events: asyncio.Event) -> bool:
     """True when one of the events was set, False when the time was over."""

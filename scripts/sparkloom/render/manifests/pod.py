@@ -12,7 +12,7 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
-from sparkloom.render.manifests import access, attachments, keyring, names, probes, supervision, volumes
+from sparkloom.render.manifests import access, attachments, group_secret, keyring, names, probes, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -55,7 +55,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *keyring.volume(rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *group_secret.volume(launch), *keyring.volume(rank)],
     }
     return {"metadata": metadata, "spec": spec}
 
@@ -78,7 +78,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "securityContext": security(launch, cluster),
         **probes.probes(),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": [*volumes.mounts(launch), *keyring.mount(rank)],
+        "volumeMounts": [*volumes.mounts(launch), *group_secret.mount(launch), *keyring.mount(rank)],
     }
 
 

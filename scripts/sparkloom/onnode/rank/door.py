@@ -1,0 +1,103 @@
+"""Rank 0's control port: who is not planned is not heard; who has shown no secret waits among few, and not long."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from sparkloom.onnode.rank import listening, proof, waits, wire
+from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.wire import Message, Wire
+
+EACH, TOTAL = 4, 64  # connections of one address, and of all, that have shown nothing yet
+WITHIN = 5.0  # seconds to show the secret: three lines over a rail
+BACKLOG = 512  # of the kernel: it drops what is beyond, and a member that is dropped comes a second late
+AGAIN = 0.1  # when the kernel hands nothing out
+NAMED_EVERY = 60.0
+RESET = struct.pack("ii", 1, 0)  # closed at once, nothing kept
+# All that a rank without the secret is told; an older build shows it as why it waits.
+REFUSED = b'{"refused": "rank 0 refuses this rank: it came without the group\'s secret, %s"}' % wire.OLDER.encode()
+
+Admitted = Callable[[Member, Wire, Message], Awaitable[None]]
+
+
+class Door:
+    """`admitted` gets a member's connection with its first words; `unproved` why a planned address was not let in."""
+
+    def __init__(
+        self, order: Order, log: StatusLog, admitted: Admitted, unproved: Callable[[Member, str], None]
+    ) -> None:
+        self.order, self.log, self.admitted, self.unproved = order, log, admitted, unproved
+        self.planned = {member.address: member for member in order.members[1:]}
+        self.crowd = listening.Crowd(EACH, TOTAL)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._strangers, self._named = 0, -NAMED_EVERY
+
+    def open(self) -> None:
+        """An OSError when something else holds the port."""
+        self._task(self._accept(listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)))
+
+    async def _accept(self, plug: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                given, peer = await loop.sock_accept(plug)
+            except OSError:  # one that is gone already, or no descriptor left for it
+                await asyncio.sleep(AGAIN)
+                continue
+            if member := self.planned.get(peer[0]):
+                self._task(self._admit(given, member))
+            else:
+                self._turn_away(given, str(peer[0]))
+            await asyncio.sleep(0)  # a flood of them leaves the loop its turns
+
+    def _turn_away(self, given: socket.socket, address: str) -> None:
+        """Before a byte is read; named now and then, since a plan may be wrong."""
+        self._strangers += 1
+        with contextlib.suppress(OSError):
+            given.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        given.close()
+        if time.monotonic() - self._named > NAMED_EVERY:
+            self._named = time.monotonic()
+            ours = ", ".join(self.planned)
+            self.log.note(
+                "stranger", f"{address} was not heard at the control port ({self._strangers} so far); planned: {ours}"
+            )
+
+    async def _admit(self, given: socket.socket, member: Member) -> None:
+        me = asyncio.current_task()
+        assert me is not None
+        self.crowd.enter(me, member.address, me.cancel)
+        connection = None
+        try:
+            reader, writer = await asyncio.open_connection(sock=given, limit=wire.CHUNK)
+            wire.keep_alive(writer, self.order.budgets.lost)
+            connection = Wire(reader, writer)
+            secret = proof.secret(self.order.secret)
+            hello = await asyncio.wait_for(wire.take(connection, secret, member.rank), WITHIN)
+        except (wire.Unproved, proof.NoSecret, waits.Late) as error:
+            self._refuse(member, connection, str(error) or f"showed no secret in {WITHIN:.0f} s")
+            return
+        except (OSError, asyncio.CancelledError):  # gone, or it had to make room
+            connection.abort() if connection else given.close()
+            return
+        finally:
+            self.crowd.leave(me)
+        await self.admitted(member, connection, hello)
+
+    def _refuse(self, member: Member, connection: Wire | None, why: str) -> None:
+        if connection:
+            connection.write(REFUSED)
+            connection.close()
+        self.unproved(member, why)
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,72 @@
+"""A listening socket at one address and on its own interface, and how many may wait there at once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+SIOCGIFADDR = 0x8915
+RECEIVED = 16_384  # bytes that the kernel keeps of one connection while nobody reads it
+
+
+def at(address: str, port: int, backlog: int) -> socket.socket:
+    """The address alone is not enough: Linux also takes a frame for it that comes in over another interface."""
+    plug = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)  # what is accepted inherits it
+        if device := interface(address):
+            with contextlib.suppress(PermissionError):  # kernels before 5.7, without NET_RAW
+                plug.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        plug.bind((address, port))
+        plug.listen(backlog)
+        plug.setblocking(False)
+    except OSError:
+        plug.close()
+        raise
+    return plug
+
+
+def interface(address: str) -> str:
+    """Which interface has this IPv4 address; nothing for loopback and where none has it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
+        for _, name in socket.if_nameindex():
+            try:
+                found = fcntl.ioctl(plug.fileno(), SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
+            except OSError:
+                continue
+            if socket.inet_ntoa(found[20:24]) == address and name != "lo":
+                return name
+    return ""
+
+
+class Crowd:
+    """Who waits at one port. A newcomer always finds a place, and who waits longest pays for it: of his own address,
+    and where all places are taken, of the address that has the most. Nobody is pushed out by another one's crowd."""
+
+    def __init__(self, each: int, total: int) -> None:
+        self.each, self.total = each, total
+        self._waiting: dict[Hashable, tuple[str, Callable[[], object]]] = {}  # the longest first
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def enter(self, who: Hashable, address: str, go: Callable[[], object]) -> None:
+        """`go` is called when this one has to make room."""
+        taken = Counter(place for place, _ in self._waiting.values())
+        if taken[address] >= self.each:
+            self._first(address)
+        elif len(self._waiting) >= self.total:
+            self._first(taken.most_common(1)[0][0])
+        self._waiting[who] = (address, go)
+
+    def leave(self, who: Hashable) -> None:
+        self._waiting.pop(who, None)
+
+    def _first(self, address: str) -> None:
+        who = next(who for who, (place, _) in self._waiting.items() if place == address)
+        self._waiting.pop(who)[1]()
