@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render import pack
 from sparkloom.site.checks import serving
 from sparkloom.site.store import remote
