@@ -16,9 +16,9 @@ short_description: Ask one node's store of weights, or fill it
 description: [Runs the store's program on the node and follows it.]
 options:
   program: {type: path, required: true, description: ["The program, as sparkloom_store_plan made it."]}
-  command: {type: str, required: true, choices: [check, list, remove, begin, fetch, follow],
-            description: ["What to ask for. C(begin) is for the first node and comes back once that knows what is to come;
-              C(fetch) is for the others, C(follow) watches what began."]}
+  command: {type: str, required: true, choices: [check, list, remove, begin, fetch],
+            description: ["What to ask for. C(begin) is for the first node: it comes back once that knows what is to
+              come, and C(fetch) then watches it; on the others C(fetch) begins too."]}
   asked: {type: dict, required: true, description: [What the program reads on its standard input.]}
   secret: {type: str, description: ["What the nodes of this run prove to know; with begin and fetch."]}
   manifests: {type: dict, description: ["Model -> digest, as the first node's begin told; with fetch."]}
@@ -37,13 +37,13 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             node, lambda line, data: self._low_level_execute_command(line, in_data=data), Path(args["program"])
         )
 
-        if args["command"] in {"begin", "fetch"}:
+        if args["command"] == "begin" or (args["command"] == "fetch" and args["asked"]["source"]["kind"] == "peer"):
             remote.ask("start", _spec(remote, args))
         if args["command"] == "begin":
             status = follow.listed(node, lambda: dict(remote.ask("status")), Display().display)
             failed = {"failed": True, "msg": follow.ended(node, status)} if status["state"] in follow.LOST else {}
             return {"manifests": status.get("manifests", {}), **failed}
-        if args["command"] in {"fetch", "follow"}:
+        if args["command"] == "fetch":
             return _followed(remote)
         return {"answer": remote.ask(args["command"], args["asked"], bring=args["bring"])}
 
