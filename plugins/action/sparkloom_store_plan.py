@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import uuid
+import secrets
 
 from ansible.plugins.action import ActionBase
 
@@ -20,11 +20,12 @@ options:
   what:
     type: str
     required: true
-    choices: [program, models, contents, judge, chain]
+    choices: [program, models, contents, judge, chain, secret]
     description:
       - C(program) only makes the store's program; C(models) says what the profile needs, C(chain) who fetches it.
       - C(contents) compares what lies on the nodes, C(judge) refuses nodes where something is missing.
-  profile: {type: str, description: [Whose weights; with all but program.]}
+      - C(secret) makes what the nodes of one run prove to each other that they know; nothing keeps it.
+  profile: {type: str, description: [Whose weights; with all but program and secret.]}
   remove: {type: list, elements: str, default: [], description: [Models that are to go; with models.]}
   answers: {type: str, description: [Variable that the nodes registered from a list; with contents.]}
   checks: {type: str, description: [Variable that the nodes registered from a check; with judge and chain.]}
@@ -33,6 +34,7 @@ options:
     description: [How they are fetched; with chain.]
     suboptions:
       endpoint: {type: str, required: true, description: [Another hub than the public one.]}
+      plain_http: {type: list, elements: str, required: true, description: [Hosts that need not speak https.]}
       folder: {type: str, required: true, description: [A folder on the first node instead of a hub.]}
       update: {type: bool, required: true, description: [Ask the hub again where no revision is pinned.]}
       port: {type: int, required: true, description: [Where the nodes hand the weights on.]}
@@ -52,6 +54,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "program":
             return {"program": str(pack.program("weights").keep(BUILD))}
+        if args["what"] == "secret":
+            return {"secret": secrets.token_hex(32)}
         cluster = ansible.cluster(task_vars)
         loaded = profile.load(args["profile"])
         models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
@@ -67,8 +71,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             findings = serving.weights([node for node in nodes if node in ansible.asked(task_vars)], checks)
             verified = [node for node in nodes if node in ansible.asked(task_vars)]
             return ansible.verdict(list(findings), f"verified on {', '.join(verified)}")
-        settings = downloads.Settings(run=uuid.uuid4().hex, **args["settings"])
+        settings = downloads.Settings(**{**args["settings"], "plain_http": tuple(args["settings"]["plain_http"])})
         held = stores.held(nodes, checks, ansible.asked(task_vars))
         specs = downloads.chain(cluster, models, list(held), held, settings)
         hub = str(pack.client(BUILD)) if downloads.asks_hub(specs) else ""
-        return {"specs": specs, "client": hub, "msg": downloads.told(list(held), held, specs)}
+        head = next(iter(specs), "")
+        return {"specs": specs, "head": head, "client": hub, "msg": downloads.told(list(held), held, specs)}

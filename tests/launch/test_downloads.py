@@ -13,7 +13,7 @@ import pytest
 
 from sparkloom.inputs import inventory, profile
 from sparkloom.launch import downloads
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render import pack
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
@@ -21,12 +21,13 @@ from sparkloom.site.store.remote import Remote
 CLUSTER = inventory.load()
 NODES = [node.name for node in CLUSTER.nodes]
 ULTRA = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
-SETTINGS = downloads.Settings(port=20900, connections=8, run="run")
+SETTINGS = downloads.Settings(port=20900, connections=8)
 
 
 def answer(ok: bool, commit: str | None = "a" * 40) -> list[dict[str, Any]]:
     problems = [] if ok else ["model-1.safetensors: missing"]
-    return [{"id": ULTRA.profile.model.id, "commit": commit, "ok": ok, "problems": problems, "bytes": 352e9}]
+    row = {"id": ULTRA.profile.model.id, "commit": commit, "manifest": f"of {commit}" if ok else ""}
+    return [{**row, "ok": ok, "problems": problems, "bytes": 352e9}]
 
 
 def chain(
@@ -71,18 +72,18 @@ def test_nodes_that_have_the_same_are_left_alone_and_another_commit_is_not_the_s
 
 def test_an_update_and_an_import_change_the_first_source_only() -> None:
     states = {node: answer(True) for node in NODES}
-    update = chain(states, downloads.Settings(port=1, connections=1, run="r", update=True))
+    update = chain(states, downloads.Settings(port=1, connections=1, update=True))
     assert [spec["source"]["kind"] for spec in update.values()] == ["hub", "peer", "peer", "peer"]
     folder = chain(
         {node: answer(False, None) for node in NODES},
-        downloads.Settings(port=1, connections=1, run="r", folder="/mnt/usb"),
+        downloads.Settings(port=1, connections=1, folder="/mnt/usb"),
     )
     assert folder[NODES[0]]["source"] == {"kind": "folder", "path": "/mnt/usb"}
 
 
 def test_the_same_work_has_the_same_name_in_every_run() -> None:
     states = {node: answer(False, None) for node in NODES}
-    again = chain(states, downloads.Settings(port=20900, connections=8, run="another"))
+    again = chain(states, downloads.Settings(port=20900, connections=4))
     assert {spec["job"] for spec in again.values()} == {spec["job"] for spec in chain(states).values()}
 
 
@@ -169,7 +170,7 @@ def test_progress_says_bytes_rate_and_time_left_and_ends_with_a_verdict() -> Non
     said: list[str] = []
     states = iter([moving, moving, {"state": "failed", "cause": "why"}])
     last = follow.follow("spark2", lambda: next(states), said.append, pause=0.001)
-    assert follow.ended("spark2", last, 1) == "spark2: why"
+    assert follow.ended("spark2", last) == "spark2: why"
 
 
 def test_what_the_site_serves_is_not_removed() -> None:

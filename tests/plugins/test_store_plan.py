@@ -10,7 +10,7 @@ from tests.places import REPO
 from tests.plugins import loading
 
 SITE = REPO / "inventories/gb10"
-SETTINGS = {"endpoint": "", "folder": "/mnt", "update": False, "port": 20999, "connections": 4}
+SETTINGS = {"endpoint": "", "plain_http": [], "folder": "/mnt", "update": False, "port": 20999, "connections": 4}
 
 
 def planned(asked: list[str], hostvars: dict[str, dict[str, Any]], what: str = "chain") -> dict[str, Any]:
@@ -31,7 +31,15 @@ def planned(asked: list[str], hostvars: dict[str, dict[str, Any]], what: str = "
 
 
 def lacking(model: str) -> dict[str, Any]:
-    row = {"id": model, "whole": False, "commit": "", "bytes": 0, "problems": ["nothing there"], "ok": False}
+    row = {
+        "id": model,
+        "whole": False,
+        "commit": "",
+        "manifest": "",
+        "bytes": 0,
+        "problems": ["nothing there"],
+        "ok": False,
+    }
     return {"found": {"answer": [row]}}
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
@@ -23,10 +24,10 @@ SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 class Settings:
     port: int
     connections: int
-    run: str  # another one for every run of the playbook
     endpoint: str = ""
     folder: str = ""  # import from here instead of the hub
     update: bool = False
+    plain_http: tuple[str, ...] = ()  # hosts that need not speak https
 
 
 def wanted(loaded: LoadedProfile) -> list[dict[str, Any]]:
@@ -73,9 +74,12 @@ def chain(
     checks: Mapping[str, Sequence[Mapping[str, Any]]],
     settings: Settings,
 ) -> dict[str, dict[str, Any]]:
-    """What each node is told; empty when all have the same whole snapshots. A node that has all hands on first."""
+    """What each node is told; empty when all have the same whole snapshots. A node that has all hands on first.
+
+    The same is the same manifest, not the same commit: a commit is only a name that a node gives to its files.
+    """
     have = [] if settings.update else [node for node in order if complete(checks[node])]
-    same = [node for node in have if commits(checks[node]) == commits(checks[have[0]])]
+    same = [node for node in have if manifests(checks[node]) == manifests(checks[have[0]])]
     lacking = [node for node in order if node not in same]
     if not lacking:
         return {}
@@ -90,11 +94,11 @@ def chain(
     for place, node in enumerate(line):
         specs[node] = {
             "job": job,
-            "run": settings.run,
             "store": cluster.model_store,
             "models": models,
             "source": source if place == 0 else _peer(cluster, line[place - 1], node, settings),
             "listen": addresses(cluster, node),
+            "peers": [] if node == line[-1] else addresses(cluster, line[place + 1]),
             "port": settings.port,
             "connections": settings.connections,
             "downstream": node != line[-1],
@@ -102,10 +106,30 @@ def chain(
     return specs
 
 
-def _source(settings: Settings) -> dict[str, str]:
+def _source(settings: Settings) -> dict[str, Any]:
     if settings.folder:
         return {"kind": "folder", "path": settings.folder}
-    return {"kind": "hub", "endpoint": settings.endpoint}
+    if settings.endpoint:
+        _endpoint(settings)
+    return {"kind": "hub", "endpoint": settings.endpoint, "plain_http": list(settings.plain_http)}
+
+
+def _endpoint(settings: Settings) -> None:
+    """Code and weights come from there, and a token goes there."""
+    try:
+        parts = urlsplit(settings.endpoint)
+        host = parts.hostname
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if not host or parts.scheme not in {"http", "https"} or parts.username or parts.query or parts.fragment:
+        message = f"'{settings.endpoint}' is no address of a hub; write one as https://hub.example.org"
+        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", message, rule="hub-address")
+    if parts.scheme != "https" and host not in settings.plain_http:
+        message = (
+            f"'{settings.endpoint}' is not https: anybody between could change the model's code and read your token; "
+            f"write https://, or say in the inventory that this host may: model_store_plain_http: [{host}]"
+        )
+        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", message, rule="hub-plain-http")
 
 
 def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[str, Any]:
@@ -114,12 +138,28 @@ def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[
         "name": node,
         "addresses": addresses(cluster, node, asking),
         "port": settings.port,
-        "run": settings.run,
     }
 
 
 def commits(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {answer["id"]: answer["commit"] for answer in answers}
+
+
+def manifests(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Model -> digest of its verified manifest, which every file's sha256 is part of."""
+    return {answer["id"]: answer["manifest"] for answer in answers}
+
+
+def disagreeing(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """Node -> a sentence, of those that hold other files than the first whole one under the same commit."""
+    whole = {node: answers for node, answers in checks.items() if complete(answers)}
+    first = next(iter(whole), "")
+    return {
+        node: f"its manifest of {row['id']} at {row['commit'][:12]} is another than {first}'s: its files differ"
+        for node, answers in whole.items()
+        for row, other in zip(answers, whole[first], strict=False)
+        if row["commit"] == other["commit"] and row["manifest"] != other["manifest"]
+    }
 
 
 def asks_hub(specs: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -142,6 +182,7 @@ def told(
         what = ", ".join(f"{row['id']} at {row['commit'][:12]} ({amount(row['bytes'])})" for row in rows)
         return f"{what}: verified on {', '.join(order)}; nothing to move"
     lines = [f"{node}: {text}" for node in order for row in checks[node] for text in row["problems"]]
+    lines += [f"{node}: {text}" for node, text in disagreeing(checks).items()]
     line = list(specs)
     source = specs[line[0]]["source"]
     first = {"hub": "the hub", "folder": source.get("path", ""), "own": "what it has"}[source["kind"]]

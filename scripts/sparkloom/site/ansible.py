@@ -18,7 +18,7 @@ from sparkloom.inputs import image_lock
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.site import patience
 from sparkloom.site.checks import report
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.launch.downloads import amount
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render.k3s import paths
 from sparkloom.site.image_pull import Clock
 from sparkloom.site.store import follow

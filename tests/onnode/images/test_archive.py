@@ -16,7 +16,7 @@ import pytest
 
 from sparkloom.onnode.images import archive, main
 from sparkloom.onnode.images.runtime import ImageError, Runtime
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render import pack
 from sparkloom.site import image_archives, image_transfer
 from sparkloom.site.image_archives import Need

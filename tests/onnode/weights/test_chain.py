@@ -79,7 +79,8 @@ def free_port() -> int:
 
 
 def hub_source(hub: Hub, token: str = "") -> dict[str, Any]:
-    return {"kind": "hub", "endpoint": f"http://127.0.0.1:{hub.server_address[1]}", "token": token, "client": ""}
+    endpoint = f"http://127.0.0.1:{hub.server_address[1]}"
+    return {"kind": "hub", "endpoint": endpoint, "plain_http": ["127.0.0.1"], "token": token, "client": ""}
 
 
 def jobs(tmp_path: Path, source: dict[str, Any], count: int = 4, revision: str | None = None) -> list[Job]:
@@ -90,10 +91,11 @@ def jobs(tmp_path: Path, source: dict[str, Any], count: int = 4, revision: str |
         before = {"kind": "peer", "name": NAMES[place - 1], "addresses": ["127.0.0.1"], "port": ports[place - 1]}
         spec = {
             "job": "job",
-            "run": "run",
+            "secret": "of this run",
+            "peers": ["127.0.0.1"],
             "store": str(tmp_path / NAMES[place]),
             "models": [{**downloads.wanted(LOADED)[0], "revision": revision}],
-            "source": {**before, "run": "run"} if place else source,
+            "source": before if place else source,
             "listen": ["127.0.0.1"],
             "port": ports[place],
             "connections": 3,
@@ -104,8 +106,12 @@ def jobs(tmp_path: Path, source: dict[str, Any], count: int = 4, revision: str |
 
 
 def run(chain: list[Job]) -> list[Job]:
+    """The first begins; what it lists is what the controller tells the others."""
     threads = [threading.Thread(target=agent.run, args=(job,), daemon=True) for job in chain]
-    for thread in threads:
+    threads[0].start()
+    chain[0].listed.wait(30)
+    for job, thread in zip(chain[1:], threads[1:], strict=True):
+        job.spec["manifests"] = chain[0].manifests or {MODEL.id: "0" * 64}
         thread.start()
     for thread in threads:
         thread.join(30)
@@ -278,6 +284,7 @@ def test_a_folder_is_imported_and_a_missing_shard_of_its_index_refused(tmp_path:
 def test_a_node_that_is_away_is_named(tmp_path: Path) -> None:
     second = jobs(tmp_path, {"kind": "own"}, 2)[1]
     started = time.monotonic()
+    second.spec["manifests"] = {MODEL.id: "0" * 64}
     run([second])
     assert "spark1" in second.cause and "doctor" in second.cause
     assert time.monotonic() - started < 15
@@ -308,7 +315,7 @@ def test_a_port_that_is_held_a_moment_longer_is_waited_for(tmp_path: Path, hub: 
 
 def test_a_removed_model_leaves_nothing_and_others_stay(tmp_path: Path, hub: Serve) -> None:
     from sparkloom.onnode.weights import layout
-    from sparkloom.onnode.weights.layout import StoreError
+    from sparkloom.onnode.weights.names import StoreError
 
     run(jobs(tmp_path, hub_source(hub()), 1))
     store = Store(tmp_path / "spark1")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render import pack
 from sparkloom.site.checks import serving
 from sparkloom.site.store import remote
@@ -39,8 +39,9 @@ def test_what_the_program_refuses_is_its_own_word(tmp_path: Path) -> None:
 
 
 def test_one_flipped_byte_is_told_of_its_node_alone() -> None:
-    whole = {"answer": [{"id": "a/b", "problems": []}]}
-    flipped = {"answer": [{"id": "a/b", "problems": ["model.safetensors: sha256 1, expected 2"]}]}
+    row = {"id": "a/b", "commit": "c" * 40, "manifest": "m", "ok": True, "problems": []}
+    whole = {"answer": [row]}
+    flipped = {"answer": [{**row, "ok": False, "problems": ["model.safetensors: sha256 1, expected 2"]}]}
     told = {"spark1": whole, "spark2": whole, "spark3": flipped, "spark4": whole}
     (finding,) = serving.weights(list(told), told)
     assert (finding.where, finding.message) == ("spark3", "model.safetensors: sha256 1, expected 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 import traceback
 from typing import Any, Protocol
 
@@ -11,16 +12,18 @@ from sparkloom.onnode.weights import serve
 from sparkloom.onnode.weights.folder import Folder
 from sparkloom.onnode.weights.hub import Hub
 from sparkloom.onnode.weights.intake import Intake, Spoilt
-from sparkloom.onnode.weights.job import Job
-from sparkloom.onnode.weights.layout import Snapshot, StoreError
-from sparkloom.onnode.weights.peer import Peer
+from sparkloom.onnode.weights.job import SECRET, Job
+from sparkloom.onnode.weights.manifest import Snapshot
+from sparkloom.onnode.weights.names import StoreError
+from sparkloom.onnode.weights.peer import Peer, expected
 
 REPORT = 0.5  # seconds between two looks at the progress
-LINGER = 120.0  # how long the next node may take to come for what is ready here, or for the cause
+LINGER = 120.0  # how long the next node may be silent before it is no more waited for
+LONGEST = 24 * 3600.0  # how long this node gives after it has all, whatever the next one does
 
 
 class Source(Protocol):
-    def fetch(self, number: int, intake: Intake) -> None: ...
+    def fetch(self, intake: Intake) -> None: ...
 
 
 def run(job: Job) -> bool:
@@ -40,14 +43,24 @@ def run(job: Job) -> bool:
     except Exception as error:
         traceback.print_exc()  # into the log
         job.fail(f"{type(error).__name__}: {error} (the whole of it is in {job.run}/log)")
-    job.released.wait(LINGER)
+    _linger(job)
+    (job.run / SECRET).unlink(missing_ok=True)
     return job.state == "done"
+
+
+def _linger(job: Job) -> None:
+    """While the next node still asks, and a while longer."""
+    ended = time.monotonic()
+    while not job.released.wait(min(LINGER, 1.0)):
+        now = time.monotonic()
+        if now - max(ended, job.heard) > LINGER or now - ended > LONGEST:
+            return
 
 
 def _source(job: Job) -> Source:
     spec = job.spec["source"]
     if spec["kind"] == "peer":
-        peer = Peer(spec)
+        peer = Peer(job)
         job.list(peer.manifest())
         return peer
     if spec["kind"] == "own":
@@ -55,19 +68,23 @@ def _source(job: Job) -> Source:
         return Nothing()
     source = Hub(spec) if spec["kind"] == "hub" else Folder(spec)
     job.state = "listing"
-    job.list(source.manifest(job.store, job.spec["models"]))
+    snapshots = source.manifest(job.store, job.spec["models"])
+    for snapshot, want in zip(snapshots, job.spec["models"], strict=True):
+        expected(snapshot, want)
+    job.list(snapshots)
     return source
 
 
 class Nothing:
     """This node has all; it only gives."""
 
-    def fetch(self, number: int, intake: Intake) -> None:
+    def fetch(self, intake: Intake) -> None:
         raise StoreError(f"{intake.entry.path} was here a moment ago and is not any more; run this again")
 
 
 def _known(job: Job, want: dict[str, Any]) -> Snapshot:
-    known = job.store.read(want["id"], want["revision"] or job.store.current(want["id"]) or "")
+    commit = job.store.commit(want["id"], want["revision"])
+    known = job.store.read(want["id"], commit) if commit else None
     if known is None:
         raise StoreError(f"{want['id']} was here a moment ago and is not any more; run this again")
     return known[0]
@@ -75,19 +92,19 @@ def _known(job: Job, want: dict[str, Any]) -> Snapshot:
 
 def _fetch_all(job: Job, source: Source) -> None:
     """Files in the manifest's order, several at once; the first that cannot be had ends the transfer."""
-    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in range(len(job.intakes)):
-        waiting.put(number)
+    waiting: queue.SimpleQueue[Intake] = queue.SimpleQueue()
+    for intake in job.intakes:
+        waiting.put(intake)
     causes: list[BaseException] = []
 
     def work() -> None:
         while not causes:
             try:
-                number = waiting.get_nowait()
+                intake = waiting.get_nowait()
             except queue.Empty:
                 return
             try:
-                _fetch(source, number, job.intakes[number])
+                _fetch(source, intake)
             except BaseException as error:
                 causes.append(error)
 
@@ -101,7 +118,7 @@ def _fetch_all(job: Job, source: Source) -> None:
         raise causes[0]
 
 
-def _fetch(source: Source, number: int, intake: Intake) -> None:
+def _fetch(source: Source, intake: Intake) -> None:
     """A file whose hash is wrong is fetched once more from its beginning; twice wrong is the source's fault."""
     if intake.adopt():
         return
@@ -109,7 +126,7 @@ def _fetch(source: Source, number: int, intake: Intake) -> None:
         intake.open()
         try:
             if intake.have < intake.entry.size:
-                source.fetch(number, intake)
+                source.fetch(intake)
             intake.finish()
             return
         except Spoilt as error:

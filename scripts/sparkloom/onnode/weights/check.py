@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
+from sparkloom.onnode.weights.layout import Store, matches
+from sparkloom.onnode.weights.manifest import Entry, Snapshot
+from sparkloom.onnode.weights.names import StoreError, shown
 
 PIECE = 4 << 20
 FIX = "run playbooks/models.yml"
 HASHERS = 4
+# Another profile of the same model takes others of its weights: they may lie in the same snapshot. Code may not.
+OTHERS = ["*.safetensors", "*.gguf"]
 
 
 def check(store: Store, model: str, revision: str | None, *, deep: bool = False) -> dict[str, Any]:
-    """What a node has of a model: `{id, commit, ok, problems, bytes}`."""
+    """What a node has of a model: `{id, commit, manifest, ok, problems, bytes}`; `manifest` is what all must share."""
     commit = store.commit(model, revision)
-    answer: dict[str, Any] = {"id": model, "commit": commit, "ok": False, "problems": [], "bytes": 0, "files": 0}
+    answer: dict[str, Any] = {"id": model, "commit": commit, "manifest": "", "ok": False, "problems": []}
+    answer |= {"bytes": 0, "files": 0}
     known = store.read(model, commit) if commit else None
     if known is None:
         here = store.current(model)
@@ -30,6 +36,7 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
     problems = [text for text in judge(store, snapshot, {} if deep else times) if text]
     wrong = [] if problems else links(store, snapshot)
     return answer | {
+        "manifest": snapshot.digest,
         "ok": not problems and not wrong,
         "problems": problems + wrong,
         "bytes": snapshot.size,
@@ -65,15 +72,31 @@ def links(store: Store, snapshot: Snapshot) -> list[str]:
     folder = store.snapshot(snapshot.id, snapshot.commit)
     wrong = [e.path for e in snapshot.files if (folder / e.path).resolve() != store.blob(snapshot.id, e).resolve()]
     faults = [f"{path}: its link does not lead to the verified file" for path in wrong]
+    faults += [f"{shown(path)}: nobody verified it, and an engine may load it" for path in extra(folder, snapshot)]
     if store.link(snapshot.id).resolve() != folder.resolve() or store.current(snapshot.id) != snapshot.commit:
         faults.append(f"{snapshot.id} is at {store.current(snapshot.id)}, expected {snapshot.commit}")
     return faults
 
 
+def extra(folder: Path, snapshot: Snapshot) -> list[str]:
+    """What lies in the snapshot's folder and stands in no manifest: a module that a checkpoint's code imports, say."""
+    known, found = {str(file.path) for file in snapshot.files}, []
+    for place, folders, names in os.walk(folder):
+        linked = [name for name in folders if os.path.islink(os.path.join(place, name))]  # noqa: PTH114, PTH118
+        for name in names + linked:
+            path = os.path.relpath(os.path.join(place, name), folder)  # noqa: PTH118
+            if path not in known and (name in linked or not matches(path, OTHERS)):
+                found.append(path)
+    return sorted(found)
+
+
 def unverified(root: str, models: Iterable[dict[str, Any]]) -> list[str]:
     """One sentence for the first fault of each model. Nothing is hashed here: the store did that on every node."""
     store = Store(root)
-    faults = [_unverified(store, model["id"], model.get("revision")) for model in models]
+    try:
+        faults = [_unverified(store, model["id"], model.get("revision")) for model in models]
+    except StoreError as error:
+        return [str(error)]
     return [fault for fault in faults if fault]
 
 
@@ -102,12 +125,16 @@ def _changed(blob: Path, entry: Entry, verified: int | None) -> str:
 
 def sha256(path: Path) -> str:
     """The file's hash; what was read for it does not stay in memory, which the engine needs."""
+    with path.open("rb", buffering=0) as file:
+        return hashed(file)
+
+
+def hashed(file: io.FileIO) -> str:
     digest, buffer = hashlib.sha256(), bytearray(PIECE)
     view = memoryview(buffer)
-    with path.open("rb", buffering=0) as file:
-        while size := file.readinto(buffer):
-            digest.update(view[:size])
-        forget(file.fileno())
+    while size := file.readinto(buffer):
+        digest.update(view[:size])
+    forget(file.fileno())
     return digest.hexdigest()
 
 

@@ -10,32 +10,72 @@ import hashlib
 import io
 import os
 import sys
+from itertools import islice
 from typing import Any
+from urllib.parse import urlsplit
 
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Entry, Snapshot, Store, StoreError, wanted, write
+from sparkloom.onnode.weights.layout import Store, wanted, write
+from sparkloom.onnode.weights.manifest import FILES, Entry, Snapshot
+from sparkloom.onnode.weights.names import Blob, Commit, FilePath, Sha256, StoreError, shown
 
-SMALL = 64 << 20
+PUBLIC = "https://huggingface.co"
+SMALL = 64 << 20  # bytes of the largest file that has no sha256 at the hub
+PORTS = {"https": 443, "http": 80}
 
 
 class Hub:
     def __init__(self, source: dict[str, Any]) -> None:
-        self.endpoint, self.token = source.get("endpoint") or None, source.get("token") or False
+        self.endpoint, self.token = (source.get("endpoint") or PUBLIC).rstrip("/"), source.get("token") or False
+        self.plain = set(source.get("plain_http") or ())
         os.environ |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
         if source.get("client"):
             sys.path.insert(0, source["client"])
-        self._where: dict[int, tuple[str, str, str]] = {}
+        self._where: dict[str, tuple[str, str, str]] = {}  # by sha256
+        self._watch_requests()
+
+    def _watch_requests(self) -> None:
+        """Every request of the client, each hop of a redirect and each page of a listing too, is judged before it goes.
+
+        The client's transport drops the token where a redirect leaves the host, but not where the listing's next page
+        does; and it follows from https to http.
+        """
+        from huggingface_hub import set_client_factory
+        from huggingface_hub.utils._http import default_client_factory
+
+        def watched() -> Any:
+            client = default_client_factory()
+            hooks = client.event_hooks
+            client.event_hooks = {**hooks, "request": [*hooks["request"], self._judge]}
+            return client
+
+        set_client_factory(watched)
+
+    def _judge(self, request: Any) -> None:
+        home, url = urlsplit(self.endpoint), request.url
+        if url.scheme != "https" and url.host not in self.plain:
+            raise StoreError(
+                f"the hub at {self.endpoint} leads to {shown(url.scheme)}://{shown(url.host)}, expected https: anybody "
+                "between could change what is sent; where it is meant to be so, list that host in "
+                "model_store_plain_http of the inventory"
+            )
+        if (url.scheme, url.host, url.port or PORTS.get(url.scheme)) != (
+            home.scheme,
+            home.hostname,
+            home.port or PORTS.get(home.scheme),
+        ):
+            for name in ("authorization", "cookie"):  # the token is for the hub alone
+                request.headers.pop(name, None)
 
     def manifest(self, store: Store, models: list[dict[str, Any]]) -> list[Snapshot]:
         """Resolve each model, and fetch the small files: the hub tells a sha256 of the large ones only."""
-        snapshots, number = [], 0
+        snapshots = []
         for want in models:
             commit, rows = self._list(want)
             entries = []
             for row in rows:
                 entries.append(self._entry(store, want["id"], commit, row))
-                self._where[number] = (want["id"], commit, row.path)
-                number += 1
+                self._where[entries[-1].sha256] = (want["id"], commit, entries[-1].path)
             snapshots.append(Snapshot(want["id"], commit, tuple(entries)))
         return snapshots
 
@@ -50,12 +90,13 @@ class Hub:
 
         api = HfApi(endpoint=self.endpoint, token=self.token)
         model, revision = want["id"], want["revision"]
-        page = f"{(self.endpoint or 'https://huggingface.co').rstrip('/')}/{model}"
+        page = f"{self.endpoint}/{model}"
         try:
-            commit = api.model_info(model, revision=revision).sha or ""
-            rows = [
-                row for row in api.list_repo_tree(model, revision=commit, recursive=True) if hasattr(row, "blob_id")
-            ]
+            commit = Commit(api.model_info(model, revision=revision).sha)
+            listed = islice(api.list_repo_tree(model, revision=commit, recursive=True), 2 * FILES)
+            rows = [row for row in listed if hasattr(row, "blob_id")]
+        except StoreError as error:
+            raise StoreError(f"{page}: {error}") from None
         except GatedRepoError:
             raise StoreError(
                 f"{model} is gated and this token may not read it: accept its licence at {page}, then give a token of "
@@ -68,33 +109,38 @@ class Hub:
         except RepositoryNotFoundError:
             raise StoreError(f"there is no model {model} at {page}, or only for those with a token: model.id") from None
         except HfHubHTTPError as error:
-            raise StoreError(f"the hub refused {page}: {str(error).splitlines()[0]}") from None
+            raise StoreError(f"the hub refused {page}: {shown(str(error).splitlines()[0], 300)}") from None
         except Exception as error:  # the client raises its transport's own kinds here
             raise StoreError(
                 f"the hub does not answer at {page} ({type(error).__name__}); give a route to it, HF_ENDPOINT for "
                 "another hub, or model_store_import for a folder"
             ) from None
-        kept = [row for row in rows if wanted(row.path, want)]
+        kept = [row for row in rows if wanted(FilePath(row.path), want)]
         if not kept:
             raise StoreError(f"{page} at {commit} has none of {', '.join(want['include'])}; correct model.file")
         return commit, kept
 
     def _entry(self, store: Store, model: str, commit: str, row: Any) -> Entry:
+        """What the hub lists it as: a name that is none is refused before anything is asked for or opened by it."""
+        path = FilePath(row.path)
         if row.lfs is not None:
-            return Entry(row.path, row.size, row.lfs.sha256, row.lfs.sha256)
-        blob = store.repository(model) / "blobs" / row.blob_id
-        data = blob.read_bytes() if blob.exists() else b""
-        if _git(data) != row.blob_id:
-            target = io.BytesIO()
-            self._get(model, commit, row.path, target, row.size)
+            return Entry(path, row.size, Sha256(row.lfs.sha256), row.lfs.sha256)
+        name = Blob(row.blob_id)
+        if type(row.size) is not int or not 0 <= row.size <= SMALL:
+            raise StoreError(f"{model}: the hub lists {path} with {shown(row.size)} bytes and no sha256")
+        blob = store.repository(model) / "blobs" / name
+        data = blob.read_bytes() if blob.exists() and blob.stat().st_size == row.size else b""
+        if _git(data) != name:
+            target = _Small(row.size)
+            self._get(model, commit, path, target, row.size)
             data = target.getvalue()
-        if _git(data) != row.blob_id:
-            raise StoreError(f"{model}: {row.path} has git's hash {_git(data)}, the hub lists {row.blob_id}")
+        if _git(data) != name:
+            raise StoreError(f"{model}: {path} has git's hash {_git(data)}, the hub lists {name}")
         write(blob, data)
-        return Entry(row.path, row.size, row.blob_id, hashlib.sha256(data).hexdigest())
+        return Entry(path, len(data), name, hashlib.sha256(data).hexdigest())
 
-    def fetch(self, number: int, intake: Intake) -> None:
-        model, commit, path = self._where[number]
+    def fetch(self, intake: Intake) -> None:
+        model, commit, path = self._where[intake.entry.sha256]
         self._get(model, commit, path, _Into(intake), intake.entry.size, intake.have)
 
     def _get(self, model: str, commit: str, path: str, target: Any, size: int, have: int = 0) -> None:
@@ -109,9 +155,22 @@ class Hub:
             raise
         except Exception as error:
             raise StoreError(
-                f"{model}: {path} did not arrive whole ({type(error).__name__}: {str(error).splitlines()[0]}); "
+                f"{model}: {path} did not arrive whole ({type(error).__name__}: {shown(error, 300)}); "
                 "run this again, it goes on where it stopped"
             ) from None
+
+
+class _Small(io.BytesIO):
+    """A file in memory: no more of it than was listed."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def write(self, piece: Any) -> int:
+        if self.tell() + len(piece) > self._size:
+            raise StoreError(f"the hub sends more than the {self._size} bytes that it lists; its answer was dropped")
+        return super().write(piece)
 
 
 class _Into:

@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 
 from sparkloom.onnode.weights import check
-from sparkloom.onnode.weights.layout import Entry, StoreError
+from sparkloom.onnode.weights.manifest import Entry
+from sparkloom.onnode.weights.names import StoreError
 
 FLUSH = 256 << 20  # written out in steps: gigabytes of unwritten pages would stall the disk at the end
 
@@ -21,8 +22,8 @@ class Spoilt(StoreError):
 class Intake:
     """Bytes arrive in order through `write`; `available` lets a reader follow. The part outlives this process."""
 
-    def __init__(self, entry: Entry, final: Path, verified: int | None = None) -> None:
-        self.entry, self.final, self._verified = entry, final, verified
+    def __init__(self, entry: Entry, final: Path, verified: int | None = None, number: int = 0) -> None:
+        self.entry, self.final, self._verified, self.number = entry, final, verified, number
         self.part = final.with_name(f"{final.name}.part")
         self.have = self.moved = self.generation = 0
         self.done = False
@@ -43,7 +44,7 @@ class Intake:
         if self._file >= 0:
             return
         self.final.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self.part, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         kept = min(os.fstat(self._file).st_size, self.entry.size)
         buffer, position = bytearray(check.PIECE), 0
         view = memoryview(buffer)

@@ -6,51 +6,12 @@ import contextlib
 import fnmatch
 import json
 import os
-import re
 import shutil
-from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-class StoreError(Exception):
-    """One sentence: what was found, what was expected, what to change."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One file of a snapshot. `blob` is the name that the hub cache gives its content."""
-
-    path: str
-    size: int
-    blob: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    id: str
-    commit: str
-    files: tuple[Entry, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(file.size for file in self.files)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Snapshot:
-        """From JSON that another node sent: a path that would leave the snapshot's folder is refused."""
-        files = tuple(Entry(**file) for file in data["files"])
-        for file in files:
-            parts = PurePosixPath(file.path)
-            if parts.is_absolute() or ".." in parts.parts or not re.fullmatch(r"[0-9a-f]{40,64}", file.blob):
-                raise StoreError(f"the manifest of {data['id']} lists '{file.path}', which is no path in a snapshot")
-        return cls(data["id"], data["commit"], files)
+from sparkloom.onnode.weights.manifest import Entry, Snapshot
+from sparkloom.onnode.weights.names import COMMIT, Commit, Model, StoreError
 
 
 class Store:
@@ -60,26 +21,30 @@ class Store:
         self.root = Path(root)
 
     def repository(self, model: str) -> Path:
-        return self.root / f"models--{model.replace('/', '--')}"
+        return self.root / f"models--{_folder(model)}"
 
     def snapshot(self, model: str, commit: str) -> Path:
-        return self.repository(model) / "snapshots" / commit
+        return self.repository(model) / "snapshots" / Commit(commit)
 
     def blob(self, model: str, entry: Entry) -> Path:
         return self.repository(model) / "blobs" / entry.blob
 
     def link(self, model: str) -> Path:
-        return self.root / "by-name" / model.replace("/", "--")
+        return self.root / "by-name" / _folder(model)
+
+    def manifests(self, model: str) -> Path:
+        return self.root / "manifests" / _folder(model)
 
     def manifest(self, model: str, commit: str) -> Path:
-        return self.root / "manifests" / model.replace("/", "--") / f"{commit}.json"
+        return self.manifests(model) / f"{Commit(commit)}.json"
 
     def current(self, model: str) -> str | None:
         """The commit that engines get when they name the model only."""
         try:
-            return (self.repository(model) / "refs" / "main").read_text().strip() or None
-        except FileNotFoundError:
+            text = (self.repository(model) / "refs" / "main").read_text().strip()
+        except (FileNotFoundError, ValueError):
             return None
+        return Commit(text) if COMMIT.fullmatch(text) else None
 
     def commit(self, model: str, revision: str | None) -> str | None:
         """What a revision means here: itself where it is a commit, else the one that is current."""
@@ -89,16 +54,20 @@ class Store:
         """A verified snapshot and each blob's time of change when it was verified."""
         try:
             data = json.loads(self.manifest(model, commit).read_text())
-            return Snapshot.of(data["snapshot"]), data["verified"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            snapshot, times = Snapshot.of(data["snapshot"]), data["verified"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError, StoreError):
             return None
+        return (snapshot, times) if (snapshot.id, snapshot.commit) == (model, commit) else None
 
-    def times(self, model: str) -> dict[str, int]:
-        """Every blob that was ever verified here, with its time of change then."""
-        times: dict[str, int] = {}
-        for path in self.manifest(model, "").parent.glob("*.json"):
-            known = self.read(model, path.stem)
-            times |= known[1] if known else {}
+    def times(self, model: str) -> dict[tuple[str, str], int]:
+        """Every content that was ever verified here, by blob and sha256, with its time of change then.
+
+        By both: git's hash names a small file, and it is the sha256 that was verified.
+        """
+        times: dict[tuple[str, str], int] = {}
+        for path in self.manifests(model).glob("*.json"):
+            if COMMIT.fullmatch(path.stem) and (known := self.read(model, path.stem)):
+                times |= {(e.blob, e.sha256): known[1][e.blob] for e in known[0].files if e.blob in known[1]}
         return times
 
     def publish(self, snapshot: Snapshot) -> None:
@@ -111,6 +80,10 @@ class Store:
         content = json.dumps({"snapshot": snapshot.as_dict(), "verified": times}, indent=1)
         write(self.manifest(snapshot.id, snapshot.commit), content.encode())
         write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit.encode())
+
+
+def _folder(model: str) -> str:
+    return Model(model).replace("/", "--")
 
 
 def _point(link: Path, target: Path) -> None:
@@ -145,10 +118,9 @@ def listing(store: Store) -> list[dict[str, Any]]:
     """Every verified snapshot with its bytes; `current` is the one that engines get by the model's name."""
     snapshots = []
     for path in sorted((store.root / "manifests").glob("*/*.json")):
-        snapshot = json.loads(path.read_text())["snapshot"]
-        current = store.current(snapshot["id"]) == snapshot["commit"]
-        size = sum(file["size"] for file in snapshot["files"])
-        snapshots.append({"id": snapshot["id"], "commit": snapshot["commit"], "bytes": size, "current": current})
+        snapshot = Snapshot.of(json.loads(path.read_text())["snapshot"])
+        current = store.current(snapshot.id) == snapshot.commit
+        snapshots.append({"id": snapshot.id, "commit": snapshot.commit, "bytes": snapshot.size, "current": current})
     return snapshots
 
 
@@ -156,10 +128,12 @@ def remove(store: Store, models: list[str]) -> list[str]:
     """The models that were there and are not any more. The manifest goes first: half a model is no verified one."""
     gone = []
     for model in models:
-        if model.count("/") != 1 or ".." in model:
-            raise StoreError(f"'{model}' is no model's name; write org/name in model_store_remove")
+        try:
+            Model(model)
+        except StoreError as error:
+            raise StoreError(f"{error} in model_store_remove") from None
         if store.repository(model).is_dir():
-            shutil.rmtree(store.manifest(model, "").parent, ignore_errors=True)
+            shutil.rmtree(store.manifests(model), ignore_errors=True)
             store.link(model).unlink(missing_ok=True)
             shutil.rmtree(store.repository(model))
             gone.append(model)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.weights import agent, check, layout
-from sparkloom.onnode.weights.job import RUN, Job
-from sparkloom.onnode.weights.layout import Store, StoreError
+from sparkloom.onnode.weights.job import RUN, Job, keep_secret
+from sparkloom.onnode.weights.layout import Store
+from sparkloom.onnode.weights.names import StoreError
 
 COMMANDS = ("start", "status", "stop", "check", "list", "remove")
 STOPPING = 5.0
@@ -55,11 +56,13 @@ def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
     """Begin a transfer in the background, or find the same one at work: it outlives the connection that began it."""
     report = status(run)
     if report["alive"] and report["state"] not in {"done", "failed"}:
-        if report["job"] == spec["job"]:
+        if report["job"] == spec["job"] and _same_manifests(report, spec):
+            keep_secret(run, spec["secret"])
             return report | {"joined": True}
-        raise StoreError(
-            f"another transfer is at work here (process {report['pid']}); wait for it, or kill that process"
-        )
+        if report["job"] != spec["job"]:
+            raise StoreError(
+                f"another transfer is at work here (process {report['pid']}); wait for it, or kill that process"
+            )
     stop(run)
     run.mkdir(parents=True, exist_ok=True, mode=0o700)
     job = Job(spec, run)
@@ -74,6 +77,12 @@ def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
     while status(run).get("pid") in {None, report.get("pid")} and time.monotonic() < until:
         time.sleep(0.02)
     return status(run) | {"joined": False}
+
+
+def _same_manifests(report: dict[str, Any], spec: dict[str, Any]) -> bool:
+    """A transfer that began with what the first node said then, and it says something else now, begins anew."""
+    known, given = report.get("manifests"), spec.get("manifests")
+    return not known or not given or bool(known == given)
 
 
 def _detach(log: Path) -> None:

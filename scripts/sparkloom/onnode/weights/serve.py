@@ -1,97 +1,176 @@
-"""The side that the next node asks: the manifest and each file by number, plain HTTP with ranges, while they arrive."""
+"""The side that the next node asks: manifests and files by their sha256, while they arrive.
+
+Only addresses that the plan gives to the next node are heard, and only with proofs of the run's secret. How many
+connections, how long their lines and how long they may be silent is bounded, whoever they are.
+"""
 
 from __future__ import annotations
 
 import errno
-import json
+import hashlib
 import os
 import re
+import socket
+import socketserver
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sparkloom.onnode.weights import check
+from sparkloom.onnode.weights import check, wire
 from sparkloom.onnode.weights.job import Job
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 
 SLICE = 8 << 20
 HELD = 10.0  # seconds to wait for the port
 PATIENCE = 10.0  # how long an answer may stand still before its connection is given up
+IDLE = 5.0  # seconds in which a question must be asked
+STRANGERS = 16  # connections that have proved nothing yet: one more, and the oldest of them goes
+SPARE = 8  # connections beyond two for each file that may travel at once
+MANIFEST = re.compile(r"manifest ([0-9a-f]{64})")
+FILE = re.compile(r"file ([0-9a-f]{64}) ([0-9]{1,15})")
 
 
-class Server(ThreadingHTTPServer):
+class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], job: Job) -> None:
         super().__init__(address, Handler)
         self.job = job
+        self.planned = _resolved(job.spec["peers"])
+        self.most = 2 * int(job.spec["connections"]) + SPARE
+        self._lock = threading.Lock()
+        self._strangers: dict[socket.socket, None] = {}  # in the order in which they came
+        self._proved = 0
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return client_address[0] in self.planned
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A stranger who holds his connection open keeps nobody out: the oldest of them makes room."""
+        with self._lock:
+            self._strangers[request] = None
+            oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
+            if oldest:
+                del self._strangers[oldest]
+                _hang_up(oldest)
+        super().process_request(request, client_address)
+
+    def admit(self, request: socket.socket) -> bool:
+        """It has proved that it knows the secret."""
+        with self._lock:
+            known = request in self._strangers
+            self._strangers.pop(request, None)
+            admitted = known and self._proved < self.most
+            self._proved += admitted
+            return admitted
+
+    def leave(self, request: socket.socket, *, admitted: bool) -> None:
+        with self._lock:
+            self._strangers.pop(request, None)
+            self._proved -= admitted
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The next node went away; it comes back for the rest."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(socketserver.BaseRequestHandler):
     server: Server
+    request: socket.socket
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Progress is in the status file."""
-
-    def do_GET(self) -> None:
-        job = self.server.job
-        match = re.fullmatch(r"/file/(\d+)", self.path)
-        if self.path == "/manifest":
-            job.listed.wait(PATIENCE)
-        if job.cause and self.headers.get("X-Run", job.spec["run"]) != job.spec["run"]:
-            return self._json(503, {"cause": "this is what an earlier run left; the new one is about to take over"})
-        if job.cause:
-            return self._json(409, {"cause": job.cause})
-        if self.path == "/released":
-            job.released.set()
-            return self._json(200, {})
-        if not job.listed.is_set():
-            return self._json(503, {"cause": "the manifest is not known yet"})
-        if self.path == "/manifest":
-            return self._json(200, {"job": job.spec["job"], "snapshots": [s.as_dict() for s in job.snapshots]})
-        if match is None or int(match[1]) >= len(job.intakes):
-            return self._json(404, {"cause": f"nothing here is called {self.path}"})
-        self._file(int(match[1]))
-
-    def _file(self, number: int) -> None:
-        intake = self.server.job.intakes[number]
-        generation, size = intake.generation, intake.entry.size
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "bytes=0-")
-        position = int(asked[1]) if asked else 0
-        if intake.available(position, generation, PATIENCE) <= position < size:
-            return self._json(503, {"cause": f"{intake.entry.path} has not come so far yet"})
+    def handle(self) -> None:
+        admitted = False
         try:
-            source = os.open(intake.part if not intake.done else intake.final, os.O_RDONLY)
-        except FileNotFoundError:
-            source = os.open(intake.final, os.O_RDONLY)
-        try:
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {position}-{size - 1}/{size}")
-            self.send_header("Content-Length", str(size - position))
-            self.end_headers()
-            while position < size:
-                until = intake.available(position, generation, PATIENCE)
-                if until <= position:
-                    self.close_connection = True
+            wire.limit(self.request, IDLE)
+            lines, mine = wire.Lines(self.request), wire.nonce()
+            self.request.sendall(f"{wire.GREETING} {mine}\n".encode())
+            while asked := wire.ASKED.fullmatch(lines.read(IDLE)):
+                theirs, given, request = asked.groups()
+                if not wire.same(given, wire.proof(self.server.job.secret(), "taker", mine, theirs, request)):
                     return
-                position += os.sendfile(self.connection.fileno(), source, position, min(until - position, SLICE))
-            check.forget(source)
+                admitted = admitted or self.server.admit(self.request)
+                if not admitted or not self._answer(_Answer(self.request, self.server.job, mine, theirs, request)):
+                    return
         finally:
-            os.close(source)
+            self.server.leave(self.request, admitted=admitted)
 
-    def _json(self, status: int, data: dict[str, Any]) -> None:
-        body = json.dumps(data).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def _answer(self, to: _Answer) -> bool:
+        """False where the connection is of no more use."""
+        job = self.server.job
+        job.heard = time.monotonic()
+        if to.request == "released":
+            to.give("done")
+            job.released.set()
+        elif job.cause:
+            to.give("failed", job.cause.encode()[:2000])
+        elif not job.listed.wait(PATIENCE):
+            to.give("wait")
+        elif job.cause:  # while it waited
+            to.give("failed", job.cause.encode()[:2000])
+        elif asked := MANIFEST.fullmatch(to.request):
+            found = next((s for s in job.snapshots if job.manifests[s.id] == asked[1]), None)
+            to.give("manifest", found.canonical()) if found else to.give("unknown")
+        elif (asked := FILE.fullmatch(to.request)) and asked[1] in job.by_sha256:
+            return _file(to, asked[1], int(asked[2]))
+        else:
+            to.give("unknown")
+        return True
+
+
+class _Answer:
+    """One answer to one question, on its way."""
+
+    def __init__(self, connection: socket.socket, job: Job, mine: str, theirs: str, request: str) -> None:
+        self.connection, self.job, self.request = connection, job, request
+        self._nonces = (mine, theirs)
+
+    def head(self, word: str, size: int, sha256: str = "-") -> bytes:
+        proof = wire.proof(self.job.secret(), "giver", *self._nonces, self.request, word, str(size), sha256)
+        return f"{word} {size} {sha256} {proof}\n".encode()
+
+    def give(self, word: str, body: bytes = b"") -> None:
+        self.connection.sendall(self.head(word, len(body), hashlib.sha256(body).hexdigest()) + body)
+
+
+def _file(to: _Answer, sha256: str, position: int) -> bool:
+    intake = to.job.by_sha256[sha256]
+    generation, size = intake.generation, intake.entry.size
+    if position >= size:
+        to.give("unknown")
+        return True
+    if intake.available(position, generation, PATIENCE) <= position:
+        to.give("wait")
+        return True
+    try:
+        source = os.open(intake.part if not intake.done else intake.final, os.O_RDONLY)
+    except FileNotFoundError:
+        source = os.open(intake.final, os.O_RDONLY)
+    try:
+        wire.limit(to.connection, PATIENCE)
+        to.connection.sendall(to.head("file", size - position))
+        while position < size:
+            until = intake.available(position, generation, PATIENCE)
+            if until <= position:
+                return False
+            position += os.sendfile(to.connection.fileno(), source, position, min(until - position, SLICE))
+            to.job.heard = time.monotonic()
+        check.forget(source)
+        return True
+    finally:
+        os.close(source)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # the other side was first
+
+
+def _resolved(names: list[str]) -> set[str]:
+    """The plan has names where nodes have no rails; a connection shows an address."""
+    return {str(found[4][0]) for name in names for found in socket.getaddrinfo(name, None, socket.AF_INET)}
 
 
 def _bound(address: str, job: Job) -> Server:

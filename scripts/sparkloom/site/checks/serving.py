@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.base.finding import Finding
+from sparkloom.launch import downloads
 from sparkloom.site.ranks import Rank
 
 FETCH = "playbooks/models.yml brings and verifies it"
@@ -25,6 +26,9 @@ def weights(nodes: Sequence[str], checked: Mapping[str, Mapping[str, Any]]) -> I
         for answer in answers or ():
             for problem in answer["problems"]:
                 yield Finding(node, str(answer["id"]), problem, "whole and verified", FETCH)
+    answered = {node: answers for node in nodes if (answers := checked.get(node, {}).get("answer"))}
+    for node, found in downloads.disagreeing(answered).items():
+        yield Finding(node, "weights", found, "the same files on every node", FETCH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sparkloom.launch.downloads import amount
 
 EVERY = 5.0  # seconds between two lines
 FIRST = 1.0
+LOST = {"failed", "none"}  # states of a transfer that came to nothing
 SLOWEST = 3.0  # seconds between two looks, when it takes long
 Poll = Callable[[], dict[str, Any]]
 Say = Callable[[str], object]
@@ -17,10 +18,19 @@ Say = Callable[[str], object]
 
 def follow(node: str, poll: Poll, say: Say, pause: float = 0.5) -> dict[str, Any]:
     """The last status, once the transfer has ended."""
+    return _until(lambda status: status["state"] in {"done", *LOST}, node, poll, say, pause)
+
+
+def listed(node: str, poll: Poll, say: Say, pause: float = 0.1) -> dict[str, Any]:
+    """The first status that tells what is to come: the digest of each model's manifest."""
+    return _until(lambda status: status.get("manifests") or status["state"] in LOST, node, poll, say, pause)
+
+
+def _until(ended: Callable[[dict[str, Any]], object], node: str, poll: Poll, say: Say, pause: float) -> dict[str, Any]:
     before, shown = "", time.monotonic() - EVERY + FIRST
     while True:
         status = poll()
-        if status["state"] in {"done", "failed", "none"}:
+        if ended(status):
             return status
         text = line(node, status)
         if text != before and time.monotonic() - shown >= EVERY:
@@ -43,13 +53,13 @@ def line(node: str, status: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def ended(node: str, status: dict[str, Any], seconds: float) -> str:
+def ended(node: str, status: dict[str, Any]) -> str:
     """One line for what came of it."""
     if status["state"] != "done":
         cause = status.get("cause") or "its transfer is gone; run this again"
         return f"{node}: {cause}"
     return (
-        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(seconds)}"
+        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(status['seconds'])}"
         f" ({status['files']} files)"
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.weights.layout import StoreError
+from sparkloom.onnode.weights.names import StoreError
 
 PLACE = "/usr/local/lib/sparkloom"
 # The archive comes first on standard input, then the question; it is run from memory.
