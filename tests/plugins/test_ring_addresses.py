@@ -22,6 +22,7 @@ from sparkloom.launch.resolve import resolve
 from sparkloom.render import manifests
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.attachments import NETWORKS
+from testbed.base.shell import out
 from testbed.beds.cabling import INNER, OUTER, Bench
 from tests.launch.test_ring import PIPELINE, RING, site
 from tests.namespaces import needs_namespaces
@@ -33,7 +34,7 @@ MTU = 1500  # of a veth and a bridge as they are made
 # A rank: echoes on all its rails, and one address at which the others meet it, as Gloo and NCCL's bootstrap do it.
 RANK = """
 import asyncio, json, socket, sys
-from sparkloom.onnode.rank import path
+from sparkloom.onnode.rank import path, rails
 from sparkloom.onnode.rank.order import Order
 
 told = json.loads(sys.stdin.readline())
@@ -70,6 +71,7 @@ async def main():
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    rails.mend(order, rank)
     echoes = await path.listen(order, rank, "group")
     await asyncio.start_server(swallows, mine.address, told["port"])
     print("ready", flush=True)
@@ -91,7 +93,7 @@ def put(bench: Bench, where: Cluster) -> dict[str, Any]:
     """What Multus, host-device and the static IPAM would do with the rendered pods, and the group's plan."""
     launch = resolve(profile.load(PIPELINE), where)
     objects = manifests.build(launch, where, "refuse")[0]
-    told = {
+    routes = {
         item["metadata"]["name"]: json.loads(item["spec"]["config"])["plugins"][0]["ipam"].get("routes", [])
         for item in objects
         if item["kind"] == "NetworkAttachmentDefinition"
@@ -101,9 +103,13 @@ def put(bench: Bench, where: Cluster) -> dict[str, Any]:
         lines = [f"address flush dev {end.pf}" for end in place.endpoints]
         for end, asked in zip(place.endpoints, json.loads(pod["annotations"][NETWORKS]), strict=True):
             lines += [f"address add {cidr} dev {end.pf}" for cidr in asked["ips"]]
-            lines += [f"route add {route['dst']} via {route['gw']} dev {end.pf}" for route in told[asked["name"]]]
+            lines += [f"route add {route['dst']} via {route['gw']} dev {end.pf}" for route in routes[asked["name"]]]
         bench.configure(place.node.name, *lines)
-    return supervision.plan(launch, "refuse")
+    plan = supervision.plan(launch, "refuse")
+    for place, member in zip(launch.topology.places, plan["members"], strict=True):
+        for end, rail in zip(place.endpoints, member["rails"], strict=True):
+            rail["interface"] = end.pf  # net1 to net4 in a pod
+    return plan
 
 
 class Ranks:
@@ -171,6 +177,23 @@ def test_every_rank_meets_both_others_at_one_address_and_every_rail_answers(rank
     for rank, told in enumerate(ranks.look()):
         assert told["faults"] == []
         assert told["met"] == {str(other): [other, other] for other in range(3) if other != rank}
+
+
+def told(bench: Bench, node: str, *words: str) -> list[dict[str, Any]]:
+    return list(json.loads(out([*bench.inside(node), "ip", "-json", *words])))
+
+
+def test_each_half_answers_for_its_own_address_alone(bench: Bench, ranks: Ranks) -> None:
+    """Both halves of a cage are on one wire. Red before: 3 of 18 addresses were learned at the other half's MAC."""
+    ranks.look()
+    macs, learned = {}, []
+    for node in RING:
+        links = {link["ifname"]: link["address"] for link in told(bench, node, "link") if link.get("address")}
+        for link in told(bench, node, "-4", "address"):
+            macs |= {address["local"]: links[link["ifname"]] for address in link["addr_info"]}
+    for node in RING:
+        learned += [(row["dst"], row["lladdr"]) for row in told(bench, node, "-4", "neighbour") if "lladdr" in row]
+    assert len(learned) >= 12 and all(macs[address] == found for address, found in learned)
 
 
 def test_bytes_go_over_the_cable_that_joins_the_two_and_no_other(bench: Bench, ranks: Ranks) -> None:
