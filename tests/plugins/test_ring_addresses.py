@@ -23,7 +23,7 @@ from sparkloom.render import manifests
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.attachments import NETWORKS
 from testbed.base.shell import out
-from testbed.beds.cabling import INNER, OUTER, Bench
+from testbed.beds.cabling import INNER, OUTER, Bench, halves
 from tests.launch.test_ring import PIPELINE, RING, site
 from tests.namespaces import needs_namespaces
 from tests.places import REPO
@@ -87,6 +87,27 @@ async def main():
 asyncio.run(main())
 """
 SIZE = 4 << 20
+WHO_HAS = """
+import socket, struct, sys, time
+
+port, mine, wanted = sys.argv[1:]
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
+wire.bind((port, 0x0806))
+mac = wire.getsockname()[4]
+mine, wanted = socket.inet_aton(mine), socket.inet_aton(wanted)
+asked = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, mine, bytes(6), wanted)
+wire.send(b"\\xff" * 6 + mac + b"\\x08\\x06" + asked)
+wire.settimeout(0.2)
+answers, until = set(), time.monotonic() + 1
+while time.monotonic() < until:
+    try:
+        frame = wire.recv(2048)
+    except TimeoutError:
+        continue
+    if frame[20:22] == b"\\x00\\x02" and frame[28:32] == wanted:
+        answers.add(frame[22:28].hex(":"))
+print(*sorted(answers))
+"""
 
 
 def put(bench: Bench, where: Cluster) -> dict[str, Any]:
@@ -151,7 +172,7 @@ class Ranks:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(RING, tmp_path)
     try:
-        made.strict()
+        made.reverse_path(1)
         yield made
     finally:
         made.close()
@@ -179,21 +200,13 @@ def test_every_rank_meets_both_others_at_one_address_and_every_rail_answers(rank
         assert told["met"] == {str(other): [other, other] for other in range(3) if other != rank}
 
 
-def told(bench: Bench, node: str, *words: str) -> list[dict[str, Any]]:
-    return list(json.loads(out([*bench.inside(node), "ip", "-json", *words])))
-
-
 def test_each_half_answers_for_its_own_address_alone(bench: Bench, ranks: Ranks) -> None:
-    """Both halves of a cage are on one wire. Red before: 3 of 18 addresses were learned at the other half's MAC."""
-    ranks.look()
-    macs, learned = {}, []
-    for node in RING:
-        links = {link["ifname"]: link["address"] for link in told(bench, node, "link") if link.get("address")}
-        for link in told(bench, node, "-4", "address"):
-            macs |= {address["local"]: links[link["ifname"]] for address in link["addr_info"]}
-    for node in RING:
-        learned += [(row["dst"], row["lladdr"]) for row in told(bench, node, "-4", "neighbour") if "lladdr" in row]
-    assert len(learned) >= 12 and all(macs[address] == found for address, found in learned)
+    """Both halves of a cage are on one wire. Red before: two MACs answered, and RDMA went to whichever came first."""
+    bench.reverse_path(2)
+    words = [*bench.inside(RING[1]), sys.executable, "-c", WHO_HAS, halves(OUTER)[0].netdev]
+    answers = out([*words, "192.168.100.12", "192.168.100.11"]).split()
+    (link,) = json.loads(out([*bench.inside(RING[0]), "ip", "-json", "link", "show", halves(INNER)[0].netdev]))
+    assert answers == [link["address"]]
 
 
 def test_bytes_go_over_the_cable_that_joins_the_two_and_no_other(bench: Bench, ranks: Ranks) -> None:
