@@ -137,9 +137,9 @@ class Bench:
         """Addresses and routes of this Spark, in the words of ip."""
         self._ip(*lines, namespace=self.namespaces[node])
 
-    def strict(self) -> None:
-        """Every Spark takes a packet only by the port that it would answer by."""
-        names = [f"net.ipv4.conf.{name}.rp_filter=1" for name in ("all", *PORTS)]
+    def reverse_path(self, mode: int) -> None:
+        """1: a Spark takes a packet only by the port that it would answer by; 2, as Ubuntu has it: by any."""
+        names = [f"net.ipv4.conf.{name}.rp_filter={mode}" for name in ("all", *PORTS)]
         for node in self.namespaces:
             run([*self.inside(node), "sysctl", "-q", "-w", *names])
 

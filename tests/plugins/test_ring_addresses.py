@@ -22,7 +22,8 @@ from sparkloom.launch.resolve import resolve
 from sparkloom.render import manifests
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.attachments import NETWORKS
-from testbed.beds.cabling import INNER, OUTER, Bench
+from testbed.base.shell import out
+from testbed.beds.cabling import INNER, OUTER, Bench, halves
 from tests.launch.test_ring import PIPELINE, RING, site
 from tests.namespaces import needs_namespaces
 from tests.places import REPO
@@ -33,7 +34,7 @@ MTU = 1500  # of a veth and a bridge as they are made
 # A rank: echoes on all its rails, and one address at which the others meet it, as Gloo and NCCL's bootstrap do it.
 RANK = """
 import asyncio, json, socket, sys
-from sparkloom.onnode.rank import path
+from sparkloom.onnode.rank import path, rails
 from sparkloom.onnode.rank.order import Order
 
 told = json.loads(sys.stdin.readline())
@@ -70,6 +71,7 @@ async def main():
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    rails.mend(order, rank)
     echoes = await path.listen(order, rank, "group")
     await asyncio.start_server(swallows, mine.address, told["port"])
     print("ready", flush=True)
@@ -85,13 +87,34 @@ async def main():
 asyncio.run(main())
 """
 SIZE = 4 << 20
+WHO_HAS = """
+import socket, struct, sys, time
+
+port, mine, wanted = sys.argv[1:]
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
+wire.bind((port, 0x0806))
+mac = wire.getsockname()[4]
+mine, wanted = socket.inet_aton(mine), socket.inet_aton(wanted)
+asked = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, mine, bytes(6), wanted)
+wire.send(b"\\xff" * 6 + mac + b"\\x08\\x06" + asked)
+wire.settimeout(0.2)
+answers, until = set(), time.monotonic() + 1
+while time.monotonic() < until:
+    try:
+        frame = wire.recv(2048)
+    except TimeoutError:
+        continue
+    if frame[20:22] == b"\\x00\\x02" and frame[28:32] == wanted:
+        answers.add(frame[22:28].hex(":"))
+print(*sorted(answers))
+"""
 
 
 def put(bench: Bench, where: Cluster) -> dict[str, Any]:
     """What Multus, host-device and the static IPAM would do with the rendered pods, and the group's plan."""
     launch = resolve(profile.load(PIPELINE), where)
     objects = manifests.build(launch, where, "refuse")[0]
-    told = {
+    routes = {
         item["metadata"]["name"]: json.loads(item["spec"]["config"])["plugins"][0]["ipam"].get("routes", [])
         for item in objects
         if item["kind"] == "NetworkAttachmentDefinition"
@@ -101,9 +124,13 @@ def put(bench: Bench, where: Cluster) -> dict[str, Any]:
         lines = [f"address flush dev {end.pf}" for end in place.endpoints]
         for end, asked in zip(place.endpoints, json.loads(pod["annotations"][NETWORKS]), strict=True):
             lines += [f"address add {cidr} dev {end.pf}" for cidr in asked["ips"]]
-            lines += [f"route add {route['dst']} via {route['gw']} dev {end.pf}" for route in told[asked["name"]]]
+            lines += [f"route add {route['dst']} via {route['gw']} dev {end.pf}" for route in routes[asked["name"]]]
         bench.configure(place.node.name, *lines)
-    return supervision.plan(launch, "refuse")
+    plan = supervision.plan(launch, "refuse")
+    for place, member in zip(launch.topology.places, plan["members"], strict=True):
+        for end, rail in zip(place.endpoints, member["rails"], strict=True):
+            rail["interface"] = end.pf  # net1 to net4 in a pod
+    return plan
 
 
 class Ranks:
@@ -145,7 +172,7 @@ class Ranks:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(RING, tmp_path)
     try:
-        made.strict()
+        made.reverse_path(1)
         yield made
     finally:
         made.close()
@@ -171,6 +198,15 @@ def test_every_rank_meets_both_others_at_one_address_and_every_rail_answers(rank
     for rank, told in enumerate(ranks.look()):
         assert told["faults"] == []
         assert told["met"] == {str(other): [other, other] for other in range(3) if other != rank}
+
+
+def test_each_half_answers_for_its_own_address_alone(bench: Bench, ranks: Ranks) -> None:
+    """Both halves of a cage are on one wire. Red before: two MACs answered, and RDMA went to whichever came first."""
+    bench.reverse_path(2)
+    words = [*bench.inside(RING[1]), sys.executable, "-c", WHO_HAS, halves(OUTER)[0].netdev]
+    answers = out([*words, "192.168.100.12", "192.168.100.11"]).split()
+    (link,) = json.loads(out([*bench.inside(RING[0]), "ip", "-json", "link", "show", halves(INNER)[0].netdev]))
+    assert answers == [link["address"]]
 
 
 def test_bytes_go_over_the_cable_that_joins_the_two_and_no_other(bench: Bench, ranks: Ranks) -> None:

@@ -26,7 +26,8 @@ def answered(plug: socket.socket, said: bytes = b"") -> bytes:
     """All that comes until the other end closes, or is silent for the socket's time."""
     heard = b""
     with contextlib.suppress(OSError):
-        plug.sendall(said)
+        if said:
+            plug.sendall(said)
         while piece := plug.recv(65536):
             heard += piece
     return heard

@@ -193,8 +193,8 @@ def test_silent_strangers_cost_nothing_and_keep_no_member_out(pair: Ranks, sourc
             with contextlib.suppress(OSError):
                 plug = held.enter_context(attacker.knock(pair, source))
                 plug.sendall(b'{"rank": 1, "nonce": "'[: number % 22])
-        time.sleep(0.3)
-        assert attacker.descriptors(process) <= before[0] + 6
+        assert attacker.descriptors(process) <= before[0] + 40
+        pair.wait(lambda: attacker.descriptors(process) <= before[0] + 6, 3)
         assert attacker.resident(process) <= before[1] + 8
         begun = time.monotonic()
         pair.start(1)

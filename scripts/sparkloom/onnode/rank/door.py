@@ -8,7 +8,6 @@ import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from sparkloom.onnode.rank import listening, proof, waits, wire
 from sparkloom.onnode.rank.order import Member, Order
@@ -18,7 +17,6 @@ from sparkloom.onnode.rank.wire import Message, Wire
 EACH, TOTAL = 4, 64  # connections of one address, and of all, that have shown nothing yet
 WITHIN = 5.0  # seconds to show the secret: three lines over a rail
 BACKLOG = 512  # of the kernel: it drops what is beyond, and a member that is dropped comes a second late
-AGAIN = 0.1  # when the kernel hands nothing out
 NAMED_EVERY = 60.0
 RESET = struct.pack("ii", 1, 0)  # closed at once, nothing kept
 # All that a rank without the secret is told; an older build shows it as why it waits.
@@ -36,26 +34,19 @@ class Door:
         self.order, self.log, self.admitted, self.unproved = order, log, admitted, unproved
         self.planned = {member.address: member for member in order.members[1:]}
         self.crowd = listening.Crowd(EACH, TOTAL)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listens: asyncio.Task[None] | None = None
         self._strangers, self._named = 0, -NAMED_EVERY
 
     def open(self) -> None:
         """An OSError when something else holds the port."""
-        self._task(self._accept(listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)))
+        plug = listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)
+        self._listens = asyncio.get_running_loop().create_task(listening.accept(plug, self._taken))
 
-    async def _accept(self, plug: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                given, peer = await loop.sock_accept(plug)
-            except OSError:  # one that is gone already, or no descriptor left for it
-                await asyncio.sleep(AGAIN)
-                continue
-            if member := self.planned.get(peer[0]):
-                self._task(self._admit(given, member))
-            else:
-                self._turn_away(given, str(peer[0]))
-            await asyncio.sleep(0)  # a flood of them leaves the loop its turns
+    async def _taken(self, given: socket.socket, address: str) -> None:
+        if member := self.planned.get(address):
+            await self._admit(given, member)
+        else:
+            self._turn_away(given, address)
 
     def _turn_away(self, given: socket.socket, address: str) -> None:
         """Before a byte is read; named now and then, since a plan may be wrong."""
@@ -96,8 +87,3 @@ class Door:
             connection.write(REFUSED)
             connection.close()
         self.unproved(member, why)
-
-    def _task(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

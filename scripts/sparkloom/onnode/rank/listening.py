@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
 
 SIOCGIFADDR = 0x8915
+AGAIN = 0.1  # seconds, when the kernel hands nothing out
 RECEIVED = 16_384  # bytes that the kernel keeps of one connection while nobody reads it
 
 
@@ -29,6 +32,22 @@ def at(address: str, port: int, backlog: int) -> socket.socket:
         plug.close()
         raise
     return plug
+
+
+async def accept(plug: socket.socket, taken: Callable[[socket.socket, str], Coroutine[Any, Any, None]]) -> None:
+    """For good: `taken` gets each connection and its address, in a task of its own. One in a turn, so that a flood of
+    them leaves the loop to those who are there."""
+    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    while True:
+        try:
+            given, peer = await loop.sock_accept(plug)
+        except OSError:  # one that is gone already, or no descriptor left for it
+            await asyncio.sleep(AGAIN)
+            continue
+        task = loop.create_task(taken(given, str(peer[0])))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        await asyncio.sleep(0)
 
 
 def interface(address: str) -> str:

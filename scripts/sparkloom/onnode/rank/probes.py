@@ -7,20 +7,21 @@ healthy ranks were killed for it. An answer from here costs no process and does 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, listening, waits
+from sparkloom.onnode.rank import answers, listening
 from sparkloom.onnode.rank.order import KEY_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
+END = b"\r\n\r\n"
 LONGEST = 4096  # bytes of a question
-EACH, TOTAL = 256, 512  # who asks at once, of one address and of all: Traefik asks for many clients
-BACKLOG = 256  # taken in one turn; the kernel drops what is beyond, and who is dropped comes a second late
+EACH, TOTAL = 128, 256  # who asks at once, of one address and of all: Traefik asks for many clients
+BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
@@ -45,28 +46,40 @@ class Probes:
         while True:
             try:
                 plug = listening.at(self.address, self.port, BACKLOG)
-                server = await asyncio.start_server(self._answer, sock=plug, limit=LONGEST, backlog=BACKLOG)
             except OSError as error:
                 where = f"{self.address}:{self.port}"
                 self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
                 await asyncio.sleep(AGAIN)
                 continue
-            async with server:
-                await server.serve_forever()
+            await listening.accept(plug, self._taken)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._crowd.enter(writer, str((writer.get_extra_info("peername") or ("",))[0]), writer.transport.abort)
-        with contextlib.suppress(OSError, waits.Late, asyncio.IncompleteReadError):
-            writer.write(await asyncio.wait_for(self._answered(reader), PATIENCE))
-            await asyncio.wait_for(writer.drain(), PATIENCE)
-        self._crowd.leave(writer)
-        writer.close()
-
-    async def _answered(self, reader: asyncio.StreamReader) -> bytes:
+    async def _taken(self, given: socket.socket, address: str) -> None:
+        """Without a stream: a flood of questions costs as little as it can."""
+        me = asyncio.current_task()
+        assert me is not None
+        self._crowd.enter(me, address, me.cancel)
+        late = asyncio.get_running_loop().call_later(PATIENCE, me.cancel)
         try:
-            request = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
+            await self._answer(given)
+        except (OSError, asyncio.CancelledError):  # gone, late, or it had to make room
+            pass
+        finally:
+            late.cancel()
+            self._crowd.leave(me)
+            given.close()
+
+    async def _answer(self, given: socket.socket) -> None:
+        loop, request = asyncio.get_running_loop(), b""
+        while END not in request and len(request) < LONGEST:
+            if not (piece := await loop.sock_recv(given, LONGEST - len(request))):
+                return
+            request += piece
+        await loop.sock_sendall(given, self.told(request))
+
+    def told(self, request: bytes) -> bytes:
+        if END not in request:
             return _http("431 Request Header Fields Too Large", f"a question has {LONGEST} bytes at most\n")
+        request = request[: request.index(END)] + END
         return key_answer(request) if asked_for_key(request) else answer(request, self.verdict)
 
     def verdict(self, what: str) -> tuple[bool, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
+# As the node has it for its own functions: both halves of a port are on one wire, and without it each answers for the
+# other's address too. RDMA then goes to a function that has not that GID, whichever answer came first.
+SEPARATE = {"arp_ignore": "1", "arp_announce": "2"}
 
 
 def faults(order: Order, rank: int) -> list[str]:
@@ -22,15 +26,24 @@ def faults(order: Order, rank: int) -> list[str]:
 def mend(order: Order, rank: int) -> list[str]:
     """What this rank may put right itself: after a boot a pod can be faster than the node, whose MTU it then misses.
 
-    Nothing on the node reaches into the pod any more. Without the right to do it the fault stands and is named.
+    Nothing on the node reaches into the pod any more. Without the right to do it the fault stands and is named; only
+    who answers for an address is left as it is then, since most first answers are right.
     """
     here, done = links.addresses(), []
     for rail in order.member(rank).rails:
+        _separate(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
         if rail.interface in here and (size := links.mtu(rail.interface)) < rail.mtu:
             refused = links.set_mtu(rail.interface, rail.mtu)
             if not refused:
                 done.append(f"rail {rail.name}: {rail.interface} came with MTU {size}; set to {rail.mtu} here")
     return done
+
+
+def _separate(settings: Path) -> None:
+    for name, value in SEPARATE.items():
+        if (settings / name).is_file() and _read(settings / name) != value:
+            with contextlib.suppress(OSError):  # a pod that is not privileged
+                (settings / name).write_text(value)
 
 
 def _rail(order: Order, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
