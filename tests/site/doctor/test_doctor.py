@@ -239,11 +239,13 @@ def test_a_name_service_that_is_down_is_seen(pods: tuple[int, int] | None, said:
 
 
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
-    whole = {"answer": [{"id": "a/b", "problems": []}]}
+    whole = {"answer": [{"id": "a/b", "ok": True, "problems": []}]}
     assert list(serving.weights(["spark1"], {"spark1": whole})) == []
     (finding,) = serving.weights(["spark1"], {"spark1": {"msg": "spark1: its store program said: nothing"}})
     assert "said: nothing" in finding.message and "models.yml" not in finding.fix
-    (finding,) = serving.weights(["spark1"], {"spark1": {"answer": [{"id": "a/b", "problems": ["f: missing"]}]}})
+    (finding,) = serving.weights(
+        ["spark1"], {"spark1": {"answer": [{"id": "a/b", "ok": False, "problems": ["f: missing"]}]}}
+    )
     assert finding.message == "f: missing"
 
 
