@@ -1,7 +1,8 @@
 """Foreign text as it may be shown: what a terminal would obey, or what turns text around, is spelled instead.
 
-Standard library only, and packed with what runs on nodes: the CLI's streams, Ansible's display, reports and each rank's log stand on it. The spelling is
-JSON's (`\\u001b`), so that JSON stays JSON and means the same; newline and tab stay, clean text is the same text.
+Standard library only, and packed with what runs on nodes: the CLI's streams, Ansible's display, reports and each rank's
+log stand on it. The spelling is JSON's (`\\u001b`), so that JSON stays JSON and means the same; newline and tab stay,
+and clean text is the same text.
 """
 
 from __future__ import annotations
