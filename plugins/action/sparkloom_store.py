@@ -45,7 +45,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             text = follow.ended(node, status, time.monotonic() - started)
             done = status["state"] == "done"
             say(text) if done else None
-            return {"failed": not done, "changed": status.get("moved", 0) > 0, "msg": text}
+            moved = status.get("moved", 0) > 0
+            return {"failed": not done, "changed": moved, "msg": text, "commits": status.get("commits", {})}
 
         if args["command"] == "fetch":
             return fetch()

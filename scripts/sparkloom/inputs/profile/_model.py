@@ -140,7 +140,7 @@ class Model(Strict):
     )
     runs_unpinned_code_of: list[HubId] = Field(
         default_factory=list,
-        description="consent by name: with trust_remote_code, what these publish at the first deploy runs, and is locked",
+        description="consent by name: trust_remote_code may run what these publish at the first deploy, which locks it",
     )
     file: Inside | None = Field(
         default=None, description="one file of the repository, where an engine wants a file (GGUF)"
