@@ -19,8 +19,8 @@ FILE = Path("group_vars", "all", "images.yml")
 KEYS = ("image_lock", "model_lock")
 HEAD = """\
 ---
-# What each image's tag and each model's main meant here at the first deploy, as playbooks/serve.yml and models.yml found
-# it. Launches name the digest and the commit. Keep it with the inventory. To take another one:
+# What each image's tag and each model's main meant here at the first deploy, as the nodes found it; site.yml writes it,
+# and launches name the digest and the commit. Keep it with the inventory. To take another one:
 # image_lock: -e serve_image=sha256:..., or =new for what the nodes mean by the tag now.
 # model_lock: -e model_store_update=true for the hub's main, -e model_store_accept=held for what the nodes hold.
 """

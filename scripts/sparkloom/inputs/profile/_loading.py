@@ -131,11 +131,10 @@ def _merged(parent: Document, child: Document) -> Document:
         spoken = parent_engine.get("name")
         for section in ("engine", "launch", "env", "requests") if child_engine.get("name", spoken) != spoken else ():
             base.pop(section, None)
-    child_model, parent_model = child.data.get("model"), base.get("model")
-    if isinstance(child_model, dict) and isinstance(parent_model, dict):
-        if child_model.get("id", parent_model.get("id")) != parent_model.get("id"):
-            for about_one in ("revision", "runs_unpinned_code_of"):  # a commit, or a consent, is of one repository
-                parent_model.pop(about_one, None)
+    other, model = child.data.get("model"), base.get("model")
+    if isinstance(other, dict) and isinstance(model, dict) and other.get("id", model.get("id")) != model.get("id"):
+        for about_one in ("revision", "runs_unpinned_code_of"):  # a commit, or a consent, is of one repository
+            model.pop(about_one, None)
     merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
     for loc, mark in child.marks.items():
         merged.marks[loc] = mark
