@@ -20,9 +20,13 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import image_lock, lock_file, model_lock, profile
 from sparkloom.judge import rules
 from sparkloom.launch import pins
+from sparkloom.onnode.images import reference
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.folder import Folder
 from sparkloom.onnode.weights.layout import Store, StoreError
+from sparkloom.render.k3s import config
+from sparkloom.render.k3s import options as k3s_options
+from sparkloom.site import images as images_
 from sparkloom.site.store.locking import Lock
 from tests.places import REPO
 
@@ -206,3 +210,30 @@ def test_every_shipped_profile_is_pinned_or_consents_where_it_runs_foreign_code(
     pinned = {name for name, model in known.items() if not pins.moving(model)}
     assert (len(pinned), len(known)) == (4, 19)
     assert {rule.id for rule in rules.every()} >= {"remote-code-unpinned", "remote-code-by-consent"}
+
+
+def test_nodes_share_images_of_the_registries_that_ours_come_from_and_of_no_other() -> None:
+    """`*` served whatever any pod of any namespace had pulled, with a password, to every node without one."""
+    options = k3s_options.Options.model_construct(registries={})
+    assert set(config.registries(options)["mirrors"]) == set(config.SHARED)
+    pinned = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/versions.yml").read_text())
+    images = [value for name, value in pinned.items() if name.endswith("_image")]
+    images += [profile.load(name).profile.engine.image for name in profile.names()]
+    hosts = {reference.parse(image).name.partition("/")[0] for image in images}
+    assert hosts - {"localhost"} <= set(config.SHARED) and "ghcr.io" in hosts
+
+
+def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulled_or_made() -> None:
+    """Was so already, stated here: the decision comes before pulls, the plan and every pod (roles/model_serving)."""
+    image = "org/image:1"
+    digests = ["sha256:" + letter * 64 for letter in "01"]
+    entry = image_lock.Entry("org/image", "1", digests[0], "2026-11-22", "spark1")
+    asked = images_.wanted(image, {entry.image: entry}, "", "images.yml")
+    decided = images_.decide(asked, {"spark1": {"tag": digests[1], "digests": [digests[1]]}}, may_pull=True)
+    assert "is locked as " + digests[0] in decided.refusal and not decided.pulls
+    order = [task["name"] for task in yaml.safe_load((REPO / "roles/model_serving/tasks/main.yml").read_text())]
+    assert order.index("Bring the engine's image") < order.index("Start it")
+    block = yaml.safe_load((REPO / "roles/model_serving/tasks/images.yml").read_text())[1]["block"]
+    commands = [task.get("sparkloom_image", task.get("sparkloom_images")) for task in block]
+    said = [command.get("command", command.get("what")) for command in commands]
+    assert said == ["look", "decide", "pull", "keep", "hold"], "both refuse, one before the pulls and one after"
