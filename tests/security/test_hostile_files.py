@@ -1,7 +1,7 @@
 """5,000 hostile files through lint, diagnose and nccl-log: refused or judged, each within a second, nothing written.
 
 In one process, as each program's own function; what is no refusal of ours would be exit status 70, a bug. One seed
-makes the same files every time. On 00336b1 `nccl-log` of a log with `[/x]` in a line ended with status 70 (MarkupError).
+makes the same files every time. On 00336b1 `nccl-log` of a line with `[/x]` ended with status 70.
 """
 
 from __future__ import annotations
