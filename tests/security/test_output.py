@@ -1,9 +1,9 @@
 """Output is never executed: what others said reaches a terminal, a log, Markdown and HTML spelled, whoever printed it.
 
-Ten of 18 cases were red on 00336b1 (main before this), where the bytes went through as they came: both of diagnose, its
-file's name, nccl-log, bench's models, status, the matrix's report, Ansible's output, a stranger's hello, an engine's line;
-checked by running this file in a checkout of that commit. The six of lint and plan and bench's failing requests were clean
-there already and hold that. They run the real programs: the CLI as a process, ansible-playbook, a rank's group.
+Ten of 18 cases were red on 00336b1 (main before this), where the bytes went through as they came: both of diagnose,
+its file, nccl-log, the models of bench, status, the report of a matrix, Ansible, a hello, the line of an engine;
+checked by running this file in a checkout of that commit. Those of lint and plan and the failing requests of bench
+were clean there and hold that. They run the real programs: the CLI as a process, ansible-playbook, a group of ranks.
 """
 
 from __future__ import annotations
