@@ -177,6 +177,14 @@ def test_no_crash_no_hang_nothing_written(
     assert [found.name for found in tmp_path.rglob("*")] in (["in", "at", "hostile.yml"], ["at", "in", "hostile.yml"])
 
 
+def test_a_grid_that_names_a_device_as_its_profile_is_refused(tmp_path: Path) -> None:
+    """On 00336b1 `sparkloom matrix` of somebody else's grid read /dev/zero until memory was gone."""
+    path = tmp_path / "grid.yml"
+    path.write_text(SPEC.replace(SPEC.splitlines()[1], "profile: /dev/zero"))
+    with pytest.raises(InputError, match="never ends"):
+        grid(path)
+
+
 def test_json_of_hostile_files_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, path = profiles(random.Random(SEED)), tmp_path / "hostile.yml"
     for _ in range(40):
