@@ -63,4 +63,5 @@ def _followed(remote: Remote) -> ansible.Data:
     text = follow.ended(remote.node, status)
     done = status["state"] == "done"
     say(text) if done else None
-    return {"failed": not done, "changed": status.get("moved", 0) > 0, "msg": text}
+    moved = status.get("moved", 0) > 0
+    return {"failed": not done, "changed": moved, "msg": text, "commits": status.get("commits", {})}

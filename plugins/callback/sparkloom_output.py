@@ -12,6 +12,7 @@ from ansible import constants
 from ansible.playbook.block import Block
 from ansible.plugins.callback.default import CallbackModule as Default
 
+from sparkloom.base.visible import but_colours, visible
 from sparkloom.site import ending
 
 DOCUMENTATION = """
@@ -43,6 +44,14 @@ def handled(task: Any) -> bool:
     return False
 
 
+def _spell(display: Any) -> None:
+    """All that a run shows goes through Ansible's one display, also what its workers and warnings say; colours are its
+    own. Spelled there once, whatever a node, a pod or an engine put into its words."""
+    if not hasattr(display, "sparkloom_shows"):
+        display.sparkloom_shows = show = display.display
+        display.display = lambda msg, *words, **more: show(but_colours(msg), *words, **more)
+
+
 class CallbackModule(Default):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -50,6 +59,7 @@ class CallbackModule(Default):
 
     def __init__(self) -> None:
         super().__init__()
+        _spell(self._display)
         self._shown: dict[tuple[str, str], str] = {}  # task and words -> the host that said them first
 
     @property
@@ -79,7 +89,7 @@ class CallbackModule(Default):
         if first != host:
             line = f"as {first}"
         elif ignored or handled(result.task):
-            line = said.splitlines()[0]
+            line = visible(said).splitlines()[0]
         else:
             return False
         if self._last_task_banner != result.task._uuid:
@@ -105,5 +115,5 @@ class CallbackModule(Default):
     ) -> Any:
         said = "" if self._whole or not serialize else ending.words(result, ending.causes(self._current_task_result))
         if said:
-            return "\n" + textwrap.indent(said, " " * 4)
+            return "\n" + textwrap.indent(visible(said), " " * 4)
         return super()._dump_results(result, indent, sort_keys, keep_invocation, serialize)

@@ -1,1 +1,1 @@
-"""What every room stands on: problems, findings, positions in files, whole files."""
+"""What every room stands on: problems, findings, positions in files, whole files, visible text."""

@@ -55,11 +55,19 @@ class Document:
         return f"{file}:{line}"
 
 
+MOST = 16 << 20  # bytes of a file that people write
+
+
 def load(path: Path, *, shown: str | None = None) -> Document:
     """Reads one YAML mapping; InputError names file, line and column of what is wrong."""
     file = shown or str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as source:
+            read = source.read(MOST + 1)
+        if len(read) > MOST:  # a device that never ends, named by somebody else's file
+            message = f"holds more than {MOST >> 20} MiB, or never ends; expected a YAML file"
+            raise InputError.single(file, message, rule="unreadable")
+        text = read.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise InputError.single(file, "no such file", rule="missing-file") from None
     except IsADirectoryError:

@@ -60,12 +60,14 @@ def _linted(linted: linting.Linted) -> None:
 
 
 def _diagnosis(data: dict[str, Any]) -> None:
+    from rich.text import Text
+
     terminal = show.console()
     for match in data["matches"]:
-        terminal.print(f"[bold red]{match['rule']}[/]: {match['why']}")
-        terminal.print(f"    seen: {match.get('line', '')}", markup=False, style="dim")
-        terminal.print(f"    fix: {match['fix']}", markup=False)
+        terminal.print(Text.assemble((match["rule"], "bold red"), f": {match['why']}"))
+        terminal.print(f"    seen: {match.get('line', '')}", style="dim")
+        terminal.print(f"    fix: {match['fix']}")
     if not data["matches"]:
         terminal.print("no known cause; the most telling lines:")
         for line in data.get("lines", []):
-            terminal.print(f"    {line}", markup=False)
+            terminal.print(f"    {line}")

@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from sparkloom.base.errors import InputError, Refused
+from sparkloom.cli import streams
 from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM
 
 EPILOG = (
@@ -86,11 +87,15 @@ def _version() -> str:
 
 
 def _ready() -> None:
-    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail."""
+    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail.
+
+    Nothing that is written from here on is obeyed by a terminal, but what we draw ourselves.
+    """
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
     elif isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    streams.wrap()
 
 
 def _drop_output() -> None:

@@ -37,6 +37,8 @@ def guard(
 
 
 def _transport(data: dict[str, Any]) -> None:
+    from rich.text import Text
+
     rows = show.table("rank", "transport", "HCAs", "NCCL", "why")
     for rank in data["ranks"]:
         hcas = ", ".join(str(hca) for hca in rank.get("hcas") or []) or "-"
@@ -44,10 +46,12 @@ def _transport(data: dict[str, Any]) -> None:
         rows.add_row(*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or ""))
     show.console().print(rows)
     colour = show.COLOURS["ok" if data["verdict"] == "roce" else "error"]
-    show.console().print(f"\nverdict: [{colour}]{data['verdict']}[/] {data.get('why') or ''}")
+    show.console().print(Text.assemble("\nverdict: ", (data["verdict"], colour), f" {data.get('why') or ''}"))
 
 
 def _verdict(data: dict[str, Any]) -> None:
+    from rich.text import Text
+
     colour = show.COLOURS["ok" if data["verdict"] == "ok" else "error"]
     details = ", ".join(f"{key} {value}" for key, value in data.items() if key != "verdict" and value is not None)
-    show.console().print(f"[{colour}]{data['verdict']}[/] {details}")
+    show.console().print(Text.assemble((data["verdict"], colour), f" {details}"))

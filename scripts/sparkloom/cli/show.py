@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.errors import Problem
+from sparkloom.base.visible import visible
+from sparkloom.cli import streams
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,17 +56,23 @@ def say(text: str) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
+    """Words are words: nothing in them is markup, an emoji's name or a terminal's command."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    class Pipe(Console):
-        """As `say`: rich would exit with 1."""
-
-        def on_broken_pipe(self) -> None:
+    class Shown(Console):
+        def on_broken_pipe(self) -> None:  # as `say`: rich would exit with 1
             raise BrokenPipeError
 
+        def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else visible(text), style, control)
+
+    stream = sys.stderr if stderr else sys.stdout
     # a file or a pipe has no width: tables keep their rows whole there
-    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
-    return Pipe(stderr=stderr, highlight=False, width=wide)
+    wide = None if stream.isatty() else 200
+    drawn = streams.under(stream)
+    return Shown(file=drawn, stderr=stderr, highlight=False, markup=False, emoji=False, width=wide)
 
 
 def table(*columns: str, padding: tuple[int, int, int, int] = (0, 2, 0, 0)) -> Table:

@@ -178,6 +178,6 @@ def _served(site: Path, terminal: Console) -> None:
         show.paragraph(terminal, status.text(now))
         if now["serving"]:
             # the terminal breaks the line, not we: it is there to be copied
-            terminal.print(curl(*reach(case.cluster(site), site)), markup=False, soft_wrap=True)
+            terminal.print(curl(*reach(case.cluster(site), site)), soft_wrap=True)
     except InputError as error:
         show.paragraph(terminal, f"what is served is not known: {error.problems[0].message}")

@@ -183,3 +183,4 @@ class Cluster(Strict):
     servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")
     fabric: Fabric
     images: dict[str, str] = Field(default={}, description="image -> digest, of the site's lock file")
+    models: dict[str, str] = Field(default={}, description="model -> commit, of the site's lock file")

@@ -8,28 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from sparkloom.base import document, files
-from sparkloom.base.errors import InputError
+from sparkloom.inputs import lock_file
 from sparkloom.onnode.images import reference
 
-FILE = Path("group_vars", "all", "images.yml")
 KEY = "image_lock"
-HEAD = """\
----
-# What each image's tag means here, as the nodes found it; playbooks/serve.yml writes it, and launches name the digest.
-# Keep it with the inventory. Another digest: -e serve_image=sha256:..., or =new for what the nodes mean by the tag now.
-"""
-
-
-class _Indented(yaml.SafeDumper):
-    """Lists below their key: it is a person's inventory, and their yamllint reads it too."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
+place = lock_file.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +30,12 @@ class Entry:
         return reference.parse(f"{self.name}:{self.tag}").tagged
 
 
-def place(inventory: str | Path) -> Path:
-    return Path(inventory) / FILE
-
-
 def read(file: Path) -> dict[str, Entry]:
     """By image; empty before the first start. A file that is no such list is refused by name."""
-    if not file.is_file():
-        return {}
-    read = document.load(file)
-    try:
-        entries = [Entry(**{key: str(entry[key]) for key in Entry.__slots__}) for entry in read.data[KEY]]
-    except (KeyError, TypeError):
-        message = (
-            f"expected '{KEY}:' with name, tag, digest, when and node in each entry; remove the file to have it anew"
-        )
-        raise InputError.single(str(file), message, rule="bad-lock") from None
+    source, entries = lock_file.entries(file, KEY, Entry.__slots__, Entry)
     for number, entry in enumerate(entries):
-        if not reference.DIGEST.fullmatch(entry.digest):
-            raise read.refusal(
+        if source and not reference.DIGEST.fullmatch(entry.digest):
+            raise source.refusal(
                 (KEY, number), f"'{entry.digest}' is no digest; expected sha256: and 64 hex digits", "bad-lock"
             )
     return {entry.image: entry for entry in entries}
@@ -87,6 +58,5 @@ def keep(file: Path, entry: Entry) -> bool:
     if before and before.digest == entry.digest:
         return False
     rows = sorted({**known, entry.image: entry}.values(), key=lambda one: one.image)
-    data: Mapping[str, Any] = {KEY: [asdict(row) for row in rows]}
-    files.write(file, HEAD + yaml.dump(data, Dumper=_Indented, sort_keys=False, width=200))
+    lock_file.write(file, KEY, [asdict(row) for row in rows])
     return True

@@ -14,7 +14,7 @@ from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.inputs import addressing, image_lock
+from sparkloom.inputs import addressing, image_lock, lock_file, model_lock
 from sparkloom.inputs.cluster import Cluster
 
 INVENTORIES = REPO / "inventories"
@@ -51,6 +51,7 @@ def from_vars(variables: Mapping[str, Any]) -> Cluster:
         "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
         "servers": [_server(dict(s)) for s in variables.get("servers", [])],
         "images": dict(variables.get("images", {})),
+        "models": dict(variables.get("models", {})),
     }
     return _validated(Document("inventory variables", data))
 
@@ -81,7 +82,8 @@ def _gather(folder: Path) -> Document:
         merged.data |= {part: read.data[part]} if target else read.data[part]
     merged.data["nodes"] = _hosts(hosts, merged)
     merged.data["servers"] = _servers(hosts)
-    merged.data["images"] = image_lock.digests(image_lock.place(folder))
+    locked = lock_file.place(folder)
+    merged.data |= {"images": image_lock.digests(locked), "models": model_lock.commits(locked)}
     return merged
 
 

@@ -15,7 +15,7 @@ from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines, fabric, patience, ports, reading
+from sparkloom.launch import engines, fabric, patience, pins, ports, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView
@@ -56,6 +56,8 @@ class Launch:
             image=self.image,
             carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
             model_id=model.id,
+            moving=pins.moving(model),
+            consented=frozenset(model.runs_unpinned_code_of),
             architecture=model.architecture,
             packing=model.checkpoint.packing,
             facts=families.facts_of(model),
@@ -71,6 +73,7 @@ def resolve(
 ) -> Launch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
     engine = engines.of(loaded)
+    loaded = pins.pinned(loaded, cluster.models)
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     _may_be_many(loaded, engine)

@@ -31,6 +31,8 @@ class LaunchView:
     carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998" or "patch:nvfp4-ep"
     lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
     model_id: str = ""
+    moving: frozenset[str] = frozenset()  # checkpoints of a launch that no commit pins yet
+    consented: frozenset[str] = frozenset()  # those whose code may run all the same, by name
     architecture: str = ""
     packing: str = ""  # modelopt, compressed-tensors, fp8, bf16, gguf
     facts: Facts = NO_FACTS

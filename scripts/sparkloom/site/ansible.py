@@ -14,7 +14,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
-from sparkloom.inputs import image_lock
+from sparkloom.inputs import image_lock, model_lock
+from sparkloom.inputs import lock_file as locks
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
@@ -53,17 +54,18 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
 
     given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
     servers = task_vars["groups"].get(SERVERS, [])
-    return dict(plain({**given, "servers": [ours(host) for host in servers], "images": locked(task_vars)}))
+    return dict(plain({**given, "servers": [ours(host) for host in servers], **locked(task_vars)}))
 
 
 def lock_file(task_vars: Mapping[str, Any]) -> Path:
-    """Where this site's images are locked: beside its inventory."""
-    return image_lock.place(task_vars.get("inventory_dir") or WORK / "build")
+    """Where this site's images and models are locked: beside its inventory."""
+    return locks.place(task_vars.get("inventory_dir") or WORK / "build")
 
 
-def locked(task_vars: Mapping[str, Any]) -> dict[str, str]:
+def locked(task_vars: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Read anew each time: a run that locks an image launches it, and Ansible read its variables before."""
-    return image_lock.digests(lock_file(task_vars))
+    file = lock_file(task_vars)
+    return {"images": image_lock.digests(file), "models": model_lock.commits(file)}
 
 
 def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, dict[str, Any]]:

@@ -48,7 +48,7 @@ def summary(
     hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
     whole = bool(ranks) and all(rank["ready"] for rank in ranks)
     named = record.get("profile", "")
-    ours = bool(pods) and record.get("config_hash") in hashes and len(hashes) == 1
+    ours = bool(pods and record) and record.get("config_hash") in hashes and len(hashes) == 1
     carried = next(iter(hashes)) if len(hashes) == 1 else None
     rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
     profile = (named if ours else ", ".join(running)) or None

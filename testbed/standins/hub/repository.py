@@ -8,6 +8,7 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
 from testbed.standins.hub import weights
 
@@ -82,7 +83,12 @@ def make(data: Path, model: Model, shape: weights.Shape, *, branch: str = "main"
     shutil.rmtree(scratch, ignore_errors=True)
     weights.write(scratch, model, shape)
     files = [describe(scratch, path) for path in sorted(scratch.rglob("*")) if path.is_file()]
-    commit = hashlib.sha1(json.dumps([asdict(file) for file in files]).encode()).hexdigest()
+    made = hashlib.sha1(json.dumps([asdict(file) for file in files]).encode()).hexdigest()
+    # What a profile pins is the first commit there is; as on the hub, another content is another commit.
+    pinned = model.revision if COMMIT.fullmatch(model.revision or "") else None
+    commit = pinned if pinned and pinned not in repository.commits else made
+    if pinned and repository.commits.get(pinned) == files:
+        commit = pinned
     if not (root / commit).exists():
         scratch.replace(root / commit)
     shutil.rmtree(scratch, ignore_errors=True)

@@ -236,7 +236,7 @@ def test_what_preflight_refused_is_shown_with_its_reason(spec: Path) -> None:
     cell = next(cell for cell in cells_of(spec) if not cell.skipped)
     put(spec.parent / "grid", cell, "skipped", levels=[], note="preflight <refused> the profile")
     text, html = (Path(file).read_text() for file in report.write(spec)["files"])
-    assert "preflight <refused> the profile" in text.split("## Skipped")[1]
+    assert "preflight &lt;refused> the profile" in text.split("## Skipped")[1]
     assert "preflight &lt;refused&gt; the profile" in html.split("Skipped as known")[1]
 
 

@@ -95,7 +95,10 @@ def test_a_registry_of_the_site_is_kept() -> None:
         "configs": {"mirror.home": {"auth": {}}},
     }
     merged = config.registries(chosen(k3s_registries=mine))
-    assert merged["mirrors"] == {"*": {}, **mine["mirrors"]} and merged["configs"] == mine["configs"]
+    assert (
+        merged["mirrors"] == {**{host: {} for host in config.SHARED}, **mine["mirrors"]}
+        and merged["configs"] == mine["configs"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ def _merged(parent: Document, child: Document) -> Document:
     """Child over parent: mappings merge, everything else replaces, null removes.
 
     Evidence is about one configuration, so it is never inherited; another engine's flags, environment
-    and request toggles mean nothing here, so a changed `engine.name` starts those three afresh.
+    and request toggles mean nothing here, so a changed `engine.name` starts those three afresh. So does another
+    `model.id` with the parent's commit.
     """
     base = copy.deepcopy(parent.data)
     base.pop("evidence", None)
@@ -130,6 +131,10 @@ def _merged(parent: Document, child: Document) -> Document:
         spoken = parent_engine.get("name")
         for section in ("engine", "launch", "env", "requests") if child_engine.get("name", spoken) != spoken else ():
             base.pop(section, None)
+    other, model = child.data.get("model"), base.get("model")
+    if isinstance(other, dict) and isinstance(model, dict) and other.get("id", model.get("id")) != model.get("id"):
+        for about_one in ("revision", "runs_unpinned_code_of"):  # a commit, or a consent, is of one repository
+            model.pop(about_one, None)
     merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
     for loc, mark in child.marks.items():
         merged.marks[loc] = mark

@@ -138,6 +138,10 @@ class Model(Strict):
     revision: Inside | None = Field(
         default=None, description="commit on the hub; empty = resolved and pinned at deploy"
     )
+    runs_unpinned_code_of: list[HubId] = Field(
+        default_factory=list,
+        description="consent by name: trust_remote_code may run what these publish at the first deploy, which locks it",
+    )
     file: Inside | None = Field(
         default=None, description="one file of the repository, where an engine wants a file (GGUF)"
     )

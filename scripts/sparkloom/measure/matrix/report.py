@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.visible import visible
 from sparkloom.measure.matrix import propose as proposals
 from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix import spec as specs
@@ -17,8 +19,8 @@ from sparkloom.measure.matrix.spec import CellResult, Spec
 
 HERE = Path(__file__).parent
 FILTERS = (
-    words.short, words.value, words.figure, words.field, words.status, words.kind, words.settings, words.title,
-    words.command, words.moved,
+    words.short, words.value, words.figure, words.field, words.fenced, words.status, words.kind, words.settings,
+    words.title, words.command, words.moved,
 )  # fmt: skip
 
 
@@ -47,13 +49,21 @@ def write(spec_path: Path, results: Path | None = None, output: Path | None = No
 
 
 def _filled(template: str, grid: Grid, **more: object) -> str:
-    """A template beside this module; what was measured is escaped in HTML."""
+    """A template beside this module. What was measured is text: of no terminal, no page and no Markdown the master."""
+    page = template == "report.html.j2"
     templates = Environment(
-        loader=FileSystemLoader(HERE), autoescape=lambda name: name == "report.html.j2", undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        loader=FileSystemLoader(HERE), autoescape=page, finalize=_page if page else words.prose,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     templates.filters |= {function.__name__: function for function in FILTERS}
     return templates.get_template(template).render(grid=grid, top=grid.levels[-1], facts=words.facts, **more)
+
+
+def _page(value: Any) -> Any:
+    """Jinja escapes it; what we drew ourselves is markup already."""
+    if isinstance(value, Markup):
+        return Markup(visible(value))
+    return visible(value) if isinstance(value, str) else value
 
 
 def propose(spec_path: Path, results: Path | None = None) -> dict[str, Any]:

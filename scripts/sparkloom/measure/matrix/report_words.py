@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from sparkloom.base.visible import visible
 from sparkloom.measure.matrix.grid import Change, Grid, ReportedCell
 
 LABELS = {"startup_crash": "CRASH (start)", "bench_crash": "CRASH (bench)", "garbage": "GARBAGE", "hang": "HANG"}
@@ -31,6 +32,24 @@ def figure(number: float | None, digits: int = 1) -> str:
 def field(text: str) -> str:
     """A field of a Markdown table: one line, without its border."""
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+class Fenced(str):
+    """Stands in a block of code, where Markdown reads nothing but the block's end."""
+
+    __slots__ = ()
+
+
+def fenced(text: str) -> Fenced:
+    return Fenced(text.replace("```", "'''"))
+
+
+def prose(value: Any) -> Any:
+    """What a template of Markdown puts in: no tag, no image, no link, nothing that a terminal obeys."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return text if isinstance(value, Fenced) else text.replace("<", "&lt;").replace("](", "]\\(").replace("![", "!\\[")
 
 
 def status(reported: ReportedCell) -> str:

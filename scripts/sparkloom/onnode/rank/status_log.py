@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.visible import but_colours, visible
 from sparkloom.onnode.rank import answers, proof
 from sparkloom.onnode.rank.order import Order
 
@@ -86,9 +87,14 @@ class StatusLog:
             self.clear()
 
     def engine(self, line: str) -> None:
-        self._write(f"[rank {self.rank} epoch {self.epoch}] {self.hidden(line)}")
+        """What an engine prints may hold what a client sent it: its colours stay, its commands to terminals do not."""
+        self._write(f"[rank {self.rank} epoch {self.epoch}] {but_colours(self._blanked(line))}")
 
     def hidden(self, text: str) -> str:
+        """Our own words, which quote others: a stranger's hello, an engine's last line, a kernel's message."""
+        return visible(self._blanked(text))
+
+    def _blanked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text

@@ -24,11 +24,11 @@ OTHERS = ["*.safetensors", "*.gguf"]
 def check(store: Store, model: str, revision: str | None, *, deep: bool = False) -> dict[str, Any]:
     """What a node has of a model: `{id, commit, manifest, ok, problems, bytes}`; `manifest` is what all must share."""
     commit = store.commit(model, revision)
+    here = store.current(model)
     answer: dict[str, Any] = {"id": model, "commit": commit, "manifest": "", "ok": False, "problems": []}
-    answer |= {"bytes": 0, "files": 0}
+    answer |= {"bytes": 0, "files": 0, "current": here}
     known = store.read(model, commit) if commit else None
     if known is None:
-        here = store.current(model)
         there = f"; here is {here}" if here and here != commit else ""
         wanted = commit or revision or "any revision"
         return answer | {"problems": [f"no verified snapshot of {model} at {wanted}{there}"]}

@@ -58,6 +58,11 @@ class Folder:
         commit = inside.commit(want["id"], want["revision"])
         if commit and inside.snapshot(want["id"], commit).is_dir():
             return inside.snapshot(want["id"], commit), inside.repository(want["id"]), commit
+        if (here := inside.current(want["id"])) and inside.snapshot(want["id"], here).is_dir():
+            raise StoreError(
+                f"{self.path} holds {want['id']} at {here}, expected {commit}; bring that one, or take this one: "
+                "model.revision of the profile, or -e model_store_accept=held where the site's lock says so"
+            )
         named = want["revision"] if COMMIT.fullmatch(want["revision"] or "") else None
         for root in (self.path / want["id"].replace("/", "--"), self.path / want["id"], self.path):
             if any(matches(p.name, ["*.safetensors", "*.gguf"]) for p in root.rglob("*")) and root.is_dir():

@@ -104,7 +104,8 @@ class Hub:
             ) from None
         except RevisionNotFoundError:
             raise StoreError(
-                f"{model} has no revision '{revision}'; set model.revision to a commit of {page}"
+                f"{model} has no revision '{revision}'; set model.revision to a commit of {page}, "
+                "or take its entry out of the site's model_lock"
             ) from None
         except RepositoryNotFoundError:
             raise StoreError(f"there is no model {model} at {page}, or only for those with a token: model.id") from None

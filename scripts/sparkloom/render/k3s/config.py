@@ -80,9 +80,16 @@ def labels(cluster: Cluster, member: Member) -> list[str]:
     return [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
 
 
+# Where K3s' own images, Multus, the GPU's runtime and the shipped profiles' engines come from; a test compares.
+SHARED = ("docker.io", "ghcr.io", "nvcr.io")
+
+
 def registries(options: Options) -> dict[str, Any]:
-    """Every image that one node has is served to the others; a site's own settings go on top."""
-    mine: dict[str, Any] = {"mirrors": {"*": {}}}
+    """What our images come from is served by nodes that have it to the others; a site's own settings go on top.
+
+    With `*` any pod's image of a private registry would be had from a node without that registry's password.
+    """
+    mine: dict[str, Any] = {"mirrors": {host: {} for host in SHARED}}
     return mine | options.registries | {"mirrors": {**mine["mirrors"], **options.registries.get("mirrors", {})}}
 
 

@@ -1,0 +1,32 @@
+"""Which commit of its models a launch is of: the profile's own revision, else what the site locked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sparkloom.inputs.model_lock import COMMIT
+from sparkloom.inputs.profile import LoadedProfile, Model
+
+
+def pinned(loaded: LoadedProfile, locked: Mapping[str, str]) -> LoadedProfile:
+    """The profile with the site's commits where it names none itself."""
+    model = loaded.profile.model
+    draft = model.draft
+    if draft and draft.revision is None:
+        draft = draft.model_copy(update={"revision": locked.get(draft.id)})
+    changes = {"draft": draft, "revision": model.revision or locked.get(model.id)}
+    profile = loaded.profile.model_copy(update={"model": model.model_copy(update=changes)})
+    return replace(loaded, profile=profile)
+
+
+def open_ends(model: Model) -> dict[str, str | None]:
+    """Checkpoints without a revision of the profile's own, which the site's lock decides."""
+    parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
+    return {name: revision for name, revision in parts if revision is None}
+
+
+def moving(model: Model) -> frozenset[str]:
+    """Checkpoints that no commit pins: a branch or a tag is what its publisher makes of it."""
+    parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
+    return frozenset(name for name, revision in parts if not COMMIT.fullmatch(revision or ""))
