@@ -14,7 +14,7 @@ from sparkloom.onnode.weights.manifest import Snapshot
 from sparkloom.onnode.weights.names import StoreError
 from tests.security.stores import COMMIT, MODEL, SECRET, checkpoint, entry, nodes, outside
 
-PROVED, STRANGE, TOGETHER = 98_000, 2_000, 50
+PROVED, STRANGE, TOGETHER = 99_500, 500, 500
 WORDS = ["manifest", "file", "released", "..", "/", "0" * 64, "f" * 64, "9" * 15, "-1", " ", "%00", "~", ""]
 
 
