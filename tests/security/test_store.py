@@ -1,6 +1,9 @@
 """Weights between nodes, attacked: the real store programs as processes on loopback addresses, one enemy each.
 
-Each attack was tried on the code before (commit 00336b1), where it succeeded unless its docstring says otherwise.
+What the code before (commit 00336b1) did stands in each docstring. Seen there by these tests: a hub's commits and LFS
+names that leave the store, http and redirects to it, the token on another host's page, links out of a folder, files
+that change, a device as a blob, a crowd's threads, escape sequences. The hostile peers speak today's protocol: what
+the old one let them do was shown by hand when the issue was written.
 """
 
 from __future__ import annotations
