@@ -88,8 +88,9 @@ def test_weights_are_valid_safetensors_and_the_index_names_every_tensor(made: Re
 
 
 def test_the_seed_is_the_commit_and_sparse_files_cost_no_disk(tmp_path: Path) -> None:
+    unpinned = MODEL.model_copy(update={"revision": None})
     commits = [
-        repository.make(tmp_path / name, MODEL, weights.Shape(1, 40_000, seed)).branches["main"]
+        repository.make(tmp_path / name, unpinned, weights.Shape(1, 40_000, seed)).branches["main"]
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     assert commits[0] == commits[1] != commits[2]

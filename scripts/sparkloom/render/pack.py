@@ -26,6 +26,8 @@ PROGRAMS = ("allreduce", "functions", "images", "memory_guard", "patch_image", "
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.
 IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
+ANSIBLE = re.compile(r"^\s*(?:from|import) ansible\b.*", re.M)
+BASIC = "from ansible.module_utils.basic import AnsibleModule"
 UTILITY = re.compile(r"^from ansible\.module_utils(?:\.| import )(sparkloom_\w+)", re.M)
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
 TIME = (2000, 1, 1, 0, 0, 0)
@@ -56,8 +58,8 @@ def program(name: str) -> Program:
 
 
 @cache
-def module(path: Path, utilities: Path) -> Program:
-    """A module of Ansible's kind, what it imports of ours, and what it uses of Ansible's library."""
+def module(path: Path, utilities: Path) -> Program | None:
+    """A module of Ansible's kind with what it imports of ours; None where it uses more of Ansible than AnsibleModule."""
     library = "sparkloom.onnode.lean_module"
     parts = {"__main__.py": f"from {library} import start\n\nstart()\n".encode(), **sources(library)}
     folder = "ansible/module_utils"
@@ -69,7 +71,10 @@ def module(path: Path, utilities: Path) -> Program:
     parts["sparkloom_module.py"] = path.read_bytes()
     waiting = [path.read_text()]
     while waiting:
-        for name in UTILITY.findall(waiting.pop()):
+        text = waiting.pop()
+        if any(line.strip() != BASIC and not UTILITY.match(line.strip()) for line in ANSIBLE.findall(text)):
+            return None
+        for name in UTILITY.findall(text):
             if (part := f"{folder}/{name}.py") not in parts:
                 parts[part] = (utilities / f"{name}.py").read_bytes()
                 waiting.append(parts[part].decode())

@@ -28,12 +28,12 @@ def fits(action: Any) -> bool:
 
 def run(action: Any, args: Mapping[str, Any], task_vars: Data, plugins: Path) -> Data:
     """The module's result. A connection that fails is Ansible's to tell."""
-    if not fits(action):
-        return dict(action._execute_module(module_args=dict(args), task_vars=task_vars))
     task, module = action._task, plugins / f"modules/{action._task.action}.py"
-    task.args = dict(args)
+    packed = pack.module(module, plugins / "module_utils") if fits(action) else None
+    if packed is None:
+        return dict(action._execute_module(module_args=dict(args), task_vars=task_vars))
+    task.args, program = dict(args), packed.archive
     _, judged = action.validate_argument_spec(specification(documentation(module)))
-    program = pack.module(module, plugins / "module_utils").archive
     given = json.dumps({"params": plain(judged), "check_mode": bool(task.check_mode)}).encode()
     line = f"exec {interpreter(action, task_vars)} -I -c {shlex.quote(IN_MEMORY)} {len(program)}"
     return answer(task.action, action._low_level_execute_command(line, in_data=program + given))

@@ -239,7 +239,7 @@ def test_a_name_service_that_is_down_is_seen(pods: tuple[int, int] | None, said:
 
 
 def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
-    whole = {"answer": [{"id": "a/b", "ok": True, "problems": []}]}
+    whole = {"answer": [{"id": "a/b", "ok": True, "commit": "c", "manifest": "m", "problems": []}]}
     assert list(serving.weights(["spark1"], {"spark1": whole})) == []
     (finding,) = serving.weights(["spark1"], {"spark1": {"msg": "spark1: its store program said: nothing"}})
     assert "said: nothing" in finding.message and "models.yml" not in finding.fix
