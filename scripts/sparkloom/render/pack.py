@@ -59,7 +59,7 @@ def program(name: str) -> Program:
 
 @cache
 def module(path: Path, utilities: Path) -> Program | None:
-    """A module of Ansible's kind with what it imports of ours; None where it uses more of Ansible than AnsibleModule."""
+    """A module of Ansible's kind with what it imports of ours; None where it uses more of Ansible than that."""
     library = "sparkloom.onnode.lean_module"
     parts = {"__main__.py": f"from {library} import start\n\nstart()\n".encode(), **sources(library)}
     folder = "ansible/module_utils"
