@@ -177,6 +177,17 @@ def test_the_rate_holds_over_all_connections(serve: Serve, tmp_path: Path) -> No
     assert time.monotonic() - started > 0.35  # 0.9 MB
 
 
+def test_what_a_profile_pins_is_made_beside_what_was_there(tmp_path: Path) -> None:
+    """A hub's data outlives a profile: one that was given a revision since is served all the same (red before)."""
+    from testbed.standins.hub.catalog import Catalog
+
+    catalog = Catalog(tmp_path, weights.Shape(1, 20_000))
+    before = repository.make(tmp_path, MODEL.model_copy(update={"revision": None}), catalog.shape).branches["main"]
+    catalog.ensure(MODEL.id)
+    held = repository.load(repository.folder(tmp_path, MODEL.id))
+    assert MODEL.revision and set(held.commits) == {before, MODEL.revision} and held.branches["main"] == MODEL.revision
+
+
 def test_a_models_weights_are_made_when_a_profile_names_it(tmp_path: Path) -> None:
     from testbed.standins.hub.catalog import Catalog
 

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 from sparkloom.inputs import profile
+from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
 from testbed.standins.hub import repository, weights
 
@@ -19,13 +20,18 @@ class Catalog:
         self._models: dict[str, Model] | None = None
 
     def ensure(self, model: str) -> None:
-        """Makes the model's repository where a profile knows it and nobody made it before."""
-        if (repository.folder(self.data, model) / "repository.json").exists():
-            return
+        """Makes the model's repository where a profile knows it and nobody made it before, or not what it pins."""
         with self._lock:
             known = self._known().get(model)
-            if known and not (repository.folder(self.data, model) / "repository.json").exists():
+            if known and self._lacks(known):
                 repository.make(self.data, known, self.shape)
+
+    def _lacks(self, model: Model) -> bool:
+        root = repository.folder(self.data, model.id)
+        if not (root / "repository.json").exists():
+            return True
+        pinned = COMMIT.fullmatch(model.revision or "")
+        return bool(pinned) and model.revision not in repository.load(root).commits
 
     def _known(self) -> dict[str, Model]:
         """Two profiles may name one model: files of both are made. A draft model gets its model's shape."""
@@ -37,5 +43,6 @@ class Catalog:
                 if model.file and not known.file:
                     self._models[model.id] = model
                 if model.draft:
-                    self._models.setdefault(model.draft.id, model.model_copy(update={"id": model.draft.id}))
+                    own = {"id": model.draft.id, "revision": model.draft.revision}
+                    self._models.setdefault(model.draft.id, model.model_copy(update=own))
         return self._models
