@@ -34,8 +34,9 @@ def test_profiles_lists_what_scripts_need() -> None:
 
 
 def test_every_shipped_profile_lints_clean() -> None:
-    findings = data("lint")
-    assert not [finding for finding in findings if finding["severity"] != "info"]
+    """But for consents, which the profiles' own test counts."""
+    findings = [finding for finding in data("lint") if finding["severity"] != "info"]
+    assert {finding["rule"] for finding in findings} == {"remote-code-by-consent"}
 
 
 def test_lint_names_trap_place_and_fix() -> None:
