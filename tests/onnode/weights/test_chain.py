@@ -52,8 +52,9 @@ def hub(tmp_path: Path, made: Repository) -> Iterator[Serve]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody lingers in a test; every server of an agent is closed with it."""
+    """Nobody lingers in a test, and an answer stands still for less than that, as on a node; servers are closed."""
     monkeypatch.setattr(agent, "LINGER", 1.0)
+    monkeypatch.setattr(serve, "PATIENCE", 0.1)
     monkeypatch.setattr(agent, "REPORT", 0.05)
     monkeypatch.setattr(peer, "SILENCE", 3.0)
     started: list[serve.Server] = []
