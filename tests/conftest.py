@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,3 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("xdist"):
         config.option.loadscopereorder = False
         config.pluginmanager.register(Lanes(), "lanes")
+
+
+@pytest.fixture(autouse=True)
+def hub_client() -> Iterator[None]:
+    """The store's program watches its process' hub client, which huggingface_hub keeps for the whole of a process.
+
+    On a node that process ends with the download. Here the next test would still be judged by the last one's hub.
+    """
+    yield
+    if "huggingface_hub" in sys.modules:
+        from huggingface_hub import set_client_factory
+        from huggingface_hub.utils._http import default_client_factory
+
+        set_client_factory(default_client_factory)

@@ -8,6 +8,7 @@ the old one let them do was shown by hand when the issue was written.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -225,9 +226,10 @@ def test_the_secret_is_in_no_argument_environment_log_or_packet(tmp_path: Path) 
 
 def _relay(door: socket.socket, port: int, seen: list[bytes]) -> None:
     def pour(source: socket.socket, target: socket.socket) -> None:
-        while data := _rest(source):
-            seen.append(data)
-            target.sendall(data)
+        with contextlib.suppress(OSError):  # the other thread has closed this one's end
+            while data := source.recv(1000):
+                seen.append(data)
+                target.sendall(data)
         target.close()
 
     while True:
