@@ -18,7 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-CLOSED = ("/health", "/metrics", "/version", "/ping", "/docs", "/v2")
+CLOSED = (
+    "/health", "/metrics", "/version", "/ping", "/docs", "/v2", "/v1", "/v1x", "/v1/", "/v1/load_lora_adapter",
+    "/v1/..%2fhealth", "/v1/%2e%2e/health", "/v1/models/..%2f..%2fhealth", "/v1/models/%2e%2e%2fx",
+)  # fmt: skip
+LONG = 1_000_000  # bytes: the first that the site does not take
 
 
 def main() -> None:
@@ -45,16 +49,34 @@ def main() -> None:
         "wrong_key": ask("POST", "/v1/chat/completions", "sk-not-the-key-of-anyone", "{}")[0],
         "closed": {path: ask("GET", path, key)[0] for path in CLOSED},
         "plain": plain(address),
+        "too_long": too_long(connect(), key),
+        "of_no_length": too_long(connect(), key, chunked=True),
+        "too_long_without_key": refused_early(connect()),
         "stream": stream(connect(), key, model, 60),
     }
     found["left"] = leave(connect(), key, model, count)
     print(json.dumps(found))
 
 
-def plain(address: str) -> int:
-    """The same path without TLS."""
+def plain(address: str) -> str:
+    """Where the same path leads to without TLS."""
     connection = http.client.HTTPConnection(address, 80, timeout=10)
     connection.request("GET", "/v1/models")
+    response = connection.getresponse()
+    return f"{response.status} {response.headers['Location']}"
+
+
+def too_long(connection: http.client.HTTPSConnection, key: str, *, chunked: bool = False) -> int:
+    body = iter([b"x" * LONG]) if chunked else b"x" * LONG
+    connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"}, encode_chunked=chunked)
+    return connection.getresponse().status
+
+
+def refused_early(connection: http.client.HTTPSConnection) -> int:
+    """Without a key nobody reads what is sent: the answer is there before."""
+    connection.putrequest("POST", "/v1/chat/completions")
+    connection.putheader("Content-Length", str(LONG))
+    connection.endheaders(b"x")
     return connection.getresponse().status
 
 

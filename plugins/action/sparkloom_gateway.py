@@ -17,7 +17,7 @@ short_description: Make the endpoint's certificate and plan its route, or prove 
 description: [A relative file of this machine starts at the repository.]
 options:
   what: {type: str, required: true, choices: [prepare, prove], description: [What to do.]}
-  profile: {type: str, description: ["What is served; with prepare, as all up to timeout."]}
+  profile: {type: str, description: ["What is served; with prepare, as all up to requests_at_once."]}
   names: {type: list, elements: str, description: [Names of the endpoint besides the machines' addresses.]}
   folder: {type: path, description: [Where the site's own authority is kept.]}
   certificate: {type: path, description: [A certificate chain of one's own; empty for the site's.]}
@@ -25,6 +25,10 @@ options:
   service: {type: str, description: [The Service of the cluster's Traefik.]}
   service_namespace: {type: str, description: [Its namespace.]}
   timeout: {type: int, description: [Seconds that an answer may take.]}
+  paths: {type: list, elements: str, description: ["What clients may ask for; * at the end is a model's name."]}
+  body_megabytes: {type: int, choices: [1, 10, 100, 1000], description: [How long a request may be.]}
+  requests_per_second: {type: int, description: ["How many begin, for each key."]}
+  requests_at_once: {type: int, description: ["How many are on their way, for each key."]}
   address: {type: str, description: ["Where the endpoint is; with prove, as all below."]}
   name: {type: str, description: [Whom its certificate must name.]}
   port: {type: int, description: [Its port for TLS.]}
@@ -33,6 +37,7 @@ options:
   max_tokens: {type: int, description: [Limit of the answer.]}
   silence: {type: float, description: [Seconds that it may say nothing.]}
 """
+TERMS = ("paths", "body_megabytes", "requests_per_second", "requests_at_once")
 PREPARE = ("profile", "names", "folder", "certificate", "certificate_key", "service", "service_namespace", "timeout")
 PROVE = ("address", "name", "port", "trust", "key_file", "max_tokens", "silence")
 
@@ -45,7 +50,7 @@ def certificate(args: ansible.Data, site: str, names: list[str], dry: bool) -> c
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
-    required_if = (("what", "prepare", PREPARE), ("what", "prove", PROVE))
+    required_if = (("what", "prepare", (*PREPARE, *TERMS)), ("what", "prove", PROVE))
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         return self._prepare(args, task_vars) if args["what"] == "prepare" else self._prove(args)
@@ -63,6 +68,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 f"{without}; expected K3s' Traefik with K3s' load balancer (gateway_service, or gateway_enabled: false)"
             )
             raise InputError.single(where, message, rule="no-traefik")
+        terms = gateway.Terms(args["timeout"], tuple(args["paths"]), *(args[name] for name in TERMS[1:]))
         pair = certificate(args, cluster.name, [*args["names"], *addresses], dry)
         secret = {"tls.crt": pair.certificate, "tls.key": pair.key}
         there = reached.secret(gateway.TLS_SECRET) is not None
@@ -72,7 +78,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "changed": differs,
             "drift": drift.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
             "kubeconfig": client.kubeconfig(cluster),
-            "objects": gateway.gateway(launch, cluster.namespace, args["timeout"]),
+            "objects": gateway.gateway(launch, cluster.namespace, terms),
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
             "trust": pair.trust,

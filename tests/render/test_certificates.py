@@ -5,10 +5,16 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from sparkloom.base.errors import InputError
 from sparkloom.render import certificates
@@ -61,6 +67,63 @@ def test_kept_until_shortly_before_its_end(tmp_path: Path, monkeypatch: pytest.M
     renewed = certificates.own(tmp_path, "home", NAMES)
     assert renewed.made and renewed.until > first.until
     assert (tmp_path / "ca.pem").read_text() == trusted  # clients need not trust anything new
+
+
+def signed(folder: Path, name: str) -> None:
+    """What a thief of the authority's key makes for a place that is not ours."""
+    certificates.own(folder, "home", NAMES)
+    authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    signer = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    own = ec.generate_private_key(ec.SECP256R1())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "some body")]))
+        .issuer_name(authority.subject)
+        .public_key(own.public_key())
+        .serial_number(1)
+        .not_valid_before(authority.not_valid_before_utc)
+        .not_valid_after(authority.not_valid_before_utc + timedelta(days=30))
+        .add_extension(x509.SubjectAlternativeName([certificates._alternative(name)]), critical=False)
+        .sign(signer, hashes.SHA256())  # type: ignore[arg-type]
+    )
+    (folder / "tls.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "tls.key").write_bytes(own.private_bytes(*form))
+
+
+@pytest.mark.parametrize(("name", "taken"), [("127.0.0.2", True), ("bank.example.com", False), ("8.8.8.8", False)])
+def test_the_authority_vouches_for_its_own_networks_and_names_only(tmp_path: Path, name: str, taken: bool) -> None:
+    """Whoever took its key could be any site to the clients that trust it."""
+    signed(tmp_path, name)
+    if taken:
+        handshake(tmp_path, name, tmp_path / "ca.pem")
+    else:
+        with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
+            handshake(tmp_path, name, tmp_path / "ca.pem")
+
+
+def test_a_name_outside_makes_a_new_authority_and_an_older_one_without_limits_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates.own(tmp_path, "home", NAMES)
+    before = (tmp_path / "ca.pem").read_bytes()
+    certificates.own(tmp_path, "home", [*NAMES, "127.0.0.9"])
+    assert (tmp_path / "ca.pem").read_bytes() == before
+    certificates.own(tmp_path, "home", [*NAMES, "other.example"])
+    assert (tmp_path / "ca.pem").read_bytes() != before
+    with monkeypatch.context() as patch:
+        patch.setattr(x509.CertificateBuilder, "add_extension", _without_limits(x509.CertificateBuilder.add_extension))
+        certificates.own(tmp_path / "old", "home", NAMES)
+    before = (tmp_path / "old" / "ca.pem").read_bytes()
+    certificates.own(tmp_path / "old", "home", [*NAMES, "other.example"])
+    assert (tmp_path / "old" / "ca.pem").read_bytes() == before
+
+
+def _without_limits(add: Callable[..., Any]) -> Callable[..., Any]:
+    def only(builder: Any, extension: Any, critical: bool) -> Any:
+        return builder if isinstance(extension, x509.NameConstraints) else add(builder, extension, critical)
+
+    return only
 
 
 def test_a_new_name_renews_and_a_lost_authority_too(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from sparkloom.render import keys
 
 AUTHORITY_DAYS, CERTIFICATE_DAYS, RENEW_DAYS = 3650, 397, 60  # browsers and phones refuse more than 398 days
 SKEW = timedelta(hours=1)  # a client whose clock is a little late
+PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "fc00::/7")))
+NOBODY = "sparkloom.invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +77,47 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
     )  # fmt: skip
 
 
-def _authority(folder: Path, site: str, *, dry: bool) -> tuple[x509.Certificate, CertificateIssuerPrivateKeyTypes]:
-    """Made once; a lost key means a new one, which every client has to trust anew."""
+def _within(names: Iterable[str]) -> list[x509.GeneralName]:
+    """What the authority may vouch for: a machine's network where it is private, and the names as they are.
+
+    Whoever takes its key gains nothing against other sites that a client visits. Without any name of a host all of them
+    would be allowed, so one that cannot exist stands there.
+    """
+    hosts, networks = [NOBODY], set()
+    for name in names:
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            hosts.append(name.removeprefix("*."))
+            continue
+        networks.add(next((net for net in PRIVATE if address in net), ipaddress.ip_network(address)))
+    return [*map(x509.DNSName, hosts), *map(x509.IPAddress, sorted(networks, key=str))]
+
+
+def _allows(authority: x509.Certificate, names: Iterable[str]) -> bool:
+    """One of before there were constraints is kept: its clients would have to trust another."""
+    try:
+        have = authority.extensions.get_extension_for_class(x509.NameConstraints).value.permitted_subtrees or []
+    except x509.ExtensionNotFound:
+        return True
+    return set(_within(names)) <= set(have)
+
+
+def _authority(
+    folder: Path, site: str, names: list[str], *, dry: bool
+) -> tuple[x509.Certificate, CertificateIssuerPrivateKeyTypes]:
+    """Made once; a lost key, or a name outside what it may vouch for, means a new one, to be trusted anew."""
     certificate, key = folder / "ca.pem", folder / "ca.key"
     if certificate.is_file() and key.is_file():
         keys.guarded(key)
         kept = x509.load_pem_x509_certificate(certificate.read_bytes())
-        if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS):
+        if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
             return kept, serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[return-value]
-    fresh, name = ec.generate_private_key(ec.SECP256R1()), _named(f"Sparkloom {site}")
+    fresh, own_name = ec.generate_private_key(ec.SECP256R1()), _named(f"Sparkloom {site}")
     made = (
-        _builder(name, name, fresh.public_key(), AUTHORITY_DAYS)
+        _builder(own_name, own_name, fresh.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.NameConstraints(_within(names), None), critical=True)
         .add_extension(_usage(authority=True), critical=True)
         .sign(fresh, hashes.SHA256())
     )
@@ -113,7 +144,7 @@ def covers(certificate: x509.Certificate, names: Iterable[str]) -> bool:
 
 def own(folder: Path, site: str, names: list[str], *, dry: bool = False) -> Pair:
     """Signed by the site's own authority; the one that is kept, while it lasts and names everything."""
-    authority, signer = _authority(folder, site, dry=dry)
+    authority, signer = _authority(folder, site, names, dry=dry)
     place, secret = folder / "tls.pem", folder / "tls.key"
     trust = str(folder / "ca.pem")
     if place.is_file() and secret.is_file():
@@ -126,7 +157,7 @@ def own(folder: Path, site: str, names: list[str], *, dry: bool = False) -> Pair
     fresh = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
     made = (
-        _builder(_named(names[0]), authority.subject, fresh.public_key(), CERTIFICATE_DAYS)
+        _builder(_named(f"Sparkloom {site}, its endpoint"), authority.subject, fresh.public_key(), CERTIFICATE_DAYS)
         .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)

@@ -33,6 +33,13 @@ NETWORK = {
     },
 }
 
+BY_HEADER = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["requestHeaderName"],
+    "properties": {"requestHeaderName": {"type": "string"}},
+}
+
 # Traefik's kinds, stricter than its own definitions: only what we write. The real ones judge on the rack.
 TRAEFIK = {
     "ServersTransport": {
@@ -54,7 +61,27 @@ TRAEFIK = {
                 "address": {"type": "string", "pattern": "^http://"},
                 "authRequestHeaders": {"type": "array", "items": {"type": "string"}},
             },
-        }
+        },
+        "rateLimit": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "average": {"type": "integer"},
+                "burst": {"type": "integer"},
+                "sourceCriterion": BY_HEADER,
+            },
+        },
+        "inFlightReq": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"amount": {"type": "integer"}, "sourceCriterion": BY_HEADER},
+        },
+        "replacePath": {"type": "object", "additionalProperties": False, "properties": {"path": {"type": "string"}}},
+        "redirectScheme": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"scheme": {"const": "https"}, "permanent": {"type": "boolean"}},
+        },
     },
     "TLSStore": {
         "defaultCertificate": {
@@ -77,15 +104,17 @@ TRAEFIK = {
                 "properties": {
                     "kind": {"const": "Rule"},
                     "match": {"type": "string"},
+                    "priority": {"type": "integer"},
                     "middlewares": {"type": "array", "items": {"type": "object", "required": ["name"]}},
                     "services": {
                         "type": "array",
                         "items": {
                             "type": "object",
-                            "required": ["name", "port"],
+                            "required": ["name"],
                             "additionalProperties": False,
                             "properties": {
                                 "name": {"type": "string"},
+                                "kind": {"const": "TraefikService"},
                                 "port": {"type": "integer"},
                                 "scheme": {"enum": ["http", "https", "h2c"]},
                                 "serversTransport": {"type": "string"},
@@ -102,6 +131,7 @@ TRAEFIK = {
 
 def _traefik(kind: str) -> dict[str, Any]:
     spec = TRAEFIK[kind]
+    needed = {"Middleware": [], "IngressRoute": ["entryPoints", "routes"]}.get(kind, list(spec))
     return {
         "type": "object",
         "required": ["apiVersion", "kind", "metadata", "spec"],
@@ -110,7 +140,13 @@ def _traefik(kind: str) -> dict[str, Any]:
             "apiVersion": {"const": "traefik.io/v1alpha1"},
             "kind": {"const": kind},
             "metadata": {"type": "object", "required": ["name", "namespace"]},
-            "spec": {"type": "object", "required": list(spec), "additionalProperties": False, "properties": spec},
+            "spec": {
+                "type": "object",
+                "required": needed,
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": spec,
+            },
         },
     }
 

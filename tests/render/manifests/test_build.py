@@ -188,11 +188,13 @@ def test_no_probe_starts_a_program_and_none_kills_within_an_engine_s_own_silence
                 assert probe["periodSeconds"] * probe["failureThreshold"] > longest
 
 
-def test_no_policy_opens_the_probes_port() -> None:
-    """The kubelet comes from the node itself, which every policy lets in; nobody else needs to ask."""
+def test_no_policy_opens_the_probes_port_but_to_traefik() -> None:
+    """The kubelet comes from the node itself, which every policy lets in; Traefik asks about a key."""
     for policy in case.of_kind(case.build(), "NetworkPolicy"):
-        opened = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
-        assert ports.PROBES not in opened and ports.CONTROL not in opened
+        opened = {port["port"]: rule["from"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+        assert ports.CONTROL not in opened
+        (peer,) = opened[ports.PROBES]
+        assert peer["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "traefik"}
 
 
 def plan_of(objects: list[case.Object]) -> dict[str, Any]:
@@ -302,7 +304,7 @@ def test_what_ranks_do_not_see_leaves_them_alone() -> None:
 
 def test_policy_closes_the_engine_port() -> None:
     (policy,) = case.of_kind(case.build(), "NetworkPolicy")
-    (rule,) = policy["spec"]["ingress"]
+    rule, _ = policy["spec"]["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": 30000}]
     assert {} not in rule["from"], "an empty peer is everybody"
     assert all(peer.keys() <= {"podSelector", "namespaceSelector"} for peer in rule["from"])

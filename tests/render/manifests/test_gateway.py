@@ -8,6 +8,8 @@ import json
 import pytest
 import yaml
 
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.launch import engines
 from sparkloom.render import keys, manifests
@@ -15,9 +17,11 @@ from sparkloom.render.manifests import gateway
 from tests import golden_files
 from tests.render.manifests import case, schemas
 
+TERMS = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 1024)
+
 
 def objects(name: str = case.ULTRA) -> list[case.Object]:
-    return gateway.gateway(case.launch(name), "sparkloom", 8000)
+    return gateway.gateway(case.launch(name), "sparkloom", TERMS)
 
 
 @pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.TRTLLM])
@@ -40,18 +44,22 @@ def test_a_field_too_many_is_refused() -> None:
 
 def test_it_leads_to_the_service_of_the_profile_and_nowhere_else() -> None:
     (service,) = [o for o in case.of_kind(case.build(), "Service") if "clusterIP" not in o["spec"]]
-    (route,) = case.of_kind(objects(), "IngressRoute")
-    (rule,) = route["spec"]["routes"]
-    (target,) = rule["services"]
-    assert rule["match"] == "PathPrefix(`/v1`)" and route["spec"]["entryPoints"] == ["websecure"]
-    assert target["name"] == service["metadata"]["name"]
-    assert target["port"] == service["spec"]["ports"][0]["port"]
+    route, plain = case.of_kind(objects(), "IngressRoute")
+    short, long = route["spec"]["routes"]
+    assert route["spec"]["entryPoints"] == ["websecure"] and short["priority"] > long["priority"]
+    for rule, port in ((short, "api"), (long, "probes")):
+        (target,) = rule["services"]
+        assert target["name"] == service["metadata"]["name"]
+        assert target["port"] == {entry["name"]: entry["port"] for entry in service["spec"]["ports"]}[port]
+    (away,) = plain["spec"]["routes"]
+    assert plain["spec"]["entryPoints"] == ["web"]
+    assert away["services"] == [{"kind": "TraefikService", "name": "noop@internal"}]
 
 
 def test_traefik_may_reach_the_engine_by_the_policy() -> None:
     """K3s' Traefik by its namespace and label; nobody else from outside the namespace without a label."""
     (policy,) = case.of_kind(case.build(), "NetworkPolicy")
-    (rule,) = policy["spec"]["ingress"]
+    rule, _ = policy["spec"]["ingress"]
     traefik = [peer for peer in rule["from"] if "podSelector" in peer and "namespaceSelector" in peer]
     assert traefik == [
         {
@@ -74,25 +82,36 @@ def test_rank_0_alone_gets_the_key_and_only_as_a_reference(name: str) -> None:
     assert all(v["secret"]["secretName"] == keys.SECRET for v in volumes)
 
 
-def test_an_engine_that_checks_no_key_is_asked_for_by_its_supervisor_first() -> None:
-    """TensorRT-LLM has no such option (its issue 9950): whoever reached it through Traefik would have been served."""
-    made = {item["kind"]: item for item in objects(case.TRTLLM)}
-    (rule,) = made["IngressRoute"]["spec"]["routes"]
-    assert rule["middlewares"] == [{"name": made["Middleware"]["metadata"]["name"]}]
-    (service,) = [o for o in case.of_kind(case.build(case.TRTLLM), "Service") if "clusterIP" not in o["spec"]]
-    host, _, port = made["Middleware"]["spec"]["forwardAuth"]["address"].removeprefix("http://").partition(":")
+@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.RPC, case.TRTLLM])
+def test_the_supervisor_is_asked_about_the_key_before_everything_else(name: str) -> None:
+    """TensorRT-LLM checks none (its issue 9950); the others compare it in as long as the right part takes."""
+    route, _ = case.of_kind(objects(name), "IngressRoute")
+    for rule in route["spec"]["routes"]:
+        assert rule["middlewares"][0] == {"name": "gateway"}
+    made = {item["metadata"]["name"]: item for item in case.of_kind(objects(name), "Middleware")}
+    (service,) = [o for o in case.of_kind(case.build(name), "Service") if "clusterIP" not in o["spec"]]
+    host, _, port = made["gateway"]["spec"]["forwardAuth"]["address"].removeprefix("http://").partition(":")
     assert host.split(".")[:2] == [service["metadata"]["name"], "sparkloom"] and port == "20101/key"
     assert {entry["port"]: entry["targetPort"] for entry in service["spec"]["ports"]}[20101] == "probes"
-    (policy,) = case.of_kind(case.build(case.TRTLLM), "NetworkPolicy")
+    (policy,) = case.of_kind(case.build(name), "NetworkPolicy")
     (rule,) = [rule for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == 20101]
     assert [list(peer["podSelector"]["matchLabels"].values()) for peer in rule["from"]] == [["traefik"]]
 
 
-@pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.RPC])
-def test_an_engine_that_checks_it_is_asked_by_nobody_else(name: str) -> None:
-    assert "Middleware" not in {item["kind"] for item in objects(name)}
-    assert all(rule["ports"][0]["port"] != 20101 for policy in case.of_kind(case.build(name), "NetworkPolicy")
-               for rule in policy["spec"]["ingress"])  # fmt: skip
+BAD = ("/health", "/v1", "/v1/", "/v1x", "/v1/../health", "/v1/a`) || Path(`/", "/v1/*/x", "v1/a")
+
+
+@pytest.mark.parametrize("path", BAD)
+def test_a_path_outside_v1_is_refused_by_its_name(path: str) -> None:
+    with pytest.raises(InputError) as refused:
+        gateway.Terms(8000, (path,), 100, 100, 1024)
+    assert f"'{path}'" in refused.value.problems[0].message and "gateway_paths" in refused.value.problems[0].message
+
+
+def test_the_shipped_terms_are_taken() -> None:
+    defaults = yaml.safe_load((REPO / "roles/gateway/defaults/main.yml").read_text())
+    terms = gateway.Terms(8000, tuple(defaults["gateway_paths"]), defaults["gateway_body_megabytes"], 1, 1)
+    assert terms.megabytes in gateway.MEGABYTES and "/v1/chat/completions" in terms.paths
 
 
 def test_nothing_rendered_is_a_secret() -> None:

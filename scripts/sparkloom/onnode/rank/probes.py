@@ -1,4 +1,4 @@
-"""The kubelet's questions, answered over HTTP by a thread that does nothing else; Traefik's about a key too.
+"""The kubelet's questions, answered over HTTP by a thread that does nothing else; the gateway's too.
 
 A probe that starts a Python took longer than the kubelet waits on a machine that compiles on all its cores, and four
 healthy ranks were killed for it. An answer from here costs no process and does not wait for the supervisor's own work.
@@ -7,15 +7,17 @@ healthy ranks were killed for it. An answer from here costs no process and does 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable
 
 from sparkloom.onnode.rank import answers, listening
-from sparkloom.onnode.rank.order import KEY_PATH
+from sparkloom.onnode.rank.order import KEY_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 END = b"\r\n\r\n"
@@ -24,7 +26,11 @@ EACH, TOTAL = 128, 256  # who asks at once, of one address and of all: Traefik a
 BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
+TAKES = 5.0  # to throw a request away that is too long
+LAST = b"0\r\n\r\n"  # of a request that comes in chunks
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
+LIMIT = "the request has no Content-Length, or is longer than this endpoint takes (gateway_body_megabytes)"
+TOO_LONG = {"error": {"message": LIMIT, "code": "request_too_large"}}
 
 
 class Probes:
@@ -74,20 +80,36 @@ class Probes:
             if not (piece := await loop.sock_recv(given, LONGEST - len(request))):
                 return
             request += piece
+        if asks(request, TOO_LONG_PATH):
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(_swallowed(given, request), TAKES)
         await loop.sock_sendall(given, self.told(request))
 
     def told(self, request: bytes) -> bytes:
         if END not in request:
             return _http("431 Request Header Fields Too Large", f"a question has {LONGEST} bytes at most\n")
         request = request[: request.index(END)] + END
-        return key_answer(request) if asked_for_key(request) else answer(request, self.verdict)
+        if asks(request, TOO_LONG_PATH):
+            return _http("413 Content Too Large", json.dumps(TOO_LONG), "application/json")
+        return key_answer(request) if asks(request, KEY_PATH) else answer(request, self.verdict)
 
     def verdict(self, what: str) -> tuple[bool, str]:
         return verdict(what, dict(self.log.status), time.time())
 
 
-def asked_for_key(request: bytes) -> bool:
-    return request.split(b" ", 2)[1:2] == [KEY_PATH.encode()]
+async def _swallowed(given: socket.socket, request: bytes) -> None:
+    """The whole of a request: who is answered while he still sends finds a closed connection, and no answer."""
+    loop, told = asyncio.get_running_loop(), re.search(rb"(?im)^content-length: *([0-9]+)", request)
+    piece = request.partition(END)[2]
+    length, come, tail = int(told[1]) if told else None, len(piece), piece[-len(LAST) :]
+    while come < length if length is not None else tail != LAST:
+        if not (piece := await loop.sock_recv(given, 1 << 18)):
+            return
+        come, tail = come + len(piece), (tail + piece)[-len(LAST) :]
+
+
+def asks(request: bytes, path: str) -> bool:
+    return request.split(b" ", 2)[1:2] == [path.encode()]
 
 
 def key_answer(request: bytes) -> bytes:

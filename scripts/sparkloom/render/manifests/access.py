@@ -7,7 +7,7 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import keyring, names, supervision
+from sparkloom.render.manifests import names, supervision
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
 
@@ -46,9 +46,10 @@ def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
         "podSelector": {"matchLabels": {"app.kubernetes.io/name": "traefik"}},
     }
     peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik]
-    ingress = [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}]
-    if keyring.by_supervisor(launch):
-        ingress.append({"from": [traefik], "ports": [{"protocol": "TCP", "port": ports.PROBES}]})
+    ingress = [
+        {"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]},
+        {"from": [traefik], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
+    ]
     spec = {
         "podSelector": {"matchLabels": names.selector(launch)},
         "policyTypes": ["Ingress"],
@@ -72,10 +73,11 @@ def headless_name(launch: Launch) -> str:
 
 
 def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    listed = [{"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"}]
-    if keyring.by_supervisor(launch):
-        asked = supervision.PROBES
-        listed.append({"name": asked, "port": ports.PROBES, "targetPort": asked, "protocol": "TCP"})
+    asked = supervision.PROBES
+    listed = [
+        {"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"},
+        {"name": asked, "port": ports.PROBES, "targetPort": asked, "protocol": "TCP"},
+    ]
     every = names.metadata(launch, namespace, headless_name(launch))
     ranks = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
     api = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": listed}

@@ -1,33 +1,65 @@
-"""The endpoint that clients use: K3s' own Traefik ends TLS and passes `/v1` on to rank 0, and nothing else.
+"""The endpoint that clients use: K3s' own Traefik ends TLS and passes a few exact paths on to rank 0, and nothing else.
 
-The engine checks the key itself; for one that cannot (TensorRT-LLM) Traefik asks rank 0's supervisor about each request
-first, and nothing that it refuses reaches the engine. Other paths (/health, /metrics, weight updates, aborts) have no
-route.
+Rank 0's supervisor is asked about each request's key first, in constant time; the engine asks once more where it can.
+Then come the limits: of requests in a second, at once, and of a request's length. Nothing that one of them refuses
+reaches the engine. All other paths (/health, /metrics, weight updates, aborts) have no route, and neither has a
+spelling that an engine would decode to one of them.
 Streams pass as they come: Traefik flushes `text/event-stream` at once, and a client that leaves ends the request at
 the engine too. Only the first byte of an answer is waited for with a limit, which a long prompt behind a queue needs.
+Its own buffer would hold a stream back until the end, so a request's length is judged by what it says of itself.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.onnode.rank.order import KEY_PATH
-from sparkloom.render.manifests import keyring, names
+from sparkloom.onnode.rank.order import KEY_PATH, TOO_LONG_PATH
+from sparkloom.render.manifests import names
 
 API = "traefik.io/v1alpha1"
 NAME = "gateway"
 TLS_SECRET = "gateway-tls"
-PATH = "PathPrefix(`/v1`)"
-ENTRY = "websecure"  # K3s' name of port 443
+PLAIN, ENCRYPTED = "web", "websecure"  # K3s' names of ports 80 and 443
+RATE, AT_ONCE, TOO_LONG, TO_TLS = "gateway-rate", "gateway-at-once", "gateway-too-long", "gateway-to-tls"
 LABELS = {"app.kubernetes.io/name": "gateway", "app.kubernetes.io/component": "gateway", **names.PART_OF}
+MEGABYTES = {1: 6, 10: 7, 100: 8, 1000: 9}  # a length below it has so many digits at most
+GRANTED = re.compile(r"/v1(?:/[a-z0-9_-]+)+(?:/\*)?")
+A_NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"  # it cannot be ".."; an owner may stand before it
+ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
+WHO = {"requestHeaderName": "Authorization"}  # by address, K3s' load balancer would make one client of all
 
 
-def gateway(launch: Launch, namespace: str, timeout: int) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a site grants its clients."""
+
+    timeout: int  # seconds to the first byte
+    paths: tuple[str, ...]  # `*` at the end is a model's name
+    megabytes: int
+    rate: int
+    at_once: int
+
+    def __post_init__(self) -> None:
+        for path in self.paths or ("",):
+            if not GRANTED.fullmatch(path):
+                message = f"'{path}' is no path below /v1 in small letters, with /* at its end at most (gateway_paths)"
+                raise InputError.single("the inventory", message, rule="gateway-path")
+
+
+def gateway(launch: Launch, namespace: str, terms: Terms) -> list[dict[str, Any]]:
     """Objects in the order to apply them; the Secrets they name are made elsewhere and never rendered."""
-    guard = [_guard(launch, namespace)] if keyring.by_supervisor(launch) else []
-    return [_transport(namespace, timeout), _store(namespace), *guard, _route(launch, namespace)]
+    return [
+        _transport(namespace, terms.timeout),
+        _store(namespace),
+        *_middlewares(launch, namespace, terms),
+        _route(launch, namespace, terms),
+        _plain_route(namespace, terms),
+    ]
 
 
 def _object(kind: str, name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -49,24 +81,47 @@ def _store(namespace: str) -> dict[str, Any]:
     return _object("TLSStore", "default", namespace, {"defaultCertificate": {"secretName": TLS_SECRET}})
 
 
-def _guard(launch: Launch, namespace: str) -> dict[str, Any]:
-    """A supervisor that cannot be asked lets nobody in."""
+def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str, Any]]:
+    """The first asks for the key: a supervisor that cannot be asked lets nobody in."""
     where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
-    asked = {"address": f"http://{where}{KEY_PATH}", "authRequestHeaders": ["Authorization"]}
-    return _object("Middleware", NAME, namespace, {"forwardAuth": asked})
-
-
-def _route(launch: Launch, namespace: str) -> dict[str, Any]:
-    service = {
-        "name": names.group(launch.profile.name),
-        "port": launch.port,
-        "scheme": "http",
-        "serversTransport": NAME,
-        "passHostHeader": True,
+    made: dict[str, dict[str, Any]] = {
+        NAME: {"forwardAuth": {"address": f"http://{where}{KEY_PATH}", "authRequestHeaders": ["Authorization"]}},
+        RATE: {"rateLimit": {"average": terms.rate, "burst": 2 * terms.rate, "sourceCriterion": WHO}},
+        AT_ONCE: {"inFlightReq": {"amount": terms.at_once, "sourceCriterion": WHO}},
+        TOO_LONG: {"replacePath": {"path": TOO_LONG_PATH}},
+        TO_TLS: {"redirectScheme": {"scheme": "https", "permanent": True}},
     }
-    route: dict[str, Any] = {"kind": "Rule", "match": PATH, "services": [service]}
-    if keyring.by_supervisor(launch):
-        route["middlewares"] = [{"name": NAME}]
-    return _object(
-        "IngressRoute", NAME, namespace, {"entryPoints": [ENTRY], "routes": [route], "tls": {"secretName": TLS_SECRET}}
-    )
+    return [_object("Middleware", name, namespace, spec) for name, spec in made.items()]
+
+
+def granted(terms: Terms) -> str:
+    """Traefik's rule for the paths; it compares what is written, an encoded stroke is none."""
+    exact = [f"Path(`{path}`)" for path in terms.paths if not path.endswith("/*")]
+    below = [f"PathRegexp(`^{path.removesuffix('*')}{ONE}$`)" for path in terms.paths if path.endswith("/*")]
+    return f"({' || '.join((*exact, *below))})"
+
+
+def _rule(match: str, priority: int, middlewares: tuple[str, ...], service: dict[str, Any]) -> dict[str, Any]:
+    named = [{"name": name} for name in middlewares]
+    return {"kind": "Rule", "match": match, "priority": priority, "services": [service], "middlewares": named}
+
+
+def _route(launch: Launch, namespace: str, terms: Terms) -> dict[str, Any]:
+    """A request that says how long it is, or a question without a body; one that is too long is told so."""
+    group = {"name": names.group(launch.profile.name), "scheme": "http", "serversTransport": NAME}
+    engine = {**group, "port": launch.port, "passHostHeader": True}
+    supervisor = {**group, "port": ports.PROBES, "passHostHeader": False}
+    paths, short = granted(terms), f"HeaderRegexp(`Content-Length`, `^[0-9]{{1,{MEGABYTES[terms.megabytes]}}}$`)"
+    routes = [
+        _rule(f"{paths} && (Method(`GET`) || (Method(`POST`) && {short}))", 20, (NAME, RATE, AT_ONCE), engine),
+        _rule(f"{paths} && Method(`POST`)", 10, (NAME, TOO_LONG), supervisor),
+    ]
+    spec = {"entryPoints": [ENCRYPTED], "routes": routes, "tls": {"secretName": TLS_SECRET}}
+    return _object("IngressRoute", NAME, namespace, spec)
+
+
+def _plain_route(namespace: str, terms: Terms) -> dict[str, Any]:
+    """Without TLS: sent to where there is."""
+    nowhere = {"kind": "TraefikService", "name": "noop@internal"}
+    rule = _rule(granted(terms), 10, (TO_TLS,), nowhere)
+    return _object("IngressRoute", "gateway-plain", namespace, {"entryPoints": [PLAIN], "routes": [rule]})

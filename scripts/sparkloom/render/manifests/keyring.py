@@ -18,11 +18,6 @@ def words(launch: Launch, rank: Rank) -> tuple[str, ...]:
     return () if rank.index else engines.get(launch.engine).key_words
 
 
-def by_supervisor(launch: Launch) -> bool:
-    """The engine checks no key: Traefik asks rank 0's supervisor about each request (gateway.py)."""
-    return not engines.get(launch.engine).key_words
-
-
 def volume(rank: Rank) -> list[dict[str, Any]]:
     secret = {"secretName": keys.SECRET, "defaultMode": 0o440}
     return [] if rank.index else [{"name": "key", "secret": secret}]

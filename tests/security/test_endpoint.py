@@ -1,0 +1,296 @@
+"""The endpoint, attacked: the real Traefik with the objects that a site applies, the real supervisor's answers.
+
+Seen on the code before (commit 4b940d3): `/v1x`, `/v1/..%2fhealth` and every method reached the engine, without a key
+too, in any length and number. The engine here is a recorder: what it has not heard, no engine hears.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import socket
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom.launch import ports
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.probes import Probes
+from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.render.manifests import gateway
+from testbed.make import traefik
+from tests.onnode.rank import ranks
+from tests.render.manifests import case
+
+pytestmark = pytest.mark.skipif(
+    not traefik.archive().exists(), reason="no Traefik is built here: `python -m testbed rack build` makes one"
+)
+KEY = "sk-the-key-of-this-test"
+PATHS = ("/v1/models", "/v1/models/*", "/v1/chat/completions")
+CHAT = "/v1/chat/completions"
+TERMS = gateway.Terms(timeout=30, paths=PATHS, megabytes=1, rate=5, at_once=4)
+
+
+class Engine(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Recorder)
+        self.heard: list[str] = []
+        self.slow = threading.Event()
+        self.slow.set()
+
+
+class Recorder(BaseHTTPRequestHandler):
+    server: Engine
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Kept in `heard`."""
+
+    def do_GET(self) -> None:
+        self.server.heard.append(f"{self.command} {self.path}")
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.slow.wait(20)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_POST = do_PUT = do_DELETE = do_OPTIONS = do_GET
+
+
+def program(folder: Path) -> Path:
+    """Traefik out of the image that the rack runs."""
+    with tarfile.open(traefik.archive()) as image:
+        for entry in image.getmembers():
+            held = image.extractfile(entry)
+            if held is None or not tarfile.is_tarfile(layer := io.BytesIO(held.read())):
+                continue
+            with tarfile.open(fileobj=layer) as files:
+                files.extract("traefik", folder, filter="data")
+    return folder / "traefik"
+
+
+def routed(terms: gateway.Terms, engine: int, supervisor: int) -> dict[str, Any]:
+    """The objects as Traefik's file provider reads them: the same rules, limits and orders; addresses of loopback."""
+    launch = case.launch(case.ULTRA)
+    where = {launch.port: f"http://127.0.0.1:{engine}", ports.PROBES: f"http://127.0.0.1:{supervisor}"}
+    routers, middlewares = {}, {}
+    for item in gateway.gateway(launch, "sparkloom", terms):
+        name, spec = item["metadata"]["name"], item["spec"]
+        if item["kind"] == "Middleware":
+            if asked := spec.get("forwardAuth"):
+                assert f":{ports.PROBES}/" in asked["address"]
+                asked["address"] = f"{where[ports.PROBES]}/{asked['address'].rpartition('/')[2]}"
+            middlewares[name] = spec
+        if item["kind"] == "IngressRoute":
+            for number, rule in enumerate(spec["routes"]):
+                (service,) = rule["services"]
+                routers[f"{name}-{number}"] = {
+                    "entryPoints": spec["entryPoints"],
+                    "rule": rule["match"],
+                    "priority": rule["priority"],
+                    "middlewares": [entry["name"] for entry in rule["middlewares"]],
+                    "service": str(service.get("port", service["name"])),
+                }
+    services = {str(port): {"loadBalancer": {"servers": [{"url": url}]}} for port, url in where.items()}
+    return {"http": {"routers": routers, "middlewares": middlewares, "services": services}}
+
+
+class Rig:
+    def __init__(self, engine: Engine, plain: int, port: int) -> None:
+        self.engine, self.plain, self.port = engine, plain, port
+
+    def ask(self, method: str, path: str, key: str = KEY, body: bytes | None = None, **headers: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body, {"Authorization": f"Bearer {key}", **headers})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp("gateway")
+    with pytest.MonkeyPatch.context() as patch:
+        (folder / "key").write_text(f"{KEY}\n")
+        patch.setenv("SPARKLOOM_KEY_FILE", str(folder / "key"))
+        supervisor, plain, port = ranks.free_port(), ranks.free_port(), ranks.free_port()
+        told = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "run": str(folder)}
+        members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
+        Probes(StatusLog(Order.of({**told, "members": members}), 0), "127.0.0.1", supervisor).start()
+        engine = Engine()
+        threading.Thread(target=engine.serve_forever, daemon=True).start()
+        (folder / "routes.yml").write_text(yaml.safe_dump(routed(TERMS, engine.server_address[1], supervisor)))
+        words = [
+            program(folder),
+            f"--entryPoints.{gateway.PLAIN}.address=127.0.0.1:{plain}",
+            f"--entryPoints.{gateway.ENCRYPTED}.address=127.0.0.1:{port}",
+            f"--providers.file.filename={folder / 'routes.yml'}",
+            "--global.checknewversion=false",
+            "--global.sendanonymoususage=false",
+        ]
+        log = (folder / "log").open("w")
+        process = subprocess.Popen(words, stdout=log, stderr=log)
+        rig = Rig(engine, plain, port)
+        try:
+            _until_it_answers(rig, folder / "log")
+            yield rig
+        finally:
+            process.terminate()
+            process.wait(10)
+            engine.shutdown()
+
+
+def _until_it_answers(rig: Rig, log: Path) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        try:
+            if rig.ask("GET", "/v1/models") == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError(log.read_text()[-3000:])
+
+
+@pytest.fixture(autouse=True)
+def unheard(rig: Rig) -> None:
+    rig.engine.heard.clear()
+
+
+def test_what_is_granted_is_served(rig: Rig) -> None:
+    for path in (
+        "/v1/models",
+        "/v1/models/nvidia/Some-Model_1.0",
+        "/v1/models/nvidia%2FSome-Model",
+        "/v1/models/m?x=1",
+    ):
+        assert (path, rig.ask("GET", path)) == (path, 200)
+    assert rig.ask("POST", CHAT, body=b"{}") == 200
+    assert len(rig.engine.heard) == 5
+
+
+CLOSED = (
+    "/v1", "/v1/", "/v1x", "/v1x/models", "/health", "/metrics", "/v1/load_lora_adapter", "/v1/..%2fhealth",
+    "/v1/../health", "/v1/%2e%2e/health", "/v1/%2e%2e%2fhealth", "/v1/models/..%2f..%2fhealth",
+    "/v1/models/../../health", "/v1/models/%2e%2e%2f%2e%2e%2fhealth", "/v1/models/a/../../../health",
+    "/v1/models/a%2f..%2f..%2fx", "/v1/models/..", "/v1/models/a/b/c", "/v1/models/a%00", "/v1/models;/health",
+    "/v1/models/", "/V1/models", "/v1/models/a%5cb", "http://127.0.0.1/health", "//health", "/.well-known/x",
+    "/v1/chat/completions/render", "/v1/chat%2fcompletions",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", CLOSED)
+def test_every_other_path_and_spelling_is_closed(rig: Rig, path: str) -> None:
+    assert rig.ask("GET", path) in (400, 404)
+    assert rig.engine.heard == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECTX"])
+def test_other_methods_are_closed(rig: Rig, method: str) -> None:
+    assert rig.ask(method, CHAT) in (404, 405)
+    assert rig.engine.heard == []
+
+
+@pytest.mark.parametrize("key", ["", "wrong", KEY[:-1], f"{KEY}x", f" {KEY}"])
+def test_no_engine_hears_a_request_without_the_key(rig: Rig, key: str) -> None:
+    assert rig.ask("POST", CHAT, key, b"{}") == 401
+    assert rig.engine.heard == []
+
+
+@pytest.mark.parametrize("megabytes", [1, 3, 40])
+def test_a_request_that_is_too_long_is_told_so_and_goes_no_further(rig: Rig, megabytes: int) -> None:
+    assert rig.ask("POST", CHAT, body=b"x" * (megabytes * 1_000_000)) == 413
+    assert rig.engine.heard == []
+    assert rig.ask("POST", CHAT, body=b"x" * 999_999) == 200
+
+
+@pytest.mark.parametrize("length", ["99999999999999999999", "-1", "+5", "0x10", "5, 6"])
+def test_a_length_that_is_none_is_refused(rig: Rig, length: str) -> None:
+    assert rig.ask("POST", CHAT, **{"Content-Length": length}) == 400
+    assert rig.engine.heard == []
+
+
+def test_a_length_that_is_not_told_is_too_long(rig: Rig) -> None:
+    assert _chunked(rig, b"x" * 1000) == 413
+    assert rig.engine.heard == []
+
+
+def test_two_lengths_smuggle_nothing(rig: Rig) -> None:
+    with socket.create_connection(("127.0.0.1", rig.port), 20) as door:
+        inner = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        door.sendall(
+            f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(inner)}\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode()
+            + inner
+        )
+        door.shutdown(socket.SHUT_WR)
+        while door.recv(4096):
+            pass
+    assert not any("health" in line for line in rig.engine.heard)
+
+
+def _chunked(rig: Rig, body: bytes) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", rig.port, timeout=20)
+    try:
+        connection.request("POST", CHAT, iter([body]), {"Authorization": f"Bearer {KEY}"}, encode_chunked=True)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_crowd_with_one_key_is_held_back_and_a_stranger_takes_nothing_from_it(rig: Rig) -> None:
+    time.sleep(2.5)  # what the tests before asked for no longer counts
+    strangers = [rig.ask("GET", "/v1/models", "wrong") for _ in range(4 * TERMS.rate)]
+    assert set(strangers) == {401}
+    answers = [rig.ask("GET", "/v1/models") for _ in range(12 * TERMS.rate)]
+    assert answers[0] == 200 and 429 in answers
+    assert len(rig.engine.heard) == answers.count(200)
+
+
+def test_no_more_are_on_their_way_than_the_site_says(rig: Rig) -> None:
+    time.sleep(2.5)
+    rig.engine.slow.clear()
+    try:
+        answers: list[int] = []
+        asking = [threading.Thread(target=lambda: answers.append(rig.ask("GET", "/v1/models"))) for _ in range(10)]
+        for thread in asking:
+            thread.start()
+        limit = time.monotonic() + 15
+        while len(answers) < 10 - TERMS.at_once and time.monotonic() < limit:
+            time.sleep(0.05)
+        assert answers == [429] * (10 - TERMS.at_once) and len(rig.engine.heard) == TERMS.at_once
+    finally:
+        rig.engine.slow.set()
+        for thread in asking:
+            thread.join(20)
+
+
+def test_without_tls_a_client_is_sent_to_where_there_is(rig: Rig) -> None:
+    for path, wanted in (("/v1/models", 301), ("/health", 404)):
+        connection = http.client.HTTPConnection("127.0.0.1", rig.plain, timeout=20)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.status == wanted
+        if wanted == 301:
+            assert (answer.headers["Location"] or "").startswith("https://127.0.0.1")
+        connection.close()
+    assert rig.engine.heard == []
+
+
+def test_what_is_refused_says_why(rig: Rig) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", rig.port, timeout=20)
+    connection.request("POST", CHAT, b"{}", {"Authorization": "Bearer wrong"})
+    assert json.loads(connection.getresponse().read())["error"]["code"] == "invalid_api_key"
