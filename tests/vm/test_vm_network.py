@@ -78,7 +78,8 @@ def test_what_a_guide_set_up_is_refused_taken_over_and_given_back(rack: Rack, tm
 MANAGERS = {
     "netplan": ("true", "true"),
     "networkd": (
-        f"""cp /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
+        # netplan's file is networkd's own to read (0640): a plain copy of it would leave the way to nobody
+        f"""install -m 644 /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
         mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
         """mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network
         networkctl reload; sleep 5""",
