@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
+from sparkloom.base.repository import REPO
 from sparkloom.onnode.rank import answers, listening
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes, answer
@@ -53,6 +55,24 @@ def test_each_question_has_its_answer(log: StatusLog) -> None:
     log.status["serving"] = True
     assert ask("127.0.0.5", port, "/ready")[0] == 200
     assert ask("127.0.0.5", port, "/metrics")[0] == 404
+
+
+def test_as_many_as_a_key_may_have_on_their_way_are_answered_at_once(
+    log: StatusLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traefik asks for each request: of 256 that came together half were hung up on, and their clients refused."""
+    (tmp_path / "key").write_text("the-key")
+    monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
+    defaults = yaml.safe_load((REPO / "roles/gateway/defaults/main.yml").read_text())
+    port, crowd = served(log), []
+    for _ in range(defaults["gateway_requests_at_once"]):
+        crowd.append(socket.create_connection(("127.0.0.5", port), 30))
+    for one in crowd:
+        one.sendall(b"GET /key HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer the-key\r\n\r\n")
+    heard = [one.recv(15) for one in crowd]
+    for one in crowd:
+        one.close()
+    assert heard == [b"HTTP/1.1 200 OK"] * len(crowd)
 
 
 def test_it_listens_at_the_pod_s_own_address_only(log: StatusLog) -> None:

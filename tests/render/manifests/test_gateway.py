@@ -17,7 +17,7 @@ from sparkloom.render.manifests import gateway
 from tests import golden_files
 from tests.render.manifests import case, schemas
 
-TERMS = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 1024)
+TERMS = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 512)
 
 
 def objects(name: str = case.ULTRA) -> list[case.Object]:
@@ -104,7 +104,7 @@ BAD = ("/health", "/v1", "/v1/", "/v1x", "/v1/../health", "/v1/a`) || Path(`/", 
 @pytest.mark.parametrize("path", BAD)
 def test_a_path_outside_v1_is_refused_by_its_name(path: str) -> None:
     with pytest.raises(InputError) as refused:
-        gateway.Terms(8000, (path,), 100, 100, 1024)
+        gateway.Terms(8000, (path,), 100, 100, 512)
     assert f"'{path}'" in refused.value.problems[0].message and "gateway_paths" in refused.value.problems[0].message
 
 

@@ -22,7 +22,7 @@ from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 END = b"\r\n\r\n"
 LONGEST = 4096  # bytes of a question
-EACH, TOTAL = 128, 256  # who asks at once, of one address and of all: Traefik asks for many clients
+EACH, TOTAL = 512, 640  # who asks at once, of one address and of all: Traefik asks for each client's request
 BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0

@@ -86,7 +86,7 @@ def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str,
     where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
     made: dict[str, dict[str, Any]] = {
         NAME: {"forwardAuth": {"address": f"http://{where}{KEY_PATH}", "authRequestHeaders": ["Authorization"]}},
-        RATE: {"rateLimit": {"average": terms.rate, "burst": 2 * terms.rate, "sourceCriterion": WHO}},
+        RATE: {"rateLimit": {"average": terms.rate, "burst": max(terms.rate, terms.at_once), "sourceCriterion": WHO}},
         AT_ONCE: {"inFlightReq": {"amount": terms.at_once, "sourceCriterion": WHO}},
         TOO_LONG: {"replacePath": {"path": TOO_LONG_PATH}},
         TO_TLS: {"redirectScheme": {"scheme": "https", "permanent": True}},
