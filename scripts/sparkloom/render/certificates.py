@@ -113,9 +113,9 @@ def _authority(
         kept = x509.load_pem_x509_certificate(certificate.read_bytes())
         if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
             return kept, serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[return-value]
-    fresh, own_name = ec.generate_private_key(ec.SECP256R1()), _named(f"Sparkloom {site}")
+    fresh, name = ec.generate_private_key(ec.SECP256R1()), _named(f"Sparkloom {site}")
     made = (
-        _builder(own_name, own_name, fresh.public_key(), AUTHORITY_DAYS)
+        _builder(name, name, fresh.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.NameConstraints(_within(names), None), critical=True)
         .add_extension(_usage(authority=True), critical=True)
