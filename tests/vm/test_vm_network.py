@@ -84,12 +84,15 @@ MANAGERS = {
         """mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network
         networkctl reload; sleep 5""",
     ),
-    # As on a Spark with a desktop. It takes the rails' ports as well, and asks for an address there.
+    # As on a Spark with a desktop. It takes the rails' ports as well, and asks for an address there. Until udev looks
+    # at the way again, netplan's mark says that it is not NetworkManager's.
     "NetworkManager": (
         f"""sed 's/renderer: networkd/renderer: NetworkManager/' /etc/netplan/01-management.yaml > /root/desktop.yaml
         mv /etc/netplan/01-management.yaml /root/
         install -m 600 /root/desktop.yaml /etc/netplan/01-network-manager-all.yaml
-        netplan generate; networkctl reload; systemctl start NetworkManager
+        netplan generate
+        udevadm control --reload; udevadm trigger --settle --action=change /sys/class/net/{WAY}
+        networkctl reload; systemctl start NetworkManager
         for n in $(seq 60); do nmcli -t -f DEVICE,STATE device | grep -q '^{WAY}:connected$' && break; sleep 2; done
         nmcli -t -f DEVICE,STATE device | grep '^{WAY}:connected$'""",
         """systemctl stop NetworkManager; rm /etc/netplan/01-network-manager-all.yaml
