@@ -1,18 +1,185 @@
 from __future__ import annotations
 
-from ansible.plugins.action import ActionBase
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
 
-from sparkloom.site import ansible, doctor
-from sparkloom.site.doctor import events
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from sparkloom.base.errors import InputError
+from sparkloom.render.k3s.options import options
+from sparkloom.site import ansible, client, doctor, served
+from sparkloom.site.checks import kubernetes
+from sparkloom.site.doctor import asking, events, objects, parts, roles
+from sparkloom.site.k3s import steps
 
 DOCUMENTATION = r"""
 module: sparkloom_doctor
-short_description: Say what is not as planned
-description: [Judges what the callback of this name heard of this run; it takes no options.]
+short_description: Plan what the doctor asks, and say what is not as planned
+description: [A file named by SPARKLOOM_DOCTOR_JSON receives all that was said.]
+options:
+  what:
+    type: str
+    required: true
+    choices: [plan, judge]
+    description: [C(plan) gives what sparkloom_dry wants to know; C(judge) judges what that answered and the cluster.]
+  roles: {type: list, elements: str, required: true, description: [The roles that are asked.]}
+  profile: {type: str, description: [What is judged; empty for what was proved to serve. With plan.]}
+  planned: {type: str, description: [What the inventory says; with plan.]}
+  plan: {type: dict, description: ["What plan gave; with judge."]}
+  said: {type: str, description: ["Variable that every machine registered from sparkloom_dry; with judge."]}
 """
+# What is heard without a task of a role is told as one.
+SERVES = roles.own("doctor", "serving", "Read what was proved to serve")
+MACHINE = roles.own("preflight", "main", "Ask the machine")
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "plan", ("profile", "planned")), ("what", "judge", ("plan", "said")))
+
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        judged = doctor.report(events.SEEN, list(task_vars["ansible_play_hosts_all"]))
+        self.seen: list[events.Event] = []
+        self.roles = set(args["roles"])
+        return self._plan(args, task_vars) if args["what"] == "plan" else self._judge(args, task_vars)
+
+    def _hear(self, task: roles.Task, result: ansible.Data, host: str = events.CLUSTER) -> None:
+        self.seen += events.said(host, task, result)
+
+    def _plan(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        serves = self._serves(args, task_vars)
+        self._hear(SERVES, serves)
+        asked = asking.Asking(self, task_vars, asking.given(serves["profile"]))
+        for part, register in parts.PLANS:
+            task = next(task for task in asked.tasks(part) if task.register == register)
+            theirs = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
+            asked.known[register] = {} if theirs else self._one(asked, task)
+            if part.role in self.roles:
+                self._hear(task, asked.known[register])
+        return {"known": asked.known, "seen": self.seen, "profile": serves["profile"]}
+
+    def _serves(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        """By what was proved to serve all the rest is judged; who judges the cluster tells of one without an answer."""
+        profile = args["profile"] or load_extra_vars(self._loader).get("profile", "")
+        try:
+            record = served.read(client.of(ansible.cluster(task_vars)))
+        except (InputError, ApiException, HTTPError):
+            record = {}
+        return served.judged(record, str(profile), args["planned"])
+
+    def _one(self, asked: asking.Asking, task: roles.Task) -> ansible.Data:
+        try:
+            return asked.run(task.module, asked.args(task))
+        except AnsibleError as error:
+            return {"failed": True, "msg": str(error)}
+
+    def _judge(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        self.seen += args["plan"]["seen"]
+        hosts = [str(host) for host in task_vars["ansible_play_hosts_all"]]
+        asked = asking.Asking(self, task_vars, args["plan"]["known"])
+        for host in hosts:
+            asked.machines[host] = self._heard(host, ansible.plain(task_vars["hostvars"][host].get(args["said"], {})))
+        self._k3s(asked, hosts)
+        self._walk(asked, parts.OF_THE_NODES)
+        if reached := self._reached(task_vars):
+            gpus = asked.known["__node_base_site"].get("site", {}).get("expect_gb10")
+            cluster = [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"]
+            self._walk(asked, cluster, objects.Api(reached))
+        if target := os.environ.get("SPARKLOOM_DOCTOR_JSON"):
+            Path(target).write_text(json.dumps({"events": self.seen, "hosts": hosts}))
+        judged = doctor.report(self.seen, hosts)
         return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}
+
+    def _heard(self, host: str, told: ansible.Data) -> ansible.Data:
+        """What one machine registered, by name; and what its answers say of it."""
+        if told.get("unreachable") or told.get("trouble") or "said" not in told:
+            why = told.get("trouble") or told.get("msg") or "no answer"
+            if "preflight" not in self.roles:  # which says it better
+                self._hear(MACHINE, {**told, "failed": True, "msg": why}, host)
+            return {"__preflight_probe": {"msg": why}}
+        registered = {}
+        for entry in told["said"]:
+            if "marks" in entry:
+                registered["__doctor_marks"] = entry["marks"]
+                continue
+            task = roles.own(entry["role"], entry["area"], entry["task"], entry["register"])
+            if task.role in self.roles or task.role == "model_store":
+                self._hear(task, entry["answer"], host)
+            registered[task.register] = entry["answer"]
+        return registered
+
+    def _k3s(self, asked: asking.Asking, hosts: Iterable[str]) -> None:
+        plan = asked.known["__k3s_plan"]
+        if "k3s" not in self.roles or "hosts" not in plan:
+            return
+        first = next(task for task in asked.tasks(parts.Part("k3s", "cluster")) if task.register == "__k3s_plan")
+        states = {host: seen["__k3s_state"] for host, seen in asked.machines.items() if "__k3s_state" in seen}
+        marks = {host: seen.get("__doctor_marks", {}) for host, seen in asked.machines.items()}
+        if plan["first"] not in states:
+            return  # with --limit, or away: nobody tells what the others should have
+        rows, drift = steps.dry(options(asked.args(first)["options"]), plan, states, marks)
+        self._hear(first, ansible.verdict(rows, ""))
+        for host, found in drift.items():
+            self._hear(first, {"changed": bool(found), "drift": found}, host)
+
+    def _reached(self, task_vars: ansible.Data) -> client.Client | None:
+        """The cluster, once it has answered: whoever waits for one that is away waits once."""
+        cluster = ansible.cluster(task_vars)
+        try:
+            reached = client.of(cluster)
+            reached.nodes()
+            return reached
+        except InputError as error:
+            told = {"failed": True, "msg": str(error)}
+        except (ApiException, HTTPError) as error:
+            told = ansible.verdict([kubernetes.silent(cluster, error)], "")
+        for role in ("multus", "model_serving"):  # both areas could not be read
+            self._hear(roles.own(role, "main", "Ask the cluster"), told)
+        return None
+
+    def _walk(self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None) -> None:
+        """Part after part; one that fails keeps the next from nothing."""
+        for part in walked:
+            if part.role in self.roles:
+                self._part(asked, part, api)
+
+    def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None) -> bool:
+        for task in asked.tasks(part):
+            ours = task.module in parts.ON_THE_CONTROLLER and task.register not in asked.known
+            if not (ours or task.module in roles.INCLUDES or (api and task.module == parts.APPLIED)):
+                continue
+            try:
+                if not asked.holds(task):
+                    continue
+                if file := roles.included(task):
+                    if not self._part(asked, parts.Part(part.role, file), api):
+                        return False
+                    continue
+                result = self._result(asked, task, api)
+            except AnsibleError as error:
+                if any(seen.get("failed") for seen in asked.known.values() if isinstance(seen, dict)):
+                    return False  # it asks for what a task before it did not give, which was heard then
+                result = {"failed": True, "msg": str(error)}
+            self._hear(task, result)
+            if task.register:
+                asked.known[task.register] = result
+            if result.get("failed"):
+                return False
+        return True
+
+    def _result(self, asked: asking.Asking, task: roles.Task, api: objects.Api | None) -> ansible.Data:
+        if task.module != parts.APPLIED:
+            return asked.run(task.module, asked.args(task))
+        assert api
+        try:
+            wanted = asked.args(task)["definition"]
+            differing = api.differing(wanted)
+        except (ApiException, HTTPError) as error:
+            return {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"}
+        names = {(one["kind"], one["name"]) for one in differing}
+        each = [{"changed": (one["kind"], one["metadata"]["name"]) in names} for one in wanted]
+        return {"changed": bool(differing), "differing": differing, "result": {"results": each}}

@@ -3,12 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
-from ansible.utils.vars import load_extra_vars
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from sparkloom import case
-from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import names
 from sparkloom.site import ansible, client, leftovers, served
 from sparkloom.site.checks import memories
@@ -21,17 +19,15 @@ options:
   what:
     type: str
     required: true
-    choices: [read, serves, memory, good, failed]
+    choices: [read, memory, good, failed]
     description:
       - C(read) before a start; C(good) writes it after a proof, C(failed) after a failure, whose logs it keeps.
-      - C(serves) says which profile a site is judged by, and how cures name it.
       - C(good) also takes away what other profiles left in the cluster.
       - C(memory) judges whether every node has its memory again.
   registered: {type: str, description: [Variable that the nodes registered from sparkloom_memory; with memory.]}
   before: {type: dict, description: [GiB that each node had before the load; with memory.]}
   slack: {type: float, description: [GiB that may be gone for other reasons; with memory.]}
-  profile: {type: str, description: [What was started; with good and failed. What is asked about; with serves.]}
-  planned: {type: str, description: [What the inventory says; with serves.]}
+  profile: {type: str, description: [What was started; with good and failed.]}
   labels: {type: dict, description: [Whose pods; with good and failed.]}
   config_hash: {type: str, description: [Of what was rendered; with good.]}
   seconds: {type: float, description: [How long the start took; with good.]}
@@ -45,27 +41,14 @@ options:
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     required_if = (
-        ("what", "serves", ("profile", "planned")),
         ("what", "memory", ("registered", "before", "slack")),
         ("what", "good", ("profile", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
         ("what", "failed", ("profile", "labels", "cause", "folder")),
     )
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        work = {
-            "read": self._read, "serves": self._serves, "memory": self._memory, "good": self._good,
-            "failed": self._failed,
-        }  # fmt: skip
+        work = {"read": self._read, "memory": self._memory, "good": self._good, "failed": self._failed}
         return work[args["what"]](args, task_vars)
-
-    def _serves(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        """A cluster that does not answer is told of by those who judge it."""
-        asked = args["profile"] or load_extra_vars(self._loader).get("profile", "")
-        try:
-            record = served.read(client.of(ansible.cluster(task_vars)))
-        except (InputError, ApiException, HTTPError):
-            record = {}
-        return served.judged(record, str(asked), args["planned"])
 
     def _read(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         record = served.read(client.of(ansible.cluster(task_vars)))

@@ -1,6 +1,7 @@
 #!/usr/bin/python
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -20,6 +21,7 @@ options:
     required: true
     description: ["Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig."]
   create: {type: bool, default: false, description: [Make what is missing.]}
+  marks: {type: bool, default: false, description: ["Only their sha256, by which two machines' are compared."]}
 """
 
 
@@ -30,15 +32,25 @@ def make(path: Path) -> None:
         stream.write(secrets.token_hex(32) + "\n")
 
 
+def marks(paths: dict) -> dict:
+    """Of each text its hash, nothing where there is none: it tells whether two are one, and is no secret."""
+    files = {"token": paths["token"], "agent_token": paths["agent_token"], **paths["joining"]}
+    texts = {name: text(Path(file)) for name, file in files.items()}
+    return {name: hashlib.sha256(read.encode()).hexdigest() if read else "" for name, read in texts.items()}
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "paths": {"type": "dict", "required": True},
             "create": {"type": "bool", "default": False},
+            "marks": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     args, create = module.params["paths"], module.params["create"]
+    if module.params["marks"]:
+        module.exit_json(marks=marks(args))
     kept = [Path(args["token"]), Path(args["agent_token"])]
     missing = [path for path in kept if not text(path)]
     opened = [path for path in kept if path not in missing and path.stat().st_mode & 0o077]

@@ -76,6 +76,11 @@ with_uv() {
   "$VENV/bin/uv" --quiet pip install --python "$PY" --no-deps --require-hashes -r requirements.lock
 }
 install_package() { pip install --quiet --no-deps --no-build-isolation --editable .; }
+# Else each run of Ansible does it anew where Python may write nothing (PYTHONDONTWRITEBYTECODE, a checkout of root's).
+compile_all() {
+  # What is not for this Python cannot be compiled, and nobody runs it.
+  "$PY" -m compileall -q -j0 "$VENV"/lib/python3*/site-packages "$VENV/collections" >/dev/null || true
+}
 install_collections() { "$PY" scripts/setup/fetch_collections.py --into "$VENV/collections"; }
 
 mkdir -p .build
@@ -93,4 +98,5 @@ count=$(grep -c '==' requirements.lock)
 once packages "$(packages_key)" "installing $count packages from requirements.lock (hashes checked)" install_packages
 once package "$(package_key)" "installing sparkloom itself, editable, from scripts/sparkloom" install_package
 once collections "$(collections_key)" "installing the Ansible collections that requirements.yml names" install_collections
+once bytecode "$(packages_key; collections_key)" "compiling them, so that no run has to" compile_all
 if ((changed)); then say setup "ready in $(seconds_since "$SPARKLOOM_STARTED") s: .venv/bin/sparkloom --help"; else say setup "nothing to do"; fi

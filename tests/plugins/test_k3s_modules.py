@@ -140,6 +140,17 @@ def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
     assert again["tokens"]["server"] == "K10hash::server:x", "the form with the certificate's hash, once K3s wrote it"
 
 
+def test_marks_tell_two_tokens_apart_and_neither(tmp_path: Path) -> None:
+    paths = {name: str(tmp_path / name) for name in ("token", "agent_token")}
+    paths |= {"joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")}, "kubeconfig": "/none"}
+    (tmp_path / "token").write_text("secret\n")
+    (tmp_path / "full").write_text("secret\n")
+    told = run("sparkloom_k3s_secrets", paths=paths, marks=True)
+    assert told["marks"]["token"] == told["marks"]["server"] == hashlib.sha256(b"secret").hexdigest()
+    assert told["marks"]["agent_token"] == told["marks"]["agent"] == ""
+    assert "tokens" not in told and "secret" not in str(told), "and nothing else is told"
+
+
 def test_what_k3s_was_started_with_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "stamp"
     path.write_text(f"{'1' * 64}  /usr/local/bin/k3s\n{'2' * 64}  /etc/rancher/k3s/config.yaml\n")

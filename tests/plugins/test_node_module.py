@@ -170,3 +170,43 @@ def test_an_archive_holds_what_its_module_imports_and_no_more() -> None:
         names = zipfile.ZipFile(io.BytesIO(program.archive)).namelist()
         known = ("ansible/__init__.py", "ansible/module_utils/__init__.py", "ansible/module_utils/basic.py")
         assert all(name in known or "sparkloom" in name or name == "__main__.py" for name in names), names
+
+
+def asked_together(steps: list[dict[str, Any]], folder: Path, **more: Any) -> dict[str, Any]:
+    """As a node runs the archive of several modules: by its own Python, apart from everything of ours."""
+    used = tuple(sorted({PLUGINS / f"modules/{step['module']}.py" for step in steps if "module" in step}))
+    packed = pack.modules(used, PLUGINS / "module_utils")
+    assert packed
+    (folder / "asked.pyz").write_bytes(packed.archive)
+    given = json.dumps({"steps": steps, "check_mode": True, **more})
+    command = ["/usr/bin/python3", "-I", folder / "asked.pyz"]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=True)
+    return dict(json.loads(done.stdout))
+
+
+def test_several_modules_answer_in_one_run_each_as_by_itself(tmp_path: Path) -> None:
+    """On the old code each is a connection and an interpreter of its own."""
+    known = {"secrets": {}, "remember": False, "state": "present", "restore": False, "modes": {}}
+    file = {"path": str(tmp_path / "a"), "content": "one\n", "mode": "0644"}
+    said = asked_together(
+        [
+            {"module": "sparkloom_files", "params": known | {"files": [file]}},
+            {"argv": ["sh", "-c", "echo changed: x"]},
+            {"module": "sparkloom_files", "params": {"files": 7}},  # breaks
+            {"argv": ["sh", "-c", "echo why >&2; exit 3"]},
+            {"argv": ["/no/such"]},
+            {"module": "sparkloom_files", "params": known | {"files": [file]}},
+        ],
+        tmp_path,
+    )
+    written, printed, broken, refused, absent, again = said["answers"]
+    assert written["changed"] and written["diff"] and written == again and not (tmp_path / "a").exists()
+    assert printed["changed"] and printed["stdout_lines"] == ["changed: x"]
+    assert broken["failed"] and broken["exception"] and refused["rc"] == 3 and refused["msg"] == "why"
+    assert absent["failed"] and "No such file" in absent["msg"]
+    assert len(said["ago"]) == 6 and said["ago"] == sorted(said["ago"], reverse=True)
+
+
+def test_whoever_needs_more_of_ansible_is_no_part_of_a_run_for_several() -> None:
+    paths = tuple(PLUGINS / f"modules/{name}.py" for name in ("sparkloom_files", "sparkloom_k3s_programs"))
+    assert pack.modules(paths, PLUGINS / "module_utils") is None

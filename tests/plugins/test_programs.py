@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from sparkloom.render import pack
+from sparkloom.site import node_module
 from tests.places import REPO
 from tests.plugins.loading import module
 
@@ -49,10 +50,10 @@ def test_a_unit_starts_what_its_role_put_there(role: str) -> None:
 
 
 def test_what_the_controller_packs_is_what_the_node_gets_and_gives_back(tmp_path: Path, monkeypatch: Any) -> None:
-    action, tool = module("sparkloom_files", "action"), module("sparkloom_files")
+    tool = module("sparkloom_files")
     monkeypatch.setattr(tool.backup, "FOLDER", tmp_path / "origin")
     target = tmp_path / "lib/functions.pyz"
-    entry = action.ActionModule._read(None, {"path": str(target), "program": "functions", "mode": "0644"})
+    entry = node_module.whole({"path": str(target), "program": "functions", "mode": "0644"}, str)
     assert base64.b64decode(entry["content"]) == pack.program("functions").archive
     run = type("Run", (), {"params": {"files": [entry], "secrets": {}, "remember": True}, "check_mode": False})
     changed: list[str] = []

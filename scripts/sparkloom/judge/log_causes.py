@@ -10,10 +10,8 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.finding import Severity
 
 DATA = Path(__file__).parent / "data"
@@ -32,8 +30,7 @@ class LogCause:
 
 @cache
 def every() -> tuple[LogCause, ...]:
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = yaml.load((DATA / "log_causes.yml").read_text(encoding="utf-8"), Loader=loader)
+    entries = document.own((DATA / "log_causes.yml").read_text(encoding="utf-8"))
     return tuple(
         LogCause(name, entry["severity"], entry["pattern"], entry["why"], entry["fix"])
         for name, entry in entries.items()

@@ -60,25 +60,35 @@ def program(name: str) -> Program:
 @cache
 def module(path: Path, utilities: Path) -> Program | None:
     """A module of Ansible's kind with what it imports of ours; None where it uses more of Ansible than that."""
+    return _lean(path.stem, "start", {"sparkloom_module.py": path}, utilities)
+
+
+@cache
+def modules(paths: tuple[Path, ...], utilities: Path) -> Program | None:
+    """Several of them in one archive, to be run one after the other by one interpreter; each keeps its name."""
+    return _lean("modules", "start_each", {path.name: path for path in paths}, utilities)
+
+
+def _lean(name: str, start: str, given: Mapping[str, Path], utilities: Path) -> Program | None:
     library = "sparkloom.onnode.lean_module"
-    parts = {"__main__.py": f"from {library} import start\n\nstart()\n".encode(), **sources(library)}
+    parts = {"__main__.py": f"from {library} import {start}\n\n{start}()\n".encode(), **sources(library)}
     folder = "ansible/module_utils"
     parts |= {
         "ansible/__init__.py": b"",
         f"{folder}/__init__.py": b"",
         f"{folder}/basic.py": f"from {library} import AnsibleModule\n".encode(),
     }
-    parts["sparkloom_module.py"] = path.read_bytes()
-    waiting = [path.read_text()]
+    parts |= {part: path.read_bytes() for part, path in given.items()}
+    waiting = [path.read_text() for path in given.values()]
     while waiting:
         text = waiting.pop()
         if any(line.strip() != BASIC and not UTILITY.match(line.strip()) for line in ANSIBLE.findall(text)):
             return None
-        for name in UTILITY.findall(text):
-            if (part := f"{folder}/{name}.py") not in parts:
-                parts[part] = (utilities / f"{name}.py").read_bytes()
+        for utility in UTILITY.findall(text):
+            if (part := f"{folder}/{utility}.py") not in parts:
+                parts[part] = (utilities / f"{utility}.py").read_bytes()
                 waiting.append(parts[part].decode())
-    return Program(path.stem, _stamp(parts), _archive(parts, zipfile.ZIP_DEFLATED))
+    return Program(name, _stamp(parts), _archive(parts, zipfile.ZIP_DEFLATED))
 
 
 def sources(module: str) -> dict[str, bytes]:

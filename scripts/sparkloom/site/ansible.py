@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sparkloom import case
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import WORK
@@ -122,7 +121,7 @@ class Action:
 
 def specification(documentation: str) -> dict[str, Any]:
     """The options that a plugin's DOCUMENTATION tells, as the specification that a task's arguments are held to."""
-    return _options(yaml.safe_load(documentation).get("options") or {})
+    return _options(document.own(documentation).get("options") or {})
 
 
 def _options(described: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,14 @@ def interpreter(action: Any, task_vars: Mapping[str, Any]) -> str:
     given = action._templar.template(task_vars.get("ansible_python_interpreter") or "auto")
     found = task_vars.get("ansible_facts", {}).get("discovered_interpreter_python", "python3")
     return shlex.quote(str(found if given.startswith("auto") else given))
+
+
+def whole(entry: Mapping[str, Any], read: Callable[[str], str]) -> Data:
+    """An entry of sparkloom_files with its content: of a file of its role, or a program of ours."""
+    kept = {key: value for key, value in entry.items() if key not in ("src", "program")}
+    if "program" in entry:
+        return kept | {"content": pack.program(entry["program"]).base64, "encoding": "base64"}
+    return kept | ({"content": read(entry["src"])} if "src" in entry else {})
 
 
 def documentation(module: Path) -> str:

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.repository import REPO, WORK
 from sparkloom.site import play
 
@@ -112,7 +111,7 @@ class Progress:
 
 def parts(playbook: Path) -> list[Part]:
     """What a playbook of playbooks imports, in its order."""
-    return [Part(entry["tags"][0], entry["name"]) for entry in yaml.safe_load(playbook.read_text(encoding="utf-8"))]
+    return [Part(entry["tags"][0], entry["name"]) for entry in document.own(playbook.read_text(encoding="utf-8"))]
 
 
 def run(

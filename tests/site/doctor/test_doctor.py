@@ -7,14 +7,13 @@ from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkloom.base.finding import Finding
 from sparkloom.render.manifests import names
 from sparkloom.site import doctor, served
 from sparkloom.site.checks import kubernetes, serving
 from sparkloom.site.checks.report import as_dict
-from sparkloom.site.doctor import drift, events, verdict
+from sparkloom.site.doctor import drift, events, roles, verdict
 from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
@@ -55,7 +54,6 @@ def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playb
         ({"links": ["enp1s0f0v1"]}, "enp1s0f0v1", "other MTU or address"),
         ({"drift": [{"what": "vm.swappiness", "found": "60", "expected": "1"}]}, "vm.swappiness", "60"),
         ({"stdout_lines": ["changed: enp1s0f0v1: MAC 02"]}, "virtual functions", "enp1s0f0v1: MAC 02"),
-        ({"name": "x.service", "enabled": True}, "unit x.service", "not enabled or not running"),
         ({"done": ["enable --now x.service"]}, "unit x.service", "waits for 'enable --now'"),
         ({}, "Keep it", "would change"),
     ],
@@ -68,7 +66,7 @@ def test_every_kind_of_change_is_named(result: dict[str, Any], what: str, found:
 def test_an_object_that_would_be_applied_is_the_clusters() -> None:
     gone = {"kind": "NetworkAttachmentDefinition", "name": "rail-a-vf0", "diff": {}}
     other = {"kind": "DaemonSet", "name": "m", "diff": {"before": {"spec": {"x": 1}}, "after": {"spec": {"x": 2}}}}
-    report = doctor.report([event(role="multus", objects=[gone, other])], NODES)
+    report = doctor.report([event(role="multus", differing=[gone, other])], NODES)
     assert [(f.where, f.area, f.message) for f in report.findings] == [
         ("cluster", "cluster", "not there"), ("cluster", "cluster", "1"),
     ]  # fmt: skip
@@ -106,23 +104,20 @@ def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_part_that_was_never_applied_is_one_finding() -> None:
     gone = [{"kind": "Service", "name": f"s{n}", "diff": {}} for n in range(5)]
-    finding = one(event(role="multus", objects=gone))
+    finding = one(event(role="multus", differing=gone))
     assert finding.rule.startswith("5 objects (Service s0, Service s1") and finding.message == "not there"
 
 
-def test_kept_events_hold_no_whole_objects() -> None:
-    events.SEEN.clear()
-    applied = {
-        "changed": True,
-        "result": {"kind": "Pod", "metadata": {"name": "p"}, "spec": "large"},
-        "method": "apply",
-    }
-    mixed = {"changed": True, "result": {"results": [applied, {"changed": False, "result": {"kind": "Pod"}}]}}
-    events.keep("spark1", "multus", "main", "Apply", "ok", mixed)
-    events.keep("spark1", "multus", "main", "Look", "ok", {"changed": False})
-    (kept,) = events.SEEN
-    assert [one["name"] for one in kept["result"]["objects"]] == ["p"] and "large" not in str(kept)
-    events.SEEN.clear()
+def test_what_is_heard_of_a_task_holds_no_whole_answer_and_nothing_where_nothing_is_amiss() -> None:
+    applied = roles.own("multus", "main", "Apply")
+    mixed = {"changed": True, "result": {"spec": "large"}, "differing": [{"kind": "Pod", "name": "p", "diff": {}}]}
+    (kept,) = events.said("cluster", applied, mixed)
+    assert (kept["role"], kept["area"], kept["task"], kept["outcome"]) == ("multus", "main", "Apply", "changed")
+    assert [one["name"] for one in kept["result"]["differing"]] == ["p"] and "large" not in str(kept)
+    assert events.said("spark1", applied, {"changed": False}) == []
+    assert [events.said("spark1", applied, answer)[0]["outcome"] for answer in (
+        {"unreachable": True, "changed": True}, {"failed": True, "changed": True}, {"rows": [1]}, {"words": "x"},
+    )] == ["unreachable", "failed", "judged", "judged"]  # fmt: skip
 
 
 def test_rows_keep_their_node_and_their_own_advice_and_warnings_do_not_fail() -> None:
@@ -145,6 +140,14 @@ def test_an_unreachable_node_is_one_finding_and_never_ok() -> None:
     assert "FAIL  spark2  hosts: connection: found no route" in report.text()
 
 
+def test_of_a_node_that_cannot_be_read_nothing_else_is_told() -> None:
+    """What others say of it (a rail without an answer, say) only follows from that."""
+    rows = [as_dict(Finding("spark2", "rail a", "no answer", "an answer", "the cable"))]
+    lost = event("unreachable", host="spark2", msg="no route", unreachable=True)
+    report = doctor.report([lost, event("failed", "roce_fabric", "cluster", rows=rows)], NODES)
+    assert [(finding.where, finding.rule) for finding in report.findings] == [("spark2", "connection")]
+
+
 def test_a_task_that_failed_twice_for_one_reason_is_one_finding_and_its_areas_are_not_called_well() -> None:
     report = doctor.report([event("failed", msg="no answer"), event("failed", "roce_fabric", msg="no answer")], NODES)
     assert [finding.message for finding in report.findings] == ["no answer"]
@@ -158,14 +161,6 @@ def test_the_same_trouble_seen_twice_is_said_once() -> None:
 def test_a_long_file_shows_its_first_difference() -> None:
     found, expected = drift._lines("a\nb\nc\n", "a\nX\nY\n")
     assert found.startswith("'b'") and "more lines" in found and expected == "'X'"
-
-
-def test_every_role_of_the_site_is_run_dry_or_read_otherwise() -> None:
-    asked = yaml.safe_load((verdict.REPO / "roles/doctor/defaults/main.yml").read_text())["doctor_roles"]
-    otherwise = {"model_store", "operation"}  # the store's own check is asked; a dry run holds nothing
-    assert set(verdict.playbooks()) == set(asked) | otherwise
-    applied = {stem for stems in verdict.playbooks().values() for stem in stems}
-    assert {stem for stems in verdict.AREAS.values() for stem in stems} >= applied
 
 
 def test_a_role_of_two_playbooks_is_mended_by_the_one_of_its_area() -> None:
@@ -212,7 +207,7 @@ def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tm
     told = served.judged({"profile": "super"}, "", "ultra")
     assert (told["profile"], told["words"]) == ("super", "-e profile=super")
     seen = [events.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
-    report = doctor.report([*seen, event("changed", "model_serving", objects=[
+    report = doctor.report([*seen, event("changed", "model_serving", differing=[
         {"kind": "Service", "name": "s", "diff": {}}])], NODES)  # fmt: skip
     remark, change = report.findings
     assert (remark.where, remark.area, remark.message, remark.severity) == (

@@ -46,6 +46,38 @@ def test_a_limited_run_joins_a_cluster_that_is_there_and_no_other(state: dict[st
     assert refused["failed"] and "run without --limit" in refused["msg"]
 
 
+def marked(text: str, **more: str) -> dict[str, str]:
+    return {"token": machines.digest(text) if text else "", "agent_token": machines.digest("P"), **more}
+
+
+FIRST = marked("own", server=machines.digest("K10s"), agent=machines.digest("K10a"))
+
+
+def drift(state: dict[str, Any], marks: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    asked = {"spark1": state, "spark2": state}
+    _, found = steps.dry(options(VERSIONS | DEFAULTS), PLAN, asked, marks)
+    return {host: [entry["what"] for entry in entries] for host, entries in found.items()}
+
+
+def test_a_dry_look_compares_tokens_by_their_hashes(state: dict[str, Any]) -> None:
+    """A token never leaves its machine for a look."""
+    same, other = marked("K10a"), marked("of another cluster")
+    assert paths.TOKEN not in drift(state, {"spark1": FIRST, "spark2": same})["spark2"]
+    assert paths.TOKEN in drift(state, {"spark1": FIRST, "spark2": other})["spark2"]
+    assert paths.TOKEN in drift(state, {"spark1": FIRST, "spark2": marked("")})["spark2"]
+    assert paths.TOKEN not in drift(state, {"spark1": {}, "spark2": other})["spark2"], "nobody knows what it should be"
+
+
+def test_a_dry_look_names_what_is_missing_and_why_k3s_would_start(state: dict[str, Any]) -> None:
+    _, found = steps.dry(options(VERSIONS | DEFAULTS), PLAN, {"spark1": state, "spark2": state}, {"spark1": FIRST})
+    decision = decided({"spark1": state, "spark2": state}, SECRETS)["hosts"]["spark2"]
+    told = [(entry["what"], entry["found"]) for entry in found["spark2"]]
+    assert ("k3s-arm64", "not there, or not as it was installed") in told
+    assert [(f"unit {PLAN['hosts']['spark2']['service']}", why) for why in decision["reasons"]] == [
+        (what, why) for what, why in told if what.startswith("unit ")
+    ]
+
+
 def test_tokens_reach_only_the_step_that_is_never_shown(state: dict[str, Any]) -> None:
     assert "K10" not in json.dumps(decided({"spark1": state, "spark2": state}, SECRETS))
     assert steps.joining(PLAN, SECRETS)["hosts"] == {

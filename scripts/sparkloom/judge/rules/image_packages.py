@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.judge.rules.base import within
 from sparkloom.launch.view import LaunchView
 
@@ -18,8 +17,7 @@ DATA = Path(__file__).parents[1] / "data" / "image_packages.yml"
 @cache
 def every() -> dict[str, list[dict[str, Any]]]:
     """Package -> what is known of images, in order."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    known: dict[str, list[dict[str, Any]]] = yaml.load(DATA.read_text(encoding="utf-8"), Loader=loader)
+    known: dict[str, list[dict[str, Any]]] = document.own(DATA.read_text(encoding="utf-8"))
     return known
 
 

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.finding import Finding
 
 CHECK = "driver"
@@ -19,7 +18,7 @@ DATA = Path(__file__).with_name("drivers.yml")
 
 @cache
 def known() -> tuple[Mapping[str, Any], ...]:
-    return tuple(yaml.safe_load(DATA.read_text()))
+    return tuple(document.own(DATA.read_text()))
 
 
 def judge(node: str, probe: Mapping[str, Any], expected: str) -> Iterator[Finding]:

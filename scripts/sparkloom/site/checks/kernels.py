@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.finding import Finding
 
 DATA = Path(__file__).with_name("kernels.yml")
@@ -21,7 +20,7 @@ STRAY_GIB = 0.5
 
 @cache
 def known() -> tuple[Mapping[str, Any], ...]:
-    return tuple(yaml.safe_load(DATA.read_text()))
+    return tuple(document.own(DATA.read_text()))
 
 
 def find(release: str) -> Mapping[str, Any] | None:

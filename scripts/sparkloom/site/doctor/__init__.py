@@ -1,7 +1,8 @@
-"""Is everything as planned? What a dry run of the roles would change, and what their readers find amiss, as findings.
+"""Is everything as planned? What a dry run of the roles' tasks would change or judges amiss, as findings.
 
-There is no second description of what a host should have: `playbooks/doctor.yml` runs the roles of site.yml in check
-mode, a callback keeps what they said (`events.SEEN`), and the modules here turn that into findings.
+There is no second description of what a host should have: `asking` takes the tasks from the roles' files (`roles`)
+that `parts` names, `plugins/action/sparkloom_dry.py` asks each machine all of its own in one go, `sparkloom_doctor.py`
+beside it asks the cluster and judges, and `events`, `drift` and `verdict` turn what was said into findings.
 """
 
 from __future__ import annotations

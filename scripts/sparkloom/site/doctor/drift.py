@@ -25,7 +25,7 @@ def items(event: Event) -> list[Item]:
         *_links(result.get("links")),
         *_units(result.get("done")),
         *(("virtual functions", line.removeprefix(CHANGED), AS_PLANNED) for line in _printed(result)),
-        *_objects(result.get("objects", ())),
+        *_objects(result.get("differing", ())),
     ]
     return named or [_whole(event)]
 
@@ -151,8 +151,4 @@ def _weighed(text: str) -> str:
 
 def _whole(event: Event) -> Item:
     """A module that gives no detail: the task's own name says what it keeps."""
-    result = event["result"]
-    unit = result.get("name")
-    if unit and ("enabled" in result or "state" in result):
-        return f"unit {unit}", "not enabled or not running", "enabled"
-    return event["task"].partition(" : ")[2] or event["task"], "would change", "no change"
+    return event["task"], "would change", "no change"

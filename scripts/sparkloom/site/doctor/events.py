@@ -1,20 +1,18 @@
-"""What a task of the dry run said, as plain data: kept by the callback, read by the verdict at the end of the run.
-
-Ansible runs a task in a process that it forks from the one in which callbacks live, so the last task of a run finds
-everything that came before it in SEEN.
-"""
+"""What a role's task said when it was asked dry, as plain data: what a finding is made from."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, TypedDict
 
+from sparkloom.site.doctor.roles import Task
+
 CLUSTER = "cluster"  # in place of a host: what belongs to all
-PLAY = "doctor"  # tag of the plays that are listened to
-# All that a finding is made from; the rest of a result (a k8s object, a probe) stays out.
+PLAY = "doctor"  # tag of the plays that have a verdict of their own
+# All that a finding is made from; the rest of a result (a probe, a plan) stays out.
 KEPT = (
-    "changed", "diff", "done", "drift", "enabled", "findings", "links", "module_stderr", "msg", "name", "paths",
-    "rows", "state", "stdout_lines", "unreachable", "words",
+    "changed", "diff", "differing", "done", "drift", "findings", "links", "module_stderr", "msg", "paths", "rows",
+    "stdout_lines", "unreachable", "words",
 )  # fmt: skip
 
 
@@ -27,30 +25,17 @@ class Event(TypedDict):
     result: dict[str, Any]
 
 
-SEEN: list[Event] = []
-
-
-def keep(host: str, role: str, area: str, task: str, outcome: str, result: dict[str, Any]) -> None:
-    """Adds what a finding could come from; a task that changed nothing and judged nothing says nothing."""
-    if outcome == "ok":
-        outcome = "changed" if result.get("changed") else "judged" if result.get("rows") or result.get("words") else ""
-    if outcome:
-        plain = json.loads(json.dumps(_trimmed(result), default=str))
-        SEEN.append(Event(host=host, role=role, area=area, task=task, outcome=outcome, result=plain))
-
-
-def _trimmed(result: dict[str, Any]) -> dict[str, Any]:
+def said(host: str, task: Task, result: dict[str, Any]) -> list[Event]:
+    """A task that would change nothing and judged nothing says nothing."""
+    if result.get("unreachable"):
+        outcome = "unreachable"
+    elif result.get("failed"):
+        outcome = "failed"
+    elif result.get("changed"):
+        outcome = "changed"
+    else:
+        outcome = "judged" if result.get("rows") or result.get("words") else ""
     kept = {key: result[key] for key in KEPT if key in result}
-    objects = result.get("result")
-    if isinstance(objects, dict) and isinstance(objects.get("results"), list):
-        kept["objects"] = [_object(item) for item in objects["results"] if item.get("changed")]
-    elif isinstance(objects, dict) and objects.get("kind") and result.get("changed"):
-        kept["objects"] = [_object(result)]
-        kept.pop("diff", None)
-    return kept
-
-
-def _object(item: dict[str, Any]) -> dict[str, Any]:
-    """Kind, name and what differs, of one object that kubernetes.core.k8s would have applied."""
-    made = item.get("result", {})
-    return {"kind": made.get("kind"), "name": made.get("metadata", {}).get("name"), "diff": item.get("diff") or {}}
+    plain = json.loads(json.dumps(kept, default=str))
+    event = Event(host=host, role=task.role, area=task.area, task=task.name, outcome=outcome, result=plain)
+    return [event] if outcome else []

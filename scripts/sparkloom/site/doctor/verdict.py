@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
@@ -95,7 +94,10 @@ def report(events: Sequence[Event], nodes: Sequence[str]) -> Report:
                 findings.setdefault(finding)
             known.add((finding.where, finding.message))
     words = next((str(event["result"]["words"]) for event in events if event["result"].get("words")), "")
-    meant = [replace(finding, fix=_meant(finding.fix, words)) for finding in findings]
+    lost = {finding.where for finding in findings if finding.rule in REACH}
+    # Of a node that cannot be asked, that is all there is to say.
+    told = [finding for finding in findings if finding.rule in REACH or finding.where not in lost]
+    meant = [replace(finding, fix=_meant(finding.fix, words)) for finding in told]
     return Report(nodes, meant, frozenset(_unread(events, findings)))
 
 
@@ -127,10 +129,10 @@ def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
         for entry in result["findings"]:
             yield Finding(CLUSTER, entry["rule"], entry["message"], "none", entry["fix"], area=area)
     elif event["outcome"] == "failed":
-        name = event["task"].partition(" : ")[2] or event["task"]
+        name = event["task"]
         yield Finding(node, name, _words(event), "an answer", _mends(event), area=area)
     elif event["outcome"] == "changed":
-        where = CLUSTER if "objects" in result else node
+        where = CLUSTER if "differing" in result else node
         for what, message, expected in drift.items(event):
             yield Finding(where, what, message, expected, _mends(event), area=area)
 
@@ -164,9 +166,9 @@ def _mends(event: Event) -> str:
 def playbooks() -> dict[str, list[str]]:
     """Role -> the playbooks of site.yml that apply it."""
     applied: dict[str, list[str]] = {}
-    for entry in yaml.safe_load((REPO / "site.yml").read_text()):
+    for entry in document.own((REPO / "site.yml").read_text()):
         path = REPO / entry["import_playbook"]
-        for play in yaml.safe_load(path.read_text()):
+        for play in document.own(path.read_text()):
             for role in play.get("roles", ()):
                 applied.setdefault(role["role"] if isinstance(role, dict) else role, []).append(path.stem)
     return applied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
@@ -62,7 +62,43 @@ def decide(
     images: Sequence[str] = (),
 ) -> tuple[list[Finding], dict[str, Any]]:
     """What to do on every machine that was looked at; refuses them all together."""
-    planned, first, tokens = plan["hosts"], plan["first"], _tokens(secrets)
+    hashes = {name: machines.digest(text) for name, text in _tokens(secrets).items()}
+    return _decided(options, plan, states, hashes, images)
+
+
+def dry(
+    options: Options, plan: Mapping[str, Any], states: Mapping[str, Any], marks: Mapping[str, Mapping[str, str]]
+) -> tuple[list[Finding], dict[str, list[dict[str, str]]]]:
+    """What `decide` refuses, and by machine what is not as it was made; tokens are compared by their hashes."""
+    kept = marks.get(plan["first"], {})
+    own = {"server": "token", "agent": "agent_token"}
+    hashes = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
+    hashes = hashes if kept.get("agent_token") else {}
+    rows, decision = _decided(options, plan, states, hashes, ())
+    hosts: Mapping[str, Any] = decision.get("hosts", {})
+    return rows, {host: list(_drift(plan["hosts"][host], hosts[host], hashes, marks.get(host, {}))) for host in hosts}
+
+
+def _drift(
+    wanted: Mapping[str, Any], decided: Mapping[str, Any], hashes: Mapping[str, str], marks: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    for item in decided["missing"]:
+        yield {"what": item["name"], "found": "not there, or not as it was installed", "expected": item["sha256"][:12]}
+    for reason in decided["reasons"]:
+        yield {"what": f"unit {wanted['service']}", "found": reason, "expected": "running as planned"}
+    if hashes and not wanted["first"] and marks.get("token") != hashes[wanted["role"]]:
+        found = "another token" if marks.get("token") else "not there"
+        yield {"what": paths.TOKEN, "found": found, "expected": "the cluster's"}
+
+
+def _decided(
+    options: Options,
+    plan: Mapping[str, Any],
+    states: Mapping[str, Any],
+    tokens: Mapping[str, str],
+    images: Sequence[str],
+) -> tuple[list[Finding], dict[str, Any]]:
+    planned, first = plan["hosts"], plan["first"]
     states = {host: state for host, state in states.items() if "machine" in state}
     findings = [
         finding for host, state in states.items() for finding in judge.refusals(host, planned[host], state, options)
@@ -94,7 +130,8 @@ def _start(
     wanted: Mapping[str, Any], state: judge.State, options: Options, tokens: Mapping[str, str]
 ) -> dict[str, Any]:
     """Why K3s is started on a machine, and what runs there now."""
-    reasons = judge.reasons(wanted, state, options, _hashes(wanted, tokens))
+    mark = {paths.TOKEN: tokens[wanted["role"]]} if tokens and not wanted["first"] else {}
+    reasons = judge.reasons(wanted, state, options, mark)
     return {
         "reasons": reasons,
         "running": state["units"][wanted["service"]]["active"],
@@ -106,11 +143,6 @@ def _tokens(secrets: Secrets) -> Mapping[str, str]:
     """The cluster's tokens; none in a dry run on bare machines."""
     tokens: Mapping[str, str] = secrets.get("tokens", {})
     return tokens if tokens.get("agent_passphrase") else {}
-
-
-def _hashes(host: Mapping[str, Any], tokens: Mapping[str, str]) -> dict[str, str]:
-    joining = machines.secrets(host, tokens) if tokens else {}
-    return {path: machines.digest(text) for path, text in joining.items() if path == paths.TOKEN}
 
 
 def joining(plan: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:

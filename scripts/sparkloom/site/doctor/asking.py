@@ -1,0 +1,62 @@
+"""Asks tasks of the roles from within one task of the doctor: Ansible's own way costs a process for each and each node.
+
+Imports nothing from Ansible: what it needs of it comes with the action plugin that calls.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from functools import cache
+from typing import Any
+
+from sparkloom.site.ansible import Data, plain
+from sparkloom.site.doctor import roles
+from sparkloom.site.doctor.parts import Part
+from sparkloom.site.doctor.roles import Task
+
+# Whoever only asks puts no load on a GPU, and waits for nothing to settle.
+LIGHT = {"ansible_check_mode": True, "preflight_cuda": False, "roce_fabric_settle_seconds": 0}
+PROFILES = ("preflight_profile", "model_serving_profile", "gateway_profile")
+
+
+def given(profile: str) -> Data:
+    """What every role is told: which profile is judged, and that this is a dry run."""
+    return {**LIGHT, **dict.fromkeys(PROFILES, profile)}
+
+
+class Asking:
+    """The roles' tasks with values in the place of their templates, as one machine sees them."""
+
+    def __init__(self, action: Any, task_vars: Data, known: Data) -> None:
+        self._action, self._task_vars = action, task_vars
+        self.known = known  # what was registered so far, by name
+        self.machines: dict[str, Data] = {}  # what the machines registered
+        self._load = cache(lambda path: action._loader.load_from_file(str(path), trusted_as_template=True))
+
+    def tasks(self, part: Part) -> list[Task]:
+        return roles.tasks(part.role, part.file, self._load)
+
+    def holds(self, task: Task) -> bool:
+        templar = self._templar(task)
+        return all(templar.evaluate_conditional(condition) for condition in task.when)
+
+    def args(self, task: Task) -> Data:
+        return dict(plain(self._templar(task).template(task.args)))
+
+    def _templar(self, task: Task) -> Any:
+        seen = roles.variables(task.role, self._task_vars, self._load, self.known)
+        return self._action._templar.copy_with_new_env(available_variables={**seen, **task.variables})
+
+    def run(self, module: str, args: Data) -> Data:
+        """One of our action plugins, in this process."""
+        action, task = self._action, self._action._task.copy()
+        task.action, task.args = module, args
+        parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
+        made = action._shared_loader_obj.action_loader.get(
+            module, task=task, **{part: getattr(action, f"_{part}") for part in parts}
+        )
+        seen = {**self._task_vars, **self.known}
+        if self.machines:
+            every = self._task_vars["hostvars"]
+            seen["hostvars"] = {host: ChainMap(self.machines.get(host, {}), every[host]) for host in every}
+        return dict(plain(made.run(task_vars=seen)))

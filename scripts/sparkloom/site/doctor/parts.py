@@ -1,0 +1,74 @@
+"""Which of the roles' tasks the doctor asks, and in which order: the plans, then each machine once, then the judges.
+
+A task is asked dry with its own arguments. Which modules may be asked at all stands here; the tasks stand in the roles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+
+class Part(NamedTuple):
+    """The tasks of one file of a role."""
+
+    role: str
+    file: str
+
+
+# What is planned once for all, and known to everything below by the name that the role registers it under.
+PLANS = (
+    (Part("node_base", "main"), "__node_base_site"),
+    (Part("roce_fabric", "plan"), "__roce_fabric_plan"),
+    (Part("preflight", "main"), "__preflight_plan"),
+    (Part("k3s", "cluster"), "__k3s_plan"),
+    (Part("model_serving", "weights"), "__model_serving_weights"),
+)
+# Modules that have a dry run, or that only read.
+ON_A_NODE = frozenset({
+    "ansible.builtin.command", "sparkloom_cdi", "sparkloom_definitions", "sparkloom_files", "sparkloom_k3s_state",
+    "sparkloom_machine", "sparkloom_netplan", "sparkloom_probe", "sparkloom_sysctl", "sparkloom_units",
+})  # fmt: skip
+ON_THE_CONTROLLER = frozenset({
+    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret", "sparkloom_key",
+    "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails", "sparkloom_render", "sparkloom_served",
+    "sparkloom_store_plan",
+})  # fmt: skip
+APPLIED = "kubernetes.core.k8s"
+# Of the nodes together, and what needs no cluster to be told.
+OF_THE_NODES = (
+    Part("preflight", "main"),
+    Part("roce_fabric", "foreign"),
+    Part("roce_fabric", "probe"),
+    Part("model_serving", "weights"),
+)
+OF_THE_CLUSTER = (
+    Part("multus", "main"),
+    Part("gpu_runtime", "cluster"),
+    Part("model_serving", "plan"),
+    Part("model_serving", "serve"),
+    Part("model_serving", "cluster"),
+    Part("model_serving", "serving"),
+    Part("gateway", "main"),
+)
+
+
+def k3s_is_ours(known: Mapping[str, Any]) -> bool:
+    """A cluster that was there before is neither planned nor touched."""
+    site = known["__node_base_site"].get("site", {})
+    return bool(site.get("kubernetes", {}).get("provider") == "k3s")
+
+
+def of_a_node(host: str, known: Mapping[str, Any], *, spark: bool) -> Iterator[Part]:
+    """A server beside the Sparks has K3s and nothing else of ours."""
+    yield Part("preflight", "main")
+    site = known["__node_base_site"].get("site", {})
+    if spark:
+        yield Part("node_base", "main")
+        if site.get("expect_gb10"):
+            yield Part("gpu_runtime", "host")
+        if known["__roce_fabric_plan"].get("rails"):
+            yield from (Part("roce_fabric", file) for file in ("foreign", "functions", "addresses", "probe"))
+    if own := known["__k3s_plan"].get("hosts", {}).get(host):
+        yield Part("k3s", "cluster")
+        yield Part("k3s", "first" if own["first"] else "join")
