@@ -51,7 +51,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         self.seen += events.said(host, task, result)
 
     def _plan(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        serves = self._serves(args, task_vars)
+        serves, away = self._serves(args, task_vars)
         self._hear(SERVES, serves)
         asked = asking.Asking(self, task_vars, asking.given(serves["profile"]))
         for part, register in parts.PLANS:
@@ -60,16 +60,17 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             asked.known[register] = {} if theirs else self._one(asked, task)
             if part.role in self.roles:
                 self._hear(task, asked.known[register])
-        return {"known": asked.known, "seen": self.seen, "profile": serves["profile"]}
+        return {"known": asked.known, "seen": self.seen, "away": away}
 
-    def _serves(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        """By what was proved to serve all the rest is judged; who judges the cluster tells of one without an answer."""
+    def _serves(self, args: ansible.Data, task_vars: ansible.Data) -> tuple[ansible.Data, bool]:
+        """By what was proved to serve all the rest is judged; and whether the cluster is away, which is told later."""
         profile = args["profile"] or load_extra_vars(self._loader).get("profile", "")
+        record, away = {}, False
         try:
             record = served.read(client.of(ansible.cluster(task_vars)))
         except (InputError, ApiException, HTTPError):
-            record = {}
-        return served.judged(record, str(profile), args["planned"])
+            away = True
+        return served.judged(record, str(profile), args["planned"]), away
 
     def _one(self, asked: asking.Asking, task: roles.Task) -> ansible.Data:
         try:
@@ -85,10 +86,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             asked.machines[host] = self._heard(host, ansible.plain(task_vars["hostvars"][host].get(args["said"], {})))
         self._k3s(asked, hosts)
         self._walk(asked, parts.OF_THE_NODES)
-        if reached := self._reached(task_vars):
+        if api := self._api(task_vars, again=not args["plan"]["away"]):
             gpus = asked.known["__node_base_site"].get("site", {}).get("expect_gb10")
             cluster = [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"]
-            self._walk(asked, cluster, objects.Api(reached))
+            self._walk(asked, cluster, api)
         if target := os.environ.get("SPARKLOOM_DOCTOR_JSON"):
             Path(target).write_text(json.dumps({"events": self.seen, "hosts": hosts}))
         judged = doctor.report(self.seen, hosts)
@@ -126,13 +127,16 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         for host, found in drift.items():
             self._hear(first, {"changed": bool(found), "drift": found}, host)
 
-    def _reached(self, task_vars: ansible.Data) -> client.Client | None:
+    def _api(self, task_vars: ansible.Data, *, again: bool) -> objects.Api | None:
         """The cluster, once it has answered: whoever waits for one that is away waits once."""
         cluster = ansible.cluster(task_vars)
         try:
             reached = client.of(cluster)
-            reached.nodes()
-            return reached
+            if not again:
+                reached.core.api_client.configuration.retries = False
+            api = objects.Api(reached)
+            api.answer()
+            return api
         except InputError as error:
             told = {"failed": True, "msg": str(error)}
         except (ApiException, HTTPError) as error:
@@ -164,6 +168,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 if any(seen.get("failed") for seen in asked.known.values() if isinstance(seen, dict)):
                     return False  # it asks for what a task before it did not give, which was heard then
                 result = {"failed": True, "msg": str(error)}
+            except Exception as error:  # one judge that breaks is a line of the verdict, not its end
+                result = {"failed": True, "msg": f"{type(error).__name__}: {error}"}
             self._hear(task, result)
             if task.register:
                 asked.known[task.register] = result

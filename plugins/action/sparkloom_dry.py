@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -50,17 +51,19 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 self.asking.known.setdefault(task.register, {"changed": False})
         tasks = [task for task in tasks if self.asking.holds(task)]
         steps = [self._step(task) for task in tasks]
-        marks = {"module": "sparkloom_k3s_secrets"}
-        if any(part.role == "k3s" for part in asked):
-            paths = self.asking.known["__k3s_plan"]["secrets"]
-            steps.append(marks | {"params": {"paths": paths, "create": False, "marks": True}})
+        if k3s := any(part.role == "k3s" for part in asked):
+            secrets = {"paths": self.asking.known["__k3s_plan"]["secrets"], "create": False, "marks": True}
+            steps.append({"module": "sparkloom_k3s_secrets", "params": secrets})
         answers = self._ask(steps, task_vars)
-        self.asking.known |= {task.register: answer for task, answer in zip(tasks, answers, strict=False)}
-        said = [_entry(task, answer) for task, answer in zip(tasks, answers, strict=False) if self.asking.holds(task)]
-        return [*said, *self._install(asked), *self._weights(host), {"marks": answers[-1].get("marks", {})}]
+        marks = answers.pop() if k3s else {}
+        self.asking.known |= {task.register: answer for task, answer in zip(tasks, answers, strict=True)}
+        said = [_entry(task, answer) for task, answer in zip(tasks, answers, strict=True) if self.asking.holds(task)]
+        return [*said, *self._install(asked), *self._weights(host), {"marks": marks}]
 
     def _step(self, task: roles.Task) -> ansible.Data:
         """As the module gets it: its options judged, its files whole."""
+        if task.module == "sparkloom_files":  # tokens are compared by their marks, and travel nowhere
+            task = replace(task, args={key: value for key, value in task.args.items() if key != "secrets"})
         args = self.asking.args(task)
         if task.module == "ansible.builtin.command":
             return {"argv": [str(word) for word in args["argv"]]}
@@ -69,7 +72,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             args["files"] = [
                 node_module.whole(entry, lambda name: (folder / name).read_text()) for entry in args["files"]
             ]
-            args |= {"secrets": {}}  # tokens are compared by their marks, and travel nowhere
         self._task.args = args
         documented = node_module.documentation(PLUGINS / f"modules/{task.module}.py")
         _, judged = self.validate_argument_spec(ansible.specification(documented))

@@ -21,7 +21,10 @@ options:
     required: true
     description: ["Files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig."]
   create: {type: bool, default: false, description: [Make what is missing.]}
-  marks: {type: bool, default: false, description: ["Only their sha256, by which two machines' are compared."]}
+  marks:
+    type: bool
+    default: false
+    description: ["Only their sha256, by which two machines' are compared, and which files others can read."]
 """
 
 
@@ -49,11 +52,11 @@ def main() -> None:
         supports_check_mode=True,
     )
     args, create = module.params["paths"], module.params["create"]
-    if module.params["marks"]:
-        module.exit_json(marks=marks(args))
     kept = [Path(args["token"]), Path(args["agent_token"])]
     missing = [path for path in kept if not text(path)]
     opened = [path for path in kept if path not in missing and path.stat().st_mode & 0o077]
+    if module.params["marks"]:
+        module.exit_json(marks=marks(args), opened=[str(path) for path in opened])
     if create and not module.check_mode:
         for path in missing:
             path.unlink(missing_ok=True)

@@ -46,14 +46,15 @@ def test_a_limited_run_joins_a_cluster_that_is_there_and_no_other(state: dict[st
     assert refused["failed"] and "run without --limit" in refused["msg"]
 
 
-def marked(text: str, **more: str) -> dict[str, str]:
-    return {"token": machines.digest(text) if text else "", "agent_token": machines.digest("P"), **more}
+def marked(text: str, **more: str) -> dict[str, Any]:
+    marks = {"token": machines.digest(text) if text else "", "agent_token": machines.digest("P"), **more}
+    return {"marks": marks, "opened": []}
 
 
 FIRST = marked("own", server=machines.digest("K10s"), agent=machines.digest("K10a"))
 
 
-def drift(state: dict[str, Any], marks: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+def drift(state: dict[str, Any], marks: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
     asked = {"spark1": state, "spark2": state}
     _, found = steps.dry(options(VERSIONS | DEFAULTS), PLAN, asked, marks)
     return {host: [entry["what"] for entry in entries] for host, entries in found.items()}
@@ -66,6 +67,13 @@ def test_a_dry_look_compares_tokens_by_their_hashes(state: dict[str, Any]) -> No
     assert paths.TOKEN in drift(state, {"spark1": FIRST, "spark2": other})["spark2"]
     assert paths.TOKEN in drift(state, {"spark1": FIRST, "spark2": marked("")})["spark2"]
     assert paths.TOKEN not in drift(state, {"spark1": {}, "spark2": other})["spark2"], "nobody knows what it should be"
+
+
+def test_a_token_that_others_can_read_is_named(state: dict[str, Any]) -> None:
+    asked = {"spark1": state, "spark2": state}
+    marks = {"spark1": FIRST | {"opened": [paths.TOKEN]}, "spark2": marked("K10a")}
+    _, found = steps.dry(options(VERSIONS | DEFAULTS), PLAN, asked, marks)
+    assert {"what": paths.TOKEN, "found": "others can read it", "expected": "permissions 0600"} in found["spark1"]
 
 
 def test_a_dry_look_names_what_is_missing_and_why_k3s_would_start(state: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Node
 from sparkloom.render.manifests.attachments import NETWORKS
+from sparkloom.site import client
 from sparkloom.site.checks import networks
 
 
@@ -32,7 +33,7 @@ def names(cluster: Cluster, pods: tuple[int, int] | None) -> list[Finding]:
 def silent(cluster: Cluster, error: Exception) -> Finding:
     """The API server gave no answer: one line, not the client's page of text."""
     why = " ".join(str(getattr(error, "reason", "") or error).split())[:120]
-    where = cluster.kubernetes.kubeconfig or "~/.kube/config"
+    where = client.kubeconfig(cluster)
     change = f"is its server up? {where} (cluster.kubernetes.kubeconfig in cluster.yml) says where it is"
     return Finding(cluster.name, "API server", f"no answer ({why})", "an answer", change)
 

@@ -25,6 +25,10 @@ class Api:
         self._api = reached.core.api_client
         self._resources = cache(self._list)
 
+    def answer(self) -> None:
+        """Raises what keeps it from that."""
+        self._ask("GET", "/api/v1/namespaces/default")
+
     def differing(self, objects: Sequence[Object]) -> list[dict[str, Any]]:
         """Kind, name and what differs of each that is not as applied; no `diff` of one that is not there."""
         with ThreadPoolExecutor(AT_ONCE) as pool:

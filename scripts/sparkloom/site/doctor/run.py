@@ -19,6 +19,7 @@ from sparkloom.site import play
 from sparkloom.site.doctor.verdict import Report, report
 
 TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w-]+ : )?(.*?)\] \*")
+FAILURE = ("fatal: ", "ERROR", "[ERROR]")
 KEPT_LINES = 8
 
 
@@ -38,7 +39,7 @@ def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], objec
 
 
 def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], object]) -> list[str]:
-    """One line for every task that begins; returns the last lines, for the case that there is no report."""
+    """One line for every task that begins; returns what to say in case that there is no report."""
     playbook = REPO / "playbooks" / "doctor.yml"
     command = play.command(playbook, inventory, [*extra, "--check", "--diff"])
     env = play.environment(SPARKLOOM_DOCTOR_JSON=str(target))
@@ -54,11 +55,13 @@ def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], 
 
 
 def _follow(lines: IO[str], say: Callable[[str], object]) -> list[str]:
-    begun, last, tail = time.monotonic(), "", list[str]()
+    begun, last, tail, failure = time.monotonic(), "", list[str](), list[str]()
     for line in lines:
+        if line.startswith(FAILURE) or (failure and line.startswith(" ")):
+            failure.append(line.strip())
         if (task := TASK.match(line)) and task[1] not in (last, "Go on") and not task[1].startswith("Validating"):
             last = task[1]
             say(f"{time.monotonic() - begun:5.1f} s  {last}\n")
         if line.strip():
             tail = [*tail, line.strip()][-KEPT_LINES:]
-    return tail
+    return failure[:KEPT_LINES] or tail

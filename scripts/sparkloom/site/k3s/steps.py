@@ -67,10 +67,10 @@ def decide(
 
 
 def dry(
-    options: Options, plan: Mapping[str, Any], states: Mapping[str, Any], marks: Mapping[str, Mapping[str, str]]
+    options: Options, plan: Mapping[str, Any], states: Mapping[str, Any], marks: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Finding], dict[str, list[dict[str, str]]]]:
     """What `decide` refuses, and by machine what is not as it was made; tokens are compared by their hashes."""
-    kept = marks.get(plan["first"], {})
+    kept = marks.get(plan["first"], {}).get("marks", {})
     own = {"server": "token", "agent": "agent_token"}
     hashes = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
     hashes = hashes if kept.get("agent_token") else {}
@@ -80,14 +80,17 @@ def dry(
 
 
 def _drift(
-    wanted: Mapping[str, Any], decided: Mapping[str, Any], hashes: Mapping[str, str], marks: Mapping[str, str]
+    wanted: Mapping[str, Any], decided: Mapping[str, Any], hashes: Mapping[str, str], seen: Mapping[str, Any]
 ) -> Iterator[dict[str, str]]:
     for item in decided["missing"]:
         yield {"what": item["name"], "found": "not there, or not as it was installed", "expected": item["sha256"][:12]}
     for reason in decided["reasons"]:
         yield {"what": f"unit {wanted['service']}", "found": reason, "expected": "running as planned"}
-    if hashes and not wanted["first"] and marks.get("token") != hashes[wanted["role"]]:
-        found = "another token" if marks.get("token") else "not there"
+    for path in seen.get("opened", ()):
+        yield {"what": path, "found": "others can read it", "expected": "permissions 0600"}
+    token = seen.get("marks", {}).get("token")
+    if hashes and not wanted["first"] and token != hashes[wanted["role"]]:
+        found = "another token" if token else "not there"
         yield {"what": paths.TOKEN, "found": found, "expected": "the cluster's"}
 
 
