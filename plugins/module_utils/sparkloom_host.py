@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,11 +39,12 @@ def cgroups() -> dict:
 
 
 def firewall() -> dict:
-    """What ufw says of its rules where it is switched on; whether firewalld runs."""
+    """What ufw says of its rules where it is switched on; whether firewalld runs, and whether there is an nft."""
     on = re.search(r"^ENABLED=yes", text(ETC / "ufw/ufw.conf"), re.M)
     return {
         "ufw": run("env", "LC_ALL=C", "ufw", "status", "verbose", timeout=60) if on else "",
         "firewalld": run("systemctl", "is-active", "firewalld.service", timeout=30).strip() == "active",
+        "nft": shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None,
     }
 
 

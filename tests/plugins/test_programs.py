@@ -31,10 +31,11 @@ def programs() -> list[tuple[str, str, str]]:
     return found
 
 
-def test_the_roles_put_two_programs_on_a_node() -> None:
+def test_the_roles_put_three_programs_on_a_node() -> None:
     assert sorted(programs()) == [
         ("node_base", "memory_guard", f"{PLACE}/memory-guard.pyz"),
         ("roce_fabric", "functions", f"{PLACE}/functions.pyz"),
+        ("roce_fabric", "rails_table", f"{PLACE}/rails-table.pyz"),
     ]
     assert PLACE in yaml.safe_load((REPO / "roles/teardown/vars/main.yml").read_text())["__teardown_programs"]
 

@@ -30,6 +30,7 @@ HARMLESS = {
     "images": (["--help"], 2, "usage: images look|"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
     "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
+    "rails_table": (["--help"], 0, "usage: sparkloom-rails-table"),
     "rank": (["status"], 2, "is no plan of a group"),
     "weights": (["--help"], 2, "usage: store start|"),
 }

@@ -29,7 +29,7 @@ def bring(machine: Machine) -> None:
 def test_a_function_is_found_by_its_place_whatever_it_is_called(rack: Rack) -> None:
     one, mine = rack.machines[0], rack.plan.attachments[0]
     assert mine.place, "found by its name, which it loses in a pod"
-    (plugin,) = json.loads(attachments.definition(mine, "sparkloom")["spec"]["config"])["plugins"]
+    plugin, _private = json.loads(attachments.definition(mine, "sparkloom")["spec"]["config"])["plugins"]
     given = {"cniVersion": attachments.CNI_VERSION, "name": mine.name, "runtimeConfig": {"ips": ["192.168.100.11/24"]}}
     config = json.dumps({**given, **plugin})
     bring(one)

@@ -48,7 +48,7 @@ def predicted(pf: str) -> tuple[int, int, int, int] | None:
 def faults(cluster: Cluster) -> list[Fault]:
     """All that is wrong; nothing is planned until this is empty."""
     basic = [*_nodes(cluster), *_functions(cluster.fabric), *_rails(cluster), *ring.faults(cluster)]
-    return basic or [*_networks(cluster), *_room(cluster)]
+    return basic or [*_networks(cluster), *_guests(cluster.fabric), *_room(cluster)]
 
 
 def _nodes(cluster: Cluster) -> Iterator[Fault]:
@@ -168,6 +168,14 @@ def _networks(cluster: Cluster) -> Iterator[Fault]:
                     f"{node.management_address} lies in {network} of rail '{rail.name}', so traffic would take the "
                     f"wrong port; change fabric.rails.{number}.subnet",
                 )
+
+
+def _guests(fabric: Fabric) -> Iterator[Fault]:
+    subnets = [rail.subnet for rail in fabric.rails]
+    for number, guest in enumerate(fabric.guests):
+        if not any(IPv4Address(guest) in IPv4Network(subnet) for subnet in subnets):
+            there = f"they are {', '.join(subnets)}" if subnets else "there is none"
+            yield Fault(("fabric", "guests", number), f"{guest} is in no rail's subnet ({there}), so it needs no leave")
 
 
 def _inside(text: str | None, network: IPv4Network) -> bool:

@@ -22,6 +22,14 @@ def _network(text: str) -> str:
     return text
 
 
+def _on_a_rail(text: str) -> str:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is no IPv4 address; write one as 192.168.100.50") from None
+    return text
+
+
 def _address(text: str) -> str:
     """An address or a host's name; digits and dots are an address, right or wrong."""
     if ":" in text or re.fullmatch(r"[\d.]+", text):
@@ -38,6 +46,7 @@ def _address(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
+Guest = Annotated[str, AfterValidator(_on_a_rail)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
 
@@ -123,6 +132,13 @@ class Fabric(Strict):
     serving_vf: Annotated[int, Field(ge=0)] = 0
     check_vf: Annotated[int, Field(ge=0)] | None = None
     lossless: bool = False
+    private: bool = Field(
+        default=True,
+        description="only the Sparks' own addresses on a rail reach it; nftables on each node sees to that",
+    )
+    guests: list[Guest] = Field(
+        default=[], description="addresses on the rails that are no Spark's and reach it too: a storage box, say"
+    )
     attach_by: Literal["pci", "name"] = Field(
         default="pci",
         description="how a pod's function is found: by its place on the bus, or by its name where it has none there",

@@ -69,6 +69,7 @@ class Attachment:
     subnet: str
     place: str = ""  # in sysfs; empty where functions are found by their name
     routes: tuple[tuple[str, str], ...] = ()
+    private: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
             rail.subnet,
             place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
             routes(cluster, rail, node) if vf == fabric.serving_vf else (),
+            fabric.private,
         )
         for rail in fabric.segments
         for vf in in_use(fabric, rail)

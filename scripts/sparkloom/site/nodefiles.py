@@ -11,6 +11,7 @@ import yaml
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.render import rails_table
 from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
@@ -36,6 +37,7 @@ def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
             for e in mine
         ],
         "functions_file": _functions_file(cluster, node, mine),
+        "private": {"host": rails_table.host(cluster, plan, node), "pod": rails_table.pod(cluster, plan, node)},
         "sysctl": _sysctl(mine),
     }
 

@@ -157,7 +157,8 @@ def test_attachments_for_every_vf_in_use() -> None:
             "kernelpath": "/sys/devices/../bus/pci/devices/0002:01:00.0/virtfn1",
             "capabilities": {"ips": True},
             "ipam": {"type": "static"},
-        }
+        },
+        {"type": "sparkloom-rails"},
     ]
     rails = case.cluster().fabric.model_copy(update={"attach_by": "name"})
     (by_name,) = attachments.definitions(case.cluster(fabric=rails))[3:]

@@ -108,7 +108,7 @@ def test_half_the_lanes_of_the_second_half_are_named_with_the_firmware_that_mend
 def told(rules: str) -> list[str]:
     """What a spark1 with these rules is told to let in."""
     every = machines.every(CLUSTER)
-    facts = {"ufw": UFW.format(rules), "firewalld": False}
+    facts = {"ufw": UFW.format(rules), "firewalld": False, "nft": True}
     found = list(firewall.judge(CLUSTER, PLAN, every[0], every, facts))
     return [f"{finding.severity}: {finding.message}" for finding in found]
 
@@ -136,5 +136,5 @@ def test_one_that_drops_a_part_says_which() -> None:
 
 def test_a_firewall_that_lets_all_in_by_default_is_none() -> None:
     every = machines.every(CLUSTER)
-    facts = {"ufw": UFW.format("").replace("deny (incoming)", "allow (incoming)"), "firewalld": False}
+    facts = {"ufw": UFW.format("").replace("deny (incoming)", "allow (incoming)"), "firewalld": False, "nft": True}
     assert list(firewall.judge(CLUSTER, PLAN, every[0], every, facts)) == []

@@ -81,7 +81,7 @@ def machine(node: str = "spark1") -> Machine:
             {"path": STORE, "free_gib": 500.0, "device": 1},
         ],
         "content_gib": {STORE: 0.0},
-        "firewall": {"ufw": "", "firewalld": False},
+        "firewall": {"ufw": "", "firewalld": False, "nft": True},
         "listening": [],
         "reached": [],
         "ports": [
@@ -168,6 +168,7 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
     ("management", lambda p: links(p).update(wlP9s9=links(p).pop("enP7s7")), "is on wlP9s9", "error"),
     ("firewall", lambda p: p["firewall"].update(ufw=UFW.format("")), "192.168.100.0/24", "error"),
     ("firewall", lambda p: p["firewall"].update(firewalld=True), "firewalld runs", "error"),
+    ("firewall", lambda p: p["firewall"].update(nft=False), "no nft", "error"),
     ("ports", lambda p: p["listening"].append(taken(10250)), "10250 is held by kubelite (pid 7, snap", "error"),
     ("cgroups", lambda p: p["cgroups"].update(version=1), "version 1", "error"),
     ("system", lambda p: p["system"].update(families=["fedora"], os="Fedora 43"), "Fedora 43", "warning"),

@@ -20,8 +20,10 @@ NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
 
 
-def event(outcome: str = "changed", role: str = "node_base", host: str = "spark1", **result: Any) -> events.Event:
-    return events.Event(host=host, role=role, area="main", task="Keep it", outcome=outcome, result=result)
+def event(
+    outcome: str = "changed", role: str = "node_base", host: str = "spark1", area: str = "main", **result: Any
+) -> events.Event:
+    return events.Event(host=host, role=role, area=area, task="Keep it", outcome=outcome, result=result)
 
 
 def one(*seen: events.Event) -> Finding:
@@ -59,7 +61,7 @@ def test_a_file_that_would_be_written_is_a_finding_with_both_lines_and_the_playb
     ],
 )
 def test_every_kind_of_change_is_named(result: dict[str, Any], what: str, found: str) -> None:
-    finding = one(event(**result))
+    finding = one(event(area="functions", **result))
     assert (finding.rule, finding.message) == (what, found)
 
 

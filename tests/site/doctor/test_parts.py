@@ -18,7 +18,7 @@ ONLY_WHEN_CHANGING = {
     "gpu_runtime": {"install"},  # that it would be included is what is told
     "roce_fabric": {"proof", "undo"},
     "k3s": {"images", "import", "install", "undo"},  # what is missing is told by the plan
-    "multus": {"undo"},
+    "multus": {"undo", "undo_programs"},
     "model_serving": {"archive", "back", "failed", "images", "memory", "prove", "room", "start"},
     "gateway": {"prove"},
 }

@@ -3,7 +3,7 @@
 Nodes whose cable is in the same port share a definition, since a VF has the same place on the bus there: its name is
 lost when a pod leaves it behind as net1. The address comes with each pod (`ips`), where static IPAM takes it from the
 runtime configuration. host-device moves the link as it stands, so the MTU is the host's; the annotation says what it
-should be.
+should be. Our own program comes behind it, and lets only planned peers reach the pod (onnode/rails_table.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sparkloom.launch.fabric import Attachment, Endpoint
 from sparkloom.render.manifests import names
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
+PRIVATE = "sparkloom-rails"  # roles/multus puts it among CNI's programs; without it no pod gets a rail
 CNI_VERSION = "0.4.0"  # spoken by every release of the CNI plugins and of Multus since 2020
 
 
@@ -42,7 +43,8 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
         "capabilities": {"ips": True},
         "ipam": {"type": "static", **_routes(attachment)},
     }
-    config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": [plugin]})
+    plugins = [plugin, *([{"type": PRIVATE}] if attachment.private else [])]
+    config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": plugins})
     return names.manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": config})
 
 

@@ -34,6 +34,9 @@ def judge(
             "sudo systemctl disable --now firewalld, as K3s' documentation asks; or put all these networks in `trusted`"
         )
         yield Finding(machine.name, "firewall", "firewalld runs", "nothing that drops the cluster's packets", fix)
+    if machine.spark and cluster.fabric.rails and cluster.fabric.private and not told["nft"]:
+        fix = "sudo apt-get install nftables; or fabric.private: false in fabric.yml, and every stranger is heard there"
+        yield Finding(machine.name, "firewall", "no nft", "the package nftables, which keeps the rails private", fix)
     status = told["ufw"]
     if "Status: active" not in status or re.search(r"^Default: allow \(incoming\)", status, re.M):
         return

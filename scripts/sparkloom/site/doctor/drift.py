@@ -13,6 +13,7 @@ from sparkloom.site.doctor.events import Event
 
 Item = tuple[str, str, str]
 CHANGED = "changed: "  # how our own programs on a host name what they would change, one line each
+PRINTED = {"functions": "virtual functions", "private": "nftables"}  # what they keep, by the file that asks them
 AS_PLANNED = "as planned"
 SHOWN, BEFORE = 80, 24  # characters of a value, and how many of them before the place where it differs
 
@@ -24,7 +25,7 @@ def items(event: Event) -> list[Item]:
         *_files(result),
         *_links(result.get("links")),
         *_units(result.get("done")),
-        *(("virtual functions", line.removeprefix(CHANGED), AS_PLANNED) for line in _printed(result)),
+        *((PRINTED[event["area"]], line.removeprefix(CHANGED), AS_PLANNED) for line in _printed(result)),
         *_objects(result.get("differing", ())),
     ]
     return named or [_whole(event)]

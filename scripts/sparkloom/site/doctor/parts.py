@@ -22,6 +22,7 @@ PLANS = (
     (Part("roce_fabric", "plan"), "__roce_fabric_plan"),
     (Part("preflight", "main"), "__preflight_plan"),
     (Part("k3s", "cluster"), "__k3s_plan"),
+    (Part("multus", "main"), "__multus_plan"),
     (Part("model_serving", "weights"), "__model_serving_weights"),
 )
 # Modules that have a dry run, or that only read.
@@ -68,7 +69,8 @@ def of_a_node(host: str, known: Mapping[str, Any], *, spark: bool) -> Iterator[P
         if site.get("expect_gb10"):
             yield Part("gpu_runtime", "host")
         if known["__roce_fabric_plan"].get("rails"):
-            yield from (Part("roce_fabric", file) for file in ("foreign", "functions", "addresses", "probe"))
+            yield from (Part("roce_fabric", file) for file in ("foreign", "functions", "private", "addresses", "probe"))
+            yield Part("multus", "main")
     if own := known["__k3s_plan"].get("hosts", {}).get(host):
         yield Part("k3s", "cluster")
         yield Part("k3s", "first" if own["first"] else "join")

@@ -1,0 +1,155 @@
+"""Who may reach the rails: loads the planned nftables table on a node, and in each pod that is given a rail.
+
+At boot, whenever the fabric role runs, and every minute: does nothing when the table stands as planned, and replaces it
+in one step when it does not. As a CNI program, chained behind the one that moves a rail into a pod, it loads the pods'
+table in the pod's network namespace before the first process of the pod; a pod that cannot have it does not start.
+Nothing in a table asks who is connected already, so that no change of it ends a connection between planned addresses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+TABLE = "sparkloom_rails"
+HOST = Path("/etc/sparkloom/rails.nft")
+POD = Path("/etc/sparkloom/rails-pod.nft")
+PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LIST = ("nft", "-j", "list", "table", "inet", TABLE)
+VERSIONS = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
+AS_PLANNED = "as planned"
+CHANGED = "changed: "  # what the role and the doctor look for
+CANNOT_LOAD = 100  # the first number that CNI leaves to its programs
+
+
+class TableError(Exception):
+    """What keeps a table from being loaded, and what to do about it."""
+
+
+def ask(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PROGRAMS}", "LC_ALL": "C"}
+    try:
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError as error:
+        if words == LIST:
+            return subprocess.CompletedProcess(words, 127, "", "no nft")
+        raise TableError(f"no {error.filename} on this node: the rails stay open without it; {cure(words)}") from None
+
+
+def cure(words: tuple[str, ...]) -> str:
+    return f"install the package {'nftables' if 'nft' in words else 'util-linux'} and run again"
+
+
+def call(*words: str) -> str:
+    done = ask(*words)
+    if done.returncode:
+        why = " ".join((done.stderr or done.stdout).split())
+        raise TableError(f"{' '.join(words)}: {why}; it needs nft (package nftables) and nf_tables in the kernel")
+    return done.stdout
+
+
+def comparable(listing: str) -> list[Any]:
+    """A listing less what differs between two loads of one file: numbers of rules, the order within a set."""
+
+    def plain(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: plain(item, name) for name, item in value.items() if name != "handle"}
+        if not isinstance(value, list):
+            return value
+        items = [plain(item) for item in value]
+        return sorted(items, key=str) if key in ("elem", "set") else items
+
+    return [plain(entry) for entry in json.loads(listing)["nftables"] if "metainfo" not in entry]
+
+
+def planned(file: Path) -> list[Any]:
+    """As nft itself lists the file: loaded in a network namespace that nobody else sees, and gone with it."""
+    script = f'nft -f "$1" && {" ".join(LIST)}'
+    call("nft", "--version")
+    return comparable(call("unshare", "--net", "sh", "-c", script, "sh", str(file)))
+
+
+def stands(file: Path, inside: tuple[str, ...] = ()) -> bool:
+    listed = ask(*inside, *LIST)
+    return not listed.returncode and comparable(listed.stdout) == planned(file)
+
+
+def is_open(file: Path) -> bool:
+    """Whether it keeps nobody out."""
+    return "chain" not in file.read_text()
+
+
+def load(file: Path, inside: tuple[str, ...] = ()) -> None:
+    call(*inside, "nft", "-f", str(file))
+
+
+def kept(file: Path, dry: bool) -> list[str]:
+    """What was done, or would be."""
+    if is_open(file) and ask(*LIST).returncode:  # nothing to take back, even where there is no nft
+        return []
+    if stands(file):
+        return []
+    call("nft", "--version")  # a dry run says too that it is missing
+    if dry:
+        return [f"{CHANGED}table inet {TABLE} is not as {file} says"]
+    load(file)
+    return [f"{CHANGED}table inet {TABLE} is as {file} says now"]
+
+
+def undone(dry: bool) -> list[str]:
+    if ask(*LIST).returncode:
+        return []
+    if not dry:
+        call("nft", "delete", "table", "inet", TABLE)
+    return [f"{CHANGED}table inet {TABLE} is taken away"]
+
+
+def attach(told: Mapping[str, str], config: Mapping[str, Any], file: Path = POD) -> dict[str, Any] | None:
+    """What a CNI program is asked: in, a network's configuration with the result before ours; out, that result."""
+    inside = ("nsenter", f"--net={told.get('CNI_NETNS', '')}")
+    version = {"cniVersion": config.get("cniVersion", VERSIONS[0])}
+    match told["CNI_COMMAND"]:
+        case "VERSION":
+            return {**version, "supportedVersions": VERSIONS}
+        case "ADD":
+            load(file, inside)
+            return dict(config.get("prevResult") or version)
+        case "CHECK" if not stands(file, inside):
+            raise TableError(f"table inet {TABLE} of this pod is not as {file} says; delete the pod")
+    return None  # the table goes with the pod's namespace
+
+
+def as_cni(told: Mapping[str, str]) -> int:
+    config = json.loads(sys.stdin.read() or "{}")
+    try:
+        result = attach(told, config)
+    except (TableError, subprocess.SubprocessError, OSError) as error:
+        result = {"cniVersion": config.get("cniVersion"), "code": CANNOT_LOAD, "msg": f"the rails' table: {error}"}
+        print(json.dumps(result))
+        return 1
+    if result is not None:
+        print(json.dumps(result))
+    return 0
+
+
+def main(words: list[str]) -> int:
+    if "CNI_COMMAND" in os.environ:
+        return as_cni(os.environ)
+    parser = argparse.ArgumentParser("sparkloom-rails-table", description=__doc__)
+    parser.add_argument("--file", type=Path, default=HOST, help="the planned table")
+    parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
+    parser.add_argument("--undo", action="store_true", help="take the table away")
+    args = parser.parse_args(words)
+    try:
+        changes = undone(args.check) if args.undo else kept(args.file, args.check)
+    except (TableError, subprocess.SubprocessError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(changes) or AS_PLANNED)
+    return 0

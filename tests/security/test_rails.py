@@ -1,0 +1,296 @@
+"""Who reaches a rail, judged by the kernel: the rendered tables, loaded by the product's own program with the real nft.
+
+Network namespaces stand for a node, a rank's pod, a peer, a stranger on the rail's wire, a pod of the cluster's network
+and the LAN. Each row is asked without the table too, when everybody gets in: a check that is green then proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom.inputs import addressing, inventory
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import fabric
+from sparkloom.onnode import rails_table
+from sparkloom.render import pack
+from sparkloom.render import rails_table as render
+from sparkloom.render.manifests import attachments
+from sparkloom.site import nodefiles
+from testbed.base.shell import run
+from testbed.make import rootfs
+from tests.namespaces import needs_namespaces
+
+NFT = rootfs.rootfs() / "usr/sbin/nft"  # of the rack's nodes
+pytestmark = [
+    needs_namespaces,
+    pytest.mark.skipif(
+        not (shutil.which("nft") or NFT.exists()), reason="no nft here: `python -m testbed rack build` brings one"
+    ),
+]
+
+CLUSTER = inventory.load()
+PLAN = fabric.plan(CLUSTER)
+PORT = 20000
+NODE, RANK = PLAN.of("spark2", CLUSTER.fabric.check_vf)[0], PLAN.of("spark2", PLAN.serving_vf)[0]
+PEER = PLAN.of("spark1", CLUSTER.fabric.check_vf)[0]
+STRANGER, UNPLANNED = "192.168.100.99", "fe80::77"
+# Listens for everybody, as an engine may; answers one word, and then repeats what it is told.
+LISTENER = """
+import socket, sys, threading
+made = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)
+print("ready", flush=True)
+def serve(plug):
+    plug.sendall(b"hello")
+    while told := plug.recv(100):
+        plug.sendall(told)
+while True:
+    threading.Thread(target=serve, args=(made.accept()[0],), daemon=True).start()
+"""
+ASKS = """
+import socket, sys
+try:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.7) as plug:
+        sys.exit(plug.recv(5) != b"hello")
+except OSError:
+    sys.exit(1)
+"""
+
+
+class Site:
+    """A rail's wire (a bridge), the cluster's network and the LAN, and who is on them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.stack, self.prefix = stack, f"slr{os.getpid()}"
+        for who in ("wire", "node", "rank", "peer", "stranger", "pod", "lan"):
+            run(["ip", "netns", "add", self.name(who)])
+            stack.callback(subprocess.run, ["ip", "netns", "delete", self.name(who)], capture_output=True)
+            self.ip(who, "link set lo up")
+        self.ip("wire", "link add rail up type bridge")
+        for who, interface, address in (
+            ("node", NODE.interface, NODE.address), ("rank", "net1", RANK.address),
+            ("peer", PEER.interface, PEER.address), ("stranger", "eth0", STRANGER),
+        ):  # fmt: skip
+            self.join("wire", who, who, interface)
+            self.ip("wire", f"link set {who} master rail")
+            self.ip(who, f"address add {address}/24 dev {interface}")
+        self.network("lan", "10.9.0")
+        self.network("pod", "10.42.0")
+        self.network("rank", "10.42.1")
+        self.ip("pod", "route add default via 10.42.0.1")
+        self.ip("lan", "route add 192.168.100.0/24 via 10.9.0.1")
+        self.ip("node", f"route add {RANK.address} via 10.42.1.2")  # who talks to the pod's interface about a rail
+        self.in_("node", "sysctl", "-q", "-w", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0")
+        self.in_("node", "nft", "table ip flannel { chain post { type nat hook postrouting priority 100; "
+                 f"oifname {NODE.interface} masquerade; }}; }}")  # fmt: skip
+
+    def name(self, who: str) -> str:
+        return f"{self.prefix}-{who}"
+
+    def ip(self, who: str, words: str) -> None:
+        run(["ip", "-n", self.name(who), *words.split()])
+
+    def join(self, one: str, end: str, other: str, far: str) -> None:
+        self.ip(one, f"link add {end} up type veth peer name {far} netns {self.name(other)}")
+        self.ip(other, f"link set {far} up")
+
+    def network(self, who: str, net: str) -> None:
+        """The node is the first of it, as the bridge of a cluster's network and a port to the LAN are."""
+        self.join("node", f"to-{who}", who, "out")
+        self.ip("node", f"address add {net}.1/24 dev to-{who}")
+        self.ip(who, f"address add {net}.2/24 dev out")
+
+    def in_(self, who: str, *words: str) -> str:
+        return run(["ip", "netns", "exec", self.name(who), *words]).stdout
+
+    def listen(self, who: str) -> None:
+        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", LISTENER, str(PORT)]
+        started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.stack.callback(started.wait)
+        self.stack.callback(started.kill)
+        assert started.stdout and started.stdout.readline() == "ready\n"
+
+    def reaches(self, who: str, address: str) -> bool:
+        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", ASKS, address, str(PORT)]
+        return subprocess.run(words, check=False).returncode == 0
+
+
+@pytest.fixture(autouse=True)
+def nft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node's own program with its own libraries, where this machine has none."""
+    if shutil.which("nft"):
+        return
+    tree = rootfs.rootfs()
+    (loader,) = tree.glob("usr/lib/*-linux-gnu/ld-linux-*.so.*")
+    mine = tmp_path / "bin" / "nft"
+    mine.parent.mkdir()
+    mine.write_text(f'#!/bin/sh\nexec {loader} --library-path {loader.parent} {NFT} "$@"\n')
+    mine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{mine.parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with ExitStack() as stack:
+        yield Site(stack)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    files = nodefiles.every(CLUSTER, PLAN)["spark2"]["private"]
+    for name, text in files.items():
+        (tmp_path / f"{name}.nft").write_text(text)
+    return {name: tmp_path / f"{name}.nft" for name in files}
+
+
+def program(site: Site, folder: Path, *words: str) -> str:
+    """As the unit and the role start it."""
+    return site.in_("node", sys.executable, str(pack.program("rails_table").keep(folder)), *words).strip()
+
+
+def asked(site: Site, at: str, address: str, peer_s: str) -> dict[str, bool]:
+    rows = {who: site.reaches(who, address) for who in ("peer", "stranger", "pod", "lan")}
+    return rows | {
+        "itself": site.reaches(at, address),
+        "stranger over IPv6": site.reaches("stranger", f"{UNPLANNED}%eth0"),
+        "pod by the node to a peer": site.reaches("pod", peer_s),
+    }
+
+
+def test_a_node_s_rail_hears_planned_peers_and_nobody_else(site: Site, tables: dict[str, Path], tmp_path: Path) -> None:
+    site.listen("node")
+    site.listen("peer")
+    site.ip("node", f"address add {UNPLANNED}/64 dev {NODE.interface} nodad")
+    site.ip("stranger", "address add fe80::99/64 dev eth0 nodad")
+    one = ("node", NODE.address, PEER.address)
+    assert [who for who, got_in in asked(site, *one).items() if not got_in] == []
+    assert program(site, tmp_path, "--file", str(tables["host"]), "--check").startswith("changed: ")
+    assert program(site, tmp_path, "--file", str(tables["host"])).startswith("changed: ")
+    private = asked(site, *one)
+    assert {who for who, got_in in private.items() if got_in} == {"peer", "itself"}
+    assert site.reaches("lan", "10.9.0.1") and site.reaches("pod", "10.42.0.1")  # what is not a rail is not ours
+    assert program(site, tmp_path, "--undo").startswith("changed: ")
+    assert [who for who, got_in in asked(site, *one).items() if not got_in] == []
+    assert "masquerade" in site.in_("node", "nft", "list", "ruleset")  # nobody else's table went with ours
+
+
+def test_a_rank_s_pod_gets_its_table_with_its_rail(site: Site, tables: dict[str, Path]) -> None:
+    """The route of the node stands for whoever sends packets for the rail's address to the pod's own interface."""
+    site.listen("rank")
+    site.ip("rank", "route add 10.42.0.0/24 via 10.42.1.1")
+    site.ip("rank", "route add 10.9.0.0/24 via 10.42.1.1")
+    ways = ("peer", "stranger", "pod", "lan")
+    assert {who: site.reaches(who, RANK.address) for who in ways} == dict.fromkeys(ways, True)
+    told = {"CNI_COMMAND": "ADD", "CNI_NETNS": f"/run/netns/{site.name('rank')}", "CNI_IFNAME": "net1"}
+    before = {"cniVersion": "0.4.0", "interfaces": [{"name": "net1"}], "ips": []}
+    config = {"cniVersion": "0.4.0", "name": "rail-a-vf0", "type": "sparkloom-rails", "prevResult": before}
+    assert rails_table.attach(told, config, tables["pod"]) == before
+    assert {who for who in ways if site.reaches(who, RANK.address)} == {"peer"}
+    assert site.reaches("pod", "10.42.1.2")  # the Service's way to the engine: NetworkPolicy's matter, not ours
+    assert rails_table.attach({**told, "CNI_COMMAND": "CHECK"}, config, tables["pod"]) is None
+    assert rails_table.attach({**told, "CNI_COMMAND": "DEL"}, config, tables["pod"]) is None
+    site.in_("rank", "nft", "flush", "ruleset")
+    with pytest.raises(rails_table.TableError, match="delete the pod"):
+        rails_table.attach({**told, "CNI_COMMAND": "CHECK"}, config, tables["pod"])
+
+
+def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: dict[str, Path], tmp_path: Path) -> None:
+    site.listen("node")
+    program(site, tmp_path, "--file", str(tables["host"]))
+    talk = (
+        "import socket, sys\n"
+        f"plug = socket.create_connection(({NODE.address!r}, {PORT}), 2)\n"
+        "plug.settimeout(2)\n"
+        "assert plug.recv(5) == b'hello'\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "plug.sendall(b'still')\n"
+        "print(plug.recv(5).decode(), flush=True)\n"
+    )
+    words = ["ip", "netns", "exec", site.name("peer"), sys.executable, "-S", "-c", talk]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as talker:
+        assert talker.stdin and talker.stdout and talker.stdout.readline() == "open\n"
+        tables["host"].write_text(tables["host"].read_text().replace(PLAN.of("spark4", 0)[0].address, STRANGER))
+        assert program(site, tmp_path, "--file", str(tables["host"])).startswith("changed: ")
+        assert program(site, tmp_path, "--file", str(tables["host"])) == "as planned"
+        talker.stdin.write("\n")
+        talker.stdin.flush()
+        assert talker.stdout.readline() == "still\n"
+
+
+def test_a_table_that_somebody_flushed_or_changed_is_seen_and_put_back(
+    site: Site, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    host = ("--file", str(tables["host"]))
+    table = ("table", "inet", rails_table.TABLE)
+    for change in (
+        ("flush", "ruleset"), ("flush", *table), ("add", "rule", *table[1:], "arriving", "accept"),
+        ("add", "element", *table[1:], "peers", f'{{ "{NODE.interface}" . {STRANGER} }}'),
+    ):  # fmt: skip
+        program(site, tmp_path, *host)
+        site.in_("node", "nft", *change)
+        assert program(site, tmp_path, *host, "--check").startswith("changed: "), change
+        assert program(site, tmp_path, *host).startswith("changed: ")
+        assert program(site, tmp_path, *host) == "as planned"
+
+
+def test_as_a_cni_program_it_says_what_it_speaks_and_why_not(site: Site, tmp_path: Path) -> None:
+    def told(command: str, config: str = '{"cniVersion": "0.4.0"}') -> tuple[int, dict[str, object]]:
+        file = pack.program("rails_table").keep(tmp_path)
+        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_NETNS": "/run/netns/of-nobody"}
+        done = subprocess.run([sys.executable, str(file)], input=config, env=env, capture_output=True, text=True)
+        return done.returncode, json.loads(done.stdout or "{}")
+
+    assert "0.4.0" in str(told("VERSION")[1]["supportedVersions"])
+    status, answer = told("ADD")
+    assert status == 1 and answer["code"] == 100 and "of-nobody" in str(answer["msg"])
+    assert told("DEL") == (0, {})
+
+
+def test_without_nft_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(rails_table, "PROGRAMS", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = tmp_path / "rails.nft"
+    file.write_text(render.host(CLUSTER, PLAN, "spark2"))
+    for dry in (True, False):
+        with pytest.raises(rails_table.TableError, match="install the package nftables"):
+            rails_table.kept(file, dry=dry)
+    file.write_text(render.host(of_fabric(private=False), PLAN, "spark2"))
+    assert rails_table.kept(file, dry=False) == []
+
+
+def of_fabric(**settings: Any) -> Cluster:
+    return CLUSTER.model_copy(update={"fabric": CLUSTER.fabric.model_copy(update=settings)})
+
+
+def test_a_guest_is_heard_and_an_open_site_hears_everybody(site: Site, tmp_path: Path) -> None:
+    site.listen("node")
+    file = tmp_path / "rails.nft"
+    for settings, heard in (
+        ({}, {"peer"}), ({"guests": [STRANGER]}, {"peer", "stranger"}),
+        ({"private": False}, {"peer", "stranger", "pod", "lan"}),
+    ):  # fmt: skip
+        file.write_text(render.host(of_fabric(**settings), PLAN, "spark2"))
+        assert program(site, tmp_path, "--file", str(file)).startswith("changed: ")
+        assert program(site, tmp_path, "--file", str(file)) == "as planned"
+        assert {who for who in ("peer", "stranger", "pod", "lan") if site.reaches(who, NODE.address)} == heard
+
+
+def test_an_open_site_s_pods_ask_for_no_table() -> None:
+    for private, programs in ((True, ["host-device", "sparkloom-rails"]), (False, ["host-device"])):
+        (first, *_) = attachments.definitions(of_fabric(private=private))
+        assert [plugin["type"] for plugin in json.loads(first["spec"]["config"])["plugins"]] == programs
+
+
+def test_a_guest_outside_the_rails_is_a_mistake_that_is_named() -> None:
+    (fault,) = addressing.faults(of_fabric(guests=["192.168.100.50", "192.168.1.50"]))
+    assert fault.loc == ("fabric", "guests", 1) and "192.168.1.50 is in no rail's subnet" in str(fault)
