@@ -36,11 +36,8 @@ done
 exit 9"""
 EVERY_NAMESPACE = "for ns in /proc/self/ns/net /run/netns/cni-*; do nsenter --net=$ns {} 2>/dev/null; done; true"
 TABLE = "inet sparkloom_rails"
-LOAD = """
-for ns in /run/netns/cni-*; do
-  ! nsenter --net=$ns ip link show net1 >/dev/null 2>&1 || nsenter --net=$ns nft -f /etc/sparkloom/rails-pod.nft
-done
-python3 -B /usr/local/lib/sparkloom/rails-table.pyz"""
+TIMER = "sparkloom-functions-repair.timer"  # which would put them back
+LOAD = f"python3 -B /usr/local/lib/sparkloom/rails-table.pyz; systemctl start {TIMER}"
 
 
 def on(spark: str, script: str) -> list[str]:
@@ -74,6 +71,7 @@ def ways(group: kills.ServedGroup) -> Iterator[None]:
 @contextmanager
 def without_tables() -> Iterator[None]:
     for spark in names.NODES:
+        run(on(spark, f"systemctl stop {TIMER}"))
         run(on(spark, EVERY_NAMESPACE.format(f"nft delete table {TABLE}")))
     try:
         yield

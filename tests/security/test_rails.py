@@ -154,7 +154,8 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 def program(site: Site, folder: Path, *words: str) -> str:
     """As the unit and the role start it."""
-    return site.in_("node", sys.executable, str(pack.program("rails_table").keep(folder)), *words).strip()
+    none = ("--namespaces", str(folder / "none"))
+    return site.in_("node", sys.executable, str(pack.program("rails_table").keep(folder)), *none, *words).strip()
 
 
 def asked(site: Site, at: str, address: str, peer_s: str) -> dict[str, bool]:
@@ -201,6 +202,30 @@ def test_a_rank_s_pod_gets_its_table_with_its_rail(site: Site, tables: dict[str,
     site.in_("rank", "nft", "flush", "ruleset")
     with pytest.raises(rails_table.TableError, match="delete the pod"):
         rails_table.attach({**told, "CNI_COMMAND": "CHECK"}, config, tables["pod"])
+
+
+def test_a_pod_that_lost_its_table_gets_it_back_and_another_s_net1_is_not_ours(
+    site: Site, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    """Root in a pod flushes it; a pod from before the table never had it."""
+    site.join("pod", "peer-of-net1", "pod", "net1")
+    site.ip("pod", "address add 10.77.0.1/24 dev net1")
+    (tmp_path / "namespaces").mkdir()
+    for who in ("rank", "pod", "lan"):
+        (tmp_path / "namespaces" / who).symlink_to(f"/run/netns/{site.name(who)}")
+    words = ("--file", str(tables["host"]), "--pods", str(tables["pod"]), "--namespaces", str(tmp_path / "namespaces"))
+    program(site, tmp_path, *words)
+    site.in_("rank", "nft", "flush", "ruleset")
+    assert "namespaces/rank is not as " in program(site, tmp_path, *words, "--check")
+    said = program(site, tmp_path, *words)
+    assert said.count("changed: ") == 1 and "namespaces/rank is as " in said
+    assert program(site, tmp_path, *words) == "as planned"
+    site.listen("rank")
+    assert site.reaches("peer", RANK.address) and not site.reaches("stranger", RANK.address)
+    assert "sparkloom" not in site.in_("pod", "nft", "list", "ruleset")
+    tables["pod"].write_text(render.pod(of_fabric(private=False), PLAN, "spark2"))
+    assert "namespaces/rank is as " in program(site, tmp_path, *words)
+    assert site.reaches("stranger", RANK.address) and program(site, tmp_path, *words) == "as planned"
 
 
 def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: dict[str, Path], tmp_path: Path) -> None:

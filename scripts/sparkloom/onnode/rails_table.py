@@ -1,9 +1,10 @@
 """Who may reach the rails: loads the planned nftables table on a node, and in each pod that is given a rail.
 
-At boot, whenever the fabric role runs, and every minute: does nothing when the table stands as planned, and replaces it
-in one step when it does not. As a CNI program, chained behind the one that moves a rail into a pod, it loads the pods'
-table in the pod's network namespace before the first process of the pod; a pod that cannot have it does not start.
-Nothing in a table asks who is connected already, so that no change of it ends a connection between planned addresses.
+At boot, whenever the fabric role runs, and every minute: does nothing where the table stands as planned, and replaces
+it in one step where it does not, in pods that have a rail too. As a CNI program, chained behind the one that moves a
+rail into a pod, it loads the pods' table in the pod's network namespace before the first process of the pod; a pod that
+cannot have it does not start. Nothing in a table asks who is connected already, so that no change of it ends a
+connection between planned addresses.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
 TABLE = "sparkloom_rails"
 HOST = Path("/etc/sparkloom/rails.nft")
 POD = Path("/etc/sparkloom/rails-pod.nft")
+NAMESPACES = Path("/run/netns")  # where containerd names those of pods
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LIST = ("nft", "-j", "list", "table", "inet", TABLE)
 VERSIONS = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
@@ -77,7 +81,28 @@ def planned(file: Path) -> list[Any]:
 
 def stands(file: Path, inside: tuple[str, ...] = ()) -> bool:
     listed = ask(*inside, *LIST)
-    return not listed.returncode and comparable(listed.stdout) == planned(file)
+    if listed.returncode:
+        return is_open(file)  # where everybody may come in nothing is missing, and no nft either
+    return comparable(listed.stdout) == planned(file)
+
+
+def of_pods(file: Path, namespaces: Path) -> Iterator[Path]:
+    """Those in which one of the table's interfaces has an address of a rail: another's net1 is not ours."""
+    text = file.read_text()
+    names = {name for said in re.findall(r"iifname {(.*?)} drop", text) for name in re.findall(r'"(.*?)"', said)}
+    subnets = [
+        IPv4Network(net.strip()) for said in re.findall(r"ip daddr {(.*?)} drop", text) for net in said.split(",")
+    ]
+    for namespace in sorted(namespaces.iterdir()) if namespaces.is_dir() else ():
+        inside = ("nsenter", f"--net={namespace}")
+        if is_open(file) and not ask(*inside, *LIST).returncode:  # what an earlier plan left there
+            yield namespace
+        listed = ask(*inside, "ip", "-json", "-4", "address")  # nothing of one that ended meanwhile
+        for link in json.loads(listed.stdout or "[]"):
+            held = [IPv4Address(entry["local"]) for entry in link.get("addr_info", ())]
+            if link["ifname"] in names and any(address in net for address in held for net in subnets):
+                yield namespace
+                break
 
 
 def is_open(file: Path) -> bool:
@@ -89,17 +114,24 @@ def load(file: Path, inside: tuple[str, ...] = ()) -> None:
     call(*inside, "nft", "-f", str(file))
 
 
-def kept(file: Path, dry: bool) -> list[str]:
+def kept(file: Path, dry: bool, inside: tuple[str, ...] = ()) -> list[str]:
     """What was done, or would be."""
-    if is_open(file) and ask(*LIST).returncode:  # nothing to take back, even where there is no nft
-        return []
-    if stands(file):
+    where = f" in {inside[-1].partition('=')[2]}" if inside else ""
+    if stands(file, inside):
         return []
     call("nft", "--version")  # a dry run says too that it is missing
     if dry:
-        return [f"{CHANGED}table inet {TABLE} is not as {file} says"]
-    load(file)
-    return [f"{CHANGED}table inet {TABLE} is as {file} says now"]
+        return [f"{CHANGED}table inet {TABLE}{where} is not as {file} says"]
+    load(file, inside)
+    return [f"{CHANGED}table inet {TABLE}{where} is as {file} says now"]
+
+
+def every(host: Path, pod: Path, namespaces: Path, dry: bool) -> list[str]:
+    """Of the node, and of each pod with a rail."""
+    changes = kept(host, dry)
+    for namespace in of_pods(pod, namespaces) if pod.exists() else ():
+        changes += kept(pod, dry, ("nsenter", f"--net={namespace}"))
+    return changes
 
 
 def undone(dry: bool) -> list[str]:
@@ -142,12 +174,14 @@ def main(words: list[str]) -> int:
     if "CNI_COMMAND" in os.environ:
         return as_cni(os.environ)
     parser = argparse.ArgumentParser("sparkloom-rails-table", description=__doc__)
-    parser.add_argument("--file", type=Path, default=HOST, help="the planned table")
+    parser.add_argument("--file", type=Path, default=HOST, help="the node's planned table")
+    parser.add_argument("--pods", type=Path, default=POD, help="the planned table of pods with a rail")
+    parser.add_argument("--namespaces", type=Path, default=NAMESPACES, help="where the pods' network namespaces are")
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument("--undo", action="store_true", help="take the table away")
     args = parser.parse_args(words)
     try:
-        changes = undone(args.check) if args.undo else kept(args.file, args.check)
+        changes = undone(args.check) if args.undo else every(args.file, args.pods, args.namespaces, args.check)
     except (TableError, subprocess.SubprocessError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
