@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from sparkloom.onnode import rails_table
+from sparkloom.render.manifests import attachments
 from testbed.base import names
 from testbed.beds.rack import cluster, inventory, state
 from tests.places import REPO
@@ -102,9 +104,11 @@ class Rack:
         before, after = self.bare[node], self.unbroken["nodes"][node]
         new = sorted(after["files"].keys() - before["files"].keys())
         assert all(before["files"][path] == after["files"][path] for path in before["files"]), "nothing was overwritten"
-        # What Multus put there stays with its daemon.
-        made = [path for path in new if not path.startswith(("/etc/cni", names.CNI_CONF, names.CNI_BIN))]
+        # What Multus put there stays with its daemon; one of CNI's programs is the role's.
+        multus = [path for path in new if path.startswith(("/etc/cni", names.CNI_CONF, names.CNI_BIN))]
+        made = [path for path in new if path not in multus or path == f"{names.CNI_BIN}/{attachments.PRIVATE}"]
         lines = ["systemctl stop sparkloom-netplan-rollback.timer 2>/dev/null", f"rm -rf {shlex.join(made)}"]
+        lines += [f"nft delete table inet {rails_table.TABLE} 2>/dev/null"]
         lines += ["systemctl daemon-reload", "netplan apply"]
         for name, link in before["links"].items():
             if link != after["links"][name]:
