@@ -55,7 +55,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         self._hear(SERVES, serves)
         asked = asking.Asking(self, task_vars, asking.given(serves["profile"]))
         for part, register in parts.PLANS:
-            task = next(task for task in asked.tasks(part) if task.register == register)
+            task = asked.task(part, register)
             theirs = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
             asked.known[register] = {} if theirs else self._one(asked, task)
             if part.role in self.roles:
@@ -108,7 +108,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 registered["__doctor_marks"] = entry["marks"]
                 continue
             task = roles.own(entry["role"], entry["area"], entry["task"], entry["register"])
-            if task.role in self.roles or task.role == "model_store":
+            if task.role in self.roles:
                 self._hear(task, entry["answer"], host)
             registered[task.register] = entry["answer"]
         return registered
@@ -117,7 +117,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         plan = asked.known["__k3s_plan"]
         if "k3s" not in self.roles or "hosts" not in plan:
             return
-        first = next(task for task in asked.tasks(parts.Part("k3s", "cluster")) if task.register == "__k3s_plan")
+        first = asked.task(parts.Part("k3s", "cluster"), "__k3s_plan")
         states = {host: seen["__k3s_state"] for host, seen in asked.machines.items() if "__k3s_state" in seen}
         marks = {host: seen.get("__doctor_marks", {}) for host, seen in asked.machines.items()}
         if plan["first"] not in states:

@@ -88,14 +88,14 @@ def stands(file: Path, inside: tuple[str, ...] = ()) -> bool:
 
 def of_pods(file: Path, namespaces: Path) -> Iterator[Path]:
     """Those in which one of the table's interfaces has an address of a rail: another's net1 is not ours."""
-    text = file.read_text()
+    text, opened = file.read_text(), is_open(file)
     names = {name for said in re.findall(r"iifname {(.*?)} drop", text) for name in re.findall(r'"(.*?)"', said)}
     subnets = [
         IPv4Network(net.strip()) for said in re.findall(r"ip daddr {(.*?)} drop", text) for net in said.split(",")
     ]
     for namespace in sorted(namespaces.iterdir()) if namespaces.is_dir() else ():
         inside = ("nsenter", f"--net={namespace}")
-        if is_open(file) and not ask(*inside, *LIST).returncode:  # what an earlier plan left there
+        if opened and not ask(*inside, *LIST).returncode:  # what an earlier plan left there
             yield namespace
         listed = ask(*inside, "ip", "-json", "-4", "address")  # nothing of one that ended meanwhile
         for link in json.loads(listed.stdout or "[]"):

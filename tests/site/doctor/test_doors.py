@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
 
+from sparkloom.site.doctor import asking
 from tests.places import REPO
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -61,3 +63,18 @@ def test_ansible_runs_three_tasks_whatever_is_asked(heard: tuple[list[dict[str, 
     assert [line.partition(" : ")[2].partition("]")[0] for line in tasks] == [
         "Plan what is asked", "Ask every machine", "Judge that and the cluster",
     ]  # fmt: skip
+
+
+def test_what_is_asked_here_is_dry_in_a_play_that_is_not() -> None:
+    """Another's play may name the role without check_mode: nothing is made for it, no key and no certificate."""
+    made: list[Any] = []
+
+    def get(name: str, task: Any, **parts: Any) -> Any:
+        made.append(task)
+        return NS(run=lambda task_vars: {"changed": task.check_mode})
+
+    ours = NS(copy=lambda: NS(check_mode=False))
+    shared = NS(action_loader=NS(get=get))
+    parts = ("connection", "play_context", "loader", "templar")
+    action = NS(_task=ours, _shared_loader_obj=shared, **{f"_{part}": None for part in parts})
+    assert asking.Asking(action, {}, {}).run("sparkloom_key", {}) == {"changed": True} and made[0].check_mode is True

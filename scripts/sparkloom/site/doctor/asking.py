@@ -36,6 +36,10 @@ class Asking:
     def tasks(self, part: Part) -> list[Task]:
         return roles.tasks(part.role, part.file, self._load)
 
+    def task(self, part: Part, register: str) -> Task:
+        """The one that registers a name."""
+        return next(task for task in self.tasks(part) if task.register == register)
+
     def holds(self, task: Task) -> bool:
         templar = self._templar(task)
         return all(templar.evaluate_conditional(condition) for condition in task.when)
@@ -48,9 +52,9 @@ class Asking:
         return self._action._templar.copy_with_new_env(available_variables={**seen, **task.variables})
 
     def run(self, module: str, args: Data) -> Data:
-        """One of our action plugins, in this process."""
+        """One of our action plugins, in this process, and dry whatever the play says."""
         action, task = self._action, self._action._task.copy()
-        task.action, task.args = module, args
+        task.action, task.args, task.check_mode = module, args, True
         parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
         made = action._shared_loader_obj.action_loader.get(
             module, task=task, **{part: getattr(action, f"_{part}") for part in parts}

@@ -18,7 +18,7 @@ from sparkloom.inputs.inventory import DEFAULT_INVENTORY
 from sparkloom.site import play
 from sparkloom.site.doctor.verdict import Report, report
 
-TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:[\w-]+ : )?(.*?)\] \*")
+TASK = re.compile(r"^TASK \[(?:[\w-]+ : )?(.*?)\] \*")
 FAILURE = ("fatal: ", "ERROR", "[ERROR]")
 KEPT_LINES = 8
 
@@ -55,13 +55,12 @@ def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], 
 
 
 def _follow(lines: IO[str], say: Callable[[str], object]) -> list[str]:
-    begun, last, tail, failure = time.monotonic(), "", list[str](), list[str]()
+    begun, tail, failure = time.monotonic(), list[str](), list[str]()
     for line in lines:
         if line.startswith(FAILURE) or (failure and line.startswith(" ")):
             failure.append(line.strip())
-        if (task := TASK.match(line)) and task[1] not in (last, "Go on") and not task[1].startswith("Validating"):
-            last = task[1]
-            say(f"{time.monotonic() - begun:5.1f} s  {last}\n")
+        if (task := TASK.match(line)) and not task[1].startswith("Validating"):
+            say(f"{time.monotonic() - begun:5.1f} s  {task[1]}\n")
         if line.strip():
             tail = [*tail, line.strip()][-KEPT_LINES:]
     return failure[:KEPT_LINES] or tail
