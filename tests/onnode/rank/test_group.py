@@ -69,7 +69,7 @@ def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:
     pair.start()
     pair.wait(pair.serving)
     os.kill(pair.status(1)["engine"], signal.SIGTERM)
-    time.sleep(0.8)
+    time.sleep(0.5)
     pair.processes[1].terminate()
     pair.processes[1].wait(10)
     pair.start(1)

@@ -81,7 +81,7 @@ class Head(RankGroup):
         """Seen by rank 0 itself."""
 
     def leave(self) -> None:
-        self._task(self._drain("rank 0 was told to go"))
+        self._drain("rank 0 was told to go")
 
     async def _take(self, member: Member, wire: Wire, hello: Message) -> None:
         if objection := self._objection(hello):
@@ -149,7 +149,7 @@ class Head(RankGroup):
         if "works" in message and message.get("epoch") == self.epoch:
             self.worked = time.monotonic()
         if message.get("leave"):
-            self._task(self._drain(f"{self.order.member(link.rank)} was told to go"))
+            self._drain(f"{self.order.member(link.rank)} was told to go")
 
     def _gone(self, link: Link, how: str) -> None:
         link.wire.close()
@@ -215,12 +215,15 @@ class Head(RankGroup):
         elif (again := self.budget.again()) > 1:
             self.log.say("again", f"failed {again} times in a row without a token, each time: {why}")
 
-    async def _drain(self, why: str) -> None:
+    def _drain(self, why: str) -> None:
+        """At once: the next word of who leaves may be in the same packet, and its engine's end is no failure."""
+        if not self._draining:
+            self._draining = True
+            self.served(False)
+            self._task(self._drained(why))
+
+    async def _drained(self, why: str) -> None:
         """Requests that run may end; new ones are not sent here any more."""
-        if self._draining:
-            return
-        self._draining = True
-        self.served(False)
         limit = time.monotonic() + self.order.budgets.drain
         while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.order.port)):
             self.log.progress("draining", f"{why}; {running} connections to the engine are open")

@@ -26,7 +26,7 @@ FOLLOWED = re.compile(
     r"|DistNetworkError|socket has timed out|Remote RPC server"
 )
 EVERY = 2.0
-TOLD = 1.0  # seconds for the word to go that the engine may have heard first
+TOLD = 2.0  # seconds for the word to go that the engine may have heard first
 
 
 class Life:
@@ -212,7 +212,8 @@ class Life:
             log.status["serving"] = False
             followed, broken = FOLLOWED.search(cause), log.status["rails"]
             cause = f"{broken[0]}; {cause}" if broken else cause
-            log.cause("failed", cause)
+            if not self.leaving.is_set():
+                log.cause("failed", cause)
             group.lost(cause, own=bool(broken) or not followed)
             await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
         log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": []}
