@@ -7,7 +7,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.render import certificates, keys
-from sparkloom.render.manifests import gateway
+from sparkloom.render.manifests import gateway, names
 from sparkloom.site import ansible, client, endpoint
 from sparkloom.site.doctor import drift
 
@@ -79,6 +79,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "drift": drift.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
             "kubeconfig": client.kubeconfig(cluster),
             "objects": gateway.gateway(launch, cluster.namespace, terms),
+            "head": f"{names.rank(launch, 0)}-0",
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
             "trust": pair.trust,

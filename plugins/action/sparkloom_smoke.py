@@ -3,7 +3,6 @@ from __future__ import annotations
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from sparkloom.base.repository import place
 from sparkloom.onnode import smoke
 from sparkloom.render import keys
 from sparkloom.site import ansible, client
@@ -11,13 +10,12 @@ from sparkloom.site import ansible, client
 DOCUMENTATION = r"""
 module: sparkloom_smoke
 short_description: Ask a pod for one streamed answer
-description: [Through the API server; no route is needed.]
+description: ["Through the API server, with the engine's own key; no route is needed."]
 options:
   pod: {type: str, required: true, description: [Name of rank 0's pod.]}
   port: {type: int, required: true, description: [The engine's port.]}
   max_tokens: {type: int, required: true, description: [Limit of the answer.]}
   timeout: {type: float, required: true, description: [Seconds that one token may take.]}
-  key_file: {type: path, required: true, description: [File with the API key; relative to the repository.]}
 """
 
 
@@ -28,7 +26,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             lambda: reached.connect(args["pod"], args["port"], args["timeout"]),
             lambda text: show.display(text, newline=False),
             max_tokens=args["max_tokens"],
-            key=keys.read(place(args["key_file"])) or None,
+            key=(reached.secret(keys.SECRET) or {}).get(keys.BARE_FILE),
         )
         show.display("\n")
         return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}

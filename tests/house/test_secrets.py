@@ -58,7 +58,7 @@ def test_what_the_engine_prints_of_its_key_is_blanked(
 
 def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> None:
     built = json.dumps(case.build())
-    assert keys.SECRET in built and "secretKeyRef" not in built
+    assert keys.SECRET in built and keys.CLIENTS in built and "secretKeyRef" not in built
     names = {variable["name"] for container in case.engines(case.build()) for variable in container["env"]}
     assert not {name for name in names if "API_KEY" in name}
 
@@ -71,9 +71,20 @@ def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, m
     module = action("sparkloom_key")
     arguments = {"file": str(path)}
     found = run(module, arguments)
-    assert found["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == CANARY
+    assert found["changed"] and cluster.kept == {keys.CLIENTS: {keys.CLIENTS_FILE: f"{CANARY}\n"}}
     assert CANARY not in json.dumps(found, default=str)
     assert not run(module, arguments)["changed"]
+
+
+def test_the_engine_s_own_key_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new key of the clients leaves it alone: nothing that runs has to start again."""
+    cluster = Cluster()
+    monkeypatch.setattr(client, "of", lambda _: cluster)
+    monkeypatch.setattr(ansible, "cluster", lambda _: None)
+    found = run(action("sparkloom_engine_key"), {})
+    made = cluster.kept[keys.SECRET][keys.BARE_FILE]
+    assert found["changed"] and made not in json.dumps(found, default=str)
+    assert not run(action("sparkloom_engine_key"), {})["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == made
 
 
 def test_the_group_s_secret_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_the_hub_token_and_the_endpoint_key() -> None:
     keys.write(RACK_KEYS / "api-key", key + "\n")
     output, watch = play(inventory.path(), "site.yml", HF_TOKEN=token)
     assert asked_with_token() > before
-    held = [token, key, *group_secrets(), *private_keys(RACK_KEYS)]
+    held = [token, key, engine_key(), *group_secrets(), *private_keys(RACK_KEYS)]
     assert not leaks.found(output, held)
     assert watch.hits(held) == []
     assert leaks.in_cluster(held) == []
@@ -62,6 +62,12 @@ def test_the_hub_token_and_the_endpoint_key() -> None:
         assert leaks.in_folder(folder, held, but=RACK_KEYS.iterdir()) == []
     for report in (["status", "--json"], ["logs"], ["doctor"]):
         assert not leaks.found(run("sparkloom", *report, "-i", str(inventory.path()), check=False), held)
+
+
+def engine_key() -> str:
+    """The engine's own, which no client has."""
+    kept = Client.at(str(names.KUBECONFIG), NAMESPACE).secret(keys.SECRET) or {}
+    return kept[keys.BARE_FILE]
 
 
 def group_secrets() -> list[str]:

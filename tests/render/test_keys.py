@@ -44,5 +44,13 @@ def test_what_no_engine_could_read_is_refused(tmp_path: Path, text: str) -> None
 
 @pytest.mark.parametrize("key", ["1234567890123456", "sk-abc_DEF-0123456789", "1e5" * 8, "true" * 4])
 def test_engines_read_back_the_same_text(key: str) -> None:
-    data = keys.secret_data(key)
+    data = keys.engine_data({keys.BARE_FILE: key})
     assert yaml.safe_load(data[keys.ENGINE_FILE]) == {"api-key": key} and data[keys.BARE_FILE] == key
+
+
+def test_the_engine_s_own_key_is_made_once_and_is_nobody_else_s(tmp_path: Path) -> None:
+    made = keys.engine_data(None)
+    assert keys.USABLE.fullmatch(made[keys.BARE_FILE]) and keys.engine_data(made) == made
+    assert keys.engine_data({keys.BARE_FILE: "cut"})[keys.BARE_FILE] not in ("cut", made[keys.BARE_FILE])
+    client, _ = keys.ensure(tmp_path / "api-key")
+    assert client not in str(made) and keys.clients_data(client) == {keys.CLIENTS_FILE: f"{client}\n"}

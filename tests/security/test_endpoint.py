@@ -15,6 +15,7 @@ import subprocess
 import tarfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,7 +25,7 @@ import pytest
 import yaml
 
 from sparkloom.launch import ports
-from sparkloom.onnode.rank import answers
+from sparkloom.onnode.rank import answers, clients
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes
 from sparkloom.onnode.rank.status_log import StatusLog
@@ -36,7 +37,7 @@ from tests.render.manifests import case
 pytestmark = pytest.mark.skipif(
     not traefik.archive().exists(), reason="no Traefik is built here: `python -m testbed rack build` makes one"
 )
-KEY = "sk-the-key-of-this-test"
+KEY, OWN = "sk-the-key-of-this-test", "sk-the-engine-s-own-key"
 PATHS = ("/v1/models", "/v1/models/*", "/v1/chat/completions")
 CHAT = "/v1/chat/completions"
 TERMS = gateway.Terms(timeout=30, paths=PATHS, megabytes=1, rate=10, at_once=4)
@@ -48,6 +49,7 @@ class Engine(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Recorder)
         self.heard: list[str] = []
+        self.brought: list[dict[str, str]] = []
         self.slow = threading.Event()
         self.slow.set()
 
@@ -61,6 +63,7 @@ class Recorder(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.heard.append(f"{self.command} {self.path}")
+        self.server.brought.append(dict(self.headers.items()))
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.slow.wait(20)
         self.send_response(200)
@@ -110,8 +113,9 @@ def routed(terms: gateway.Terms, engine: int, supervisor: int) -> dict[str, Any]
 
 
 class Rig:
-    def __init__(self, engine: Engine, plain: int, port: int) -> None:
-        self.engine, self.plain, self.port = engine, plain, port
+    def __init__(self, engine: Engine, plain: int, port: int, supervisor: int, folder: Path) -> None:
+        self.engine, self.plain, self.port, self.supervisor = engine, plain, port, supervisor
+        self.keys = folder / "keys"
 
     def ask(self, method: str, path: str, key: str = KEY, body: bytes | None = None, **headers: str) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
@@ -126,8 +130,10 @@ class Rig:
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder = tmp_path_factory.mktemp("gateway")
     with pytest.MonkeyPatch.context() as patch:
-        (folder / "key").write_text(f"{KEY}\n")
+        (folder / "key").write_text(f"{OWN}\n")
+        (folder / "keys").write_text(f"{KEY}\n")
         patch.setenv(answers.KEY_FILE, str(folder / "key"))
+        patch.setenv(clients.FILE, str(folder / "keys"))
         supervisor, plain, port = ranks.free_port(), ranks.free_port(), ranks.free_port()
         told = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "run": str(folder)}
         members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
@@ -145,7 +151,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         ]
         log = (folder / "log").open("w")
         process = subprocess.Popen(words, stdout=log, stderr=log)
-        rig = Rig(engine, plain, port)
+        rig = Rig(engine, plain, port, supervisor, folder)
         try:
             _until_it_answers(rig, folder / "log")
             yield rig
@@ -170,6 +176,7 @@ def _until_it_answers(rig: Rig, log: Path) -> None:
 @pytest.fixture(autouse=True)
 def unheard(rig: Rig) -> None:
     rig.engine.heard.clear()
+    rig.engine.brought.clear()
 
 
 def test_what_is_granted_is_served(rig: Rig) -> None:
@@ -206,9 +213,44 @@ def test_other_methods_are_closed(rig: Rig, method: str) -> None:
     assert rig.engine.heard == []
 
 
-@pytest.mark.parametrize("key", ["", "wrong", KEY[:-1], f"{KEY}x", f" {KEY}"])
+@pytest.mark.parametrize("key", ["", "wrong", KEY[:-1], f"{KEY}x", f" {KEY}", OWN])
 def test_no_engine_hears_a_request_without_the_key(rig: Rig, key: str) -> None:
     assert rig.ask("POST", CHAT, key, b"{}") == 401
+    assert rig.engine.heard == []
+
+
+def test_the_engine_hears_its_own_key_and_never_a_client_s(rig: Rig) -> None:
+    """What a client says of who it is, is dropped."""
+    assert rig.ask("GET", "/v1/models", **{clients.HEADER: "somebody-else"}) == 200
+    (brought,) = rig.engine.brought
+    assert brought["Authorization"] == f"Bearer {OWN}" and brought[clients.HEADER] == clients.name(KEY.encode())
+    assert KEY not in str(brought)
+
+
+def test_a_key_is_renewed_under_a_running_engine(rig: Rig) -> None:
+    """As the kubelet does: another file takes the place of the old one. Two lines are two keys."""
+    other = "sk-the-next-key-of-this-test"
+
+    def given(*keys: str) -> tuple[int, int]:
+        fresh = rig.keys.with_name("fresh")
+        fresh.write_text("".join(f"{key}\n" for key in keys))
+        fresh.replace(rig.keys)
+        return rig.ask("GET", "/v1/models"), rig.ask("GET", "/v1/models", other)
+
+    try:
+        assert given(KEY, other) == (200, 200)
+        assert given(other) == (401, 200)
+        assert given() == (401, 401)
+    finally:
+        assert given(KEY) == (200, 401)
+
+
+@pytest.mark.parametrize("length", [2, 999, 100_000])
+def test_a_question_that_brings_a_body_goes_no_further(rig: Rig, length: int) -> None:
+    """Whether it tells its length or not: a GET's was not looked at."""
+    time.sleep(0.3)
+    assert rig.ask("GET", "/v1/models", body=b"x" * length) == 413
+    assert _chunked(rig, b"x" * length, "GET", "/v1/models") == 413
     assert rig.engine.heard == []
 
 
@@ -244,10 +286,10 @@ def test_two_lengths_smuggle_nothing(rig: Rig) -> None:
     assert not any("health" in line for line in rig.engine.heard)
 
 
-def _chunked(rig: Rig, body: bytes) -> int:
+def _chunked(rig: Rig, body: bytes, method: str = "POST", path: str = CHAT) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", rig.port, timeout=20)
     try:
-        connection.request("POST", CHAT, iter([body]), {"Authorization": f"Bearer {KEY}"}, encode_chunked=True)
+        connection.request(method, path, iter([body]), {"Authorization": f"Bearer {KEY}"}, encode_chunked=True)
         return connection.getresponse().status
     finally:
         connection.close()
@@ -260,6 +302,49 @@ def test_a_crowd_with_one_key_is_held_back_and_a_stranger_takes_nothing_from_it(
     answers = [rig.ask("GET", "/v1/models") for _ in range(8 * TERMS.rate)]
     assert answers[0] == 200 and 429 in answers
     assert len(rig.engine.heard) == answers.count(200)
+
+
+def test_a_flood_of_strangers_keeps_neither_a_client_nor_the_kubelet_waiting(rig: Rig) -> None:
+    """All of them come from Traefik's one address, as they do behind K3s' load balancer; each with another key."""
+    time.sleep(2.5)
+    over, said = threading.Event(), Counter[int]()
+
+    def stranger(number: int) -> None:
+        while not over.is_set():
+            try:
+                said[rig.ask("POST", CHAT, f"stranger-{number}-{time.monotonic()}", b"{}")] += 1
+            except OSError:
+                said[0] += 1
+
+    def measured(rounds: int) -> tuple[float, float]:
+        client, kubelet = [], []
+        for _ in range(rounds):
+            begun = time.monotonic()
+            assert rig.ask("GET", "/v1/models") == 200
+            client.append(time.monotonic() - begun)
+            begun = time.monotonic()
+            probe = http.client.HTTPConnection("127.0.0.1", rig.supervisor, timeout=20)
+            probe.request("GET", "/live")
+            assert probe.getresponse().status in (200, 503)
+            probe.close()
+            kubelet.append(time.monotonic() - begun)
+            time.sleep(0.15)
+        return max(client), max(kubelet)
+
+    quiet = measured(10)
+    crowd = [threading.Thread(target=stranger, args=(number,), daemon=True) for number in range(200)]
+    for thread in crowd:
+        thread.start()
+    try:
+        time.sleep(1)
+        flooded = measured(20)
+    finally:
+        over.set()
+        for thread in crowd:
+            thread.join(30)
+    print(f"client, kubelet at most: quiet {quiet}, flooded {flooded}; strangers were told {dict(said)}")
+    assert said[401] > 200 and set(said) <= {0, 401} and all(line.startswith("GET") for line in rig.engine.heard)
+    assert flooded[0] < 15 and flooded[1] < 15, "all on one machine, the flood's own program too"
 
 
 def test_no_more_are_on_their_way_than_the_site_says(rig: Rig) -> None:

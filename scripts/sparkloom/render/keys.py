@@ -1,7 +1,8 @@
-"""The API key of a site: made once, kept in a file that its owner alone reads, given to the cluster as a Secret.
+"""The clients' key of a site: made once, kept in a file that its owner alone reads, given to the cluster as a Secret.
 
-An engine takes it from a file in its pod (`engine.yaml` or the bare key), never from its command line. What the ranks
-of a group know each other by is kept by the cluster alone: no person and no program on this machine ever needs it.
+Rank 0's supervisor compares it. An engine has a key of its own, which it takes from a file in its pod (`engine.yaml` or
+the bare key), never from its command line. That key, and what the ranks of a group know each other by, is kept by the
+cluster alone: no person ever needs it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.rank import proof
 
-SECRET = "engine-key"
+SECRET, CLIENTS = "engine-own-key", "client-keys"
 ENGINE_FILE, BARE_FILE = "engine.yaml", "key"  # what `--config` of SGLang and vLLM reads; what the supervisor reads
+CLIENTS_FILE = "keys"  # of the clients' Secret: one a line
 GROUP_FILE = "secret"  # of a group's Secret
 USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every engine's file take without quoting
 OURS_ONLY = 0o077
@@ -69,8 +71,15 @@ def ensure(path: Path, *, dry: bool = False) -> tuple[str, bool]:
     return key, True
 
 
-def secret_data(key: str) -> dict[str, str]:
-    """Contents of the Secret that rank 0 mounts."""
+def clients_data(key: str) -> dict[str, str]:
+    """Contents of the Secret by which rank 0's supervisor knows clients: it may change while the engine runs."""
+    return {CLIENTS_FILE: key + "\n"}
+
+
+def engine_data(kept: Mapping[str, str] | None) -> dict[str, str]:
+    """Contents of the Secret that rank 0's engine reads once: what is kept when it is usable, else made now."""
+    known = (kept or {}).get(BARE_FILE, "")
+    key = known if USABLE.fullmatch(known) else f"sk-{secrets.token_urlsafe(32)}"
     return {ENGINE_FILE: f"api-key: {json.dumps(key)}\n", BARE_FILE: key}
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sparkloom.base.repository import REPO
-from sparkloom.onnode.rank import answers, listening
+from sparkloom.onnode.rank import answers, clients, listening
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes, answer
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
@@ -24,6 +24,15 @@ def log(tmp_path: Path) -> StatusLog:
     members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": members}
     return StatusLog(Order.of({**data, "run": str(tmp_path)}), 0)
+
+
+def given(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "") -> None:
+    """The engine's own key, and a client's."""
+    (folder / "key").write_text("the-engine-s-own\n")
+    if key:
+        (folder / "keys").write_text(f"{key}\n")
+    monkeypatch.setenv(answers.KEY_FILE, str(folder / "key"))
+    monkeypatch.setenv(clients.FILE, str(folder / "keys"))
 
 
 def ask(address: str, port: int, path: str) -> tuple[int, str]:
@@ -61,8 +70,7 @@ def test_as_many_as_a_key_may_have_on_their_way_are_answered_at_once(
     log: StatusLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Traefik asks for each request: of 256 that came together half were hung up on, and their clients refused."""
-    (tmp_path / "key").write_text("the-key")
-    monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
+    given(tmp_path, monkeypatch, "the-key")
     defaults = yaml.safe_load((REPO / "roles/gateway/defaults/main.yml").read_text())
     port, crowd = served(log), []
     for _ in range(defaults["gateway_requests_at_once"]):
@@ -134,12 +142,18 @@ def test_a_key_is_judged_for_an_engine_that_cannot(
             plug.sendall(request)
             return plug.makefile("rb").read()
 
-    monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
+    given(tmp_path, monkeypatch)
     port = served(log)
     assert said("Authorization: Bearer ").startswith(b"HTTP/1.1 401 "), "no key file yet"
-    (tmp_path / "key").write_text("s3cret-s3cret-s3cret\n")
-    assert said("authorization: Bearer s3cret-s3cret-s3cret").startswith(b"HTTP/1.1 200 ")
+    (tmp_path / "keys").write_text("another-one\ns3cret-s3cret-s3cret\n")
+    admitted = said("authorization: Bearer s3cret-s3cret-s3cret")
+    assert admitted.startswith(b"HTTP/1.1 200 ") and b"\r\nAuthorization: Bearer the-engine-s-own\r\n" in admitted
+    assert said("Authorization: Bearer another-one").startswith(b"HTTP/1.1 200 ")
+    assert said("Authorization: Bearer the-engine-s-own").startswith(b"HTTP/1.1 401 "), "no client has that one"
     for wrong in ((), ("Authorization: Bearer s3cret",), ("Authorization: s3cret-s3cret-s3cret",)):
         refused = said(*wrong)
-        assert refused.startswith(b"HTTP/1.1 401 ") and b"invalid_api_key" in refused and b"s3cret-s3" not in refused
+        assert refused.startswith(b"HTTP/1.1 401 ") and b"invalid_api_key" in refused
+        assert b"s3cret-s3" not in refused and b"the-engine-s-own" not in refused
+    (tmp_path / "key").unlink()
+    assert said("Authorization: Bearer another-one").startswith(b"HTTP/1.1 401 "), "nothing to ask the engine with"
     assert ask("127.0.0.5", port, "/keys")[0] == 404

@@ -60,7 +60,13 @@ TRAEFIK = {
             "properties": {
                 "address": {"type": "string", "pattern": "^http://"},
                 "authRequestHeaders": {"type": "array", "items": {"type": "string"}},
+                "authResponseHeaders": {"type": "array", "items": {"type": "string"}},
             },
+        },
+        "buffering": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"maxRequestBodyBytes": {"type": "integer"}},
         },
         "rateLimit": {
             "type": "object",

@@ -45,9 +45,9 @@ def test_a_field_too_many_is_refused() -> None:
 def test_it_leads_to_the_service_of_the_profile_and_nowhere_else() -> None:
     (service,) = [o for o in case.of_kind(case.build(), "Service") if "clusterIP" not in o["spec"]]
     route, plain = case.of_kind(objects(), "IngressRoute")
-    short, long = route["spec"]["routes"]
-    assert route["spec"]["entryPoints"] == ["websecure"] and short["priority"] > long["priority"]
-    for rule, port in ((short, "api"), (long, "probes")):
+    short, question, long = route["spec"]["routes"]
+    assert route["spec"]["entryPoints"] == ["websecure"] and question["priority"] > short["priority"] > long["priority"]
+    for rule, port in ((question, "api"), (short, "api"), (long, "probes")):
         (target,) = rule["services"]
         assert target["name"] == service["metadata"]["name"]
         assert target["port"] == {entry["name"]: entry["port"] for entry in service["spec"]["ports"]}[port]
@@ -75,11 +75,12 @@ def test_rank_0_alone_gets_the_key_and_only_as_a_reference(name: str) -> None:
     engine = engines.get(launch.engine)
     for index, container in enumerate(case.engines(built)):
         words = [*container["command"], *container.get("args", [])]
-        mounted = [m for m in container["volumeMounts"] if m["name"] == "key"]
+        mounted = [m for m in container["volumeMounts"] if m["name"] in ("key", "clients")]
         assert (words[-2:] == list(engine.key_words)) == bool(index == 0 and engine.key_words)
-        assert bool(mounted) == (index == 0)
-    volumes = [v for pod in case.pods(built) for v in pod["spec"]["volumes"] if v["name"] == "key"]
-    assert all(v["secret"]["secretName"] == keys.SECRET for v in volumes)
+        assert len(mounted) == 2 * (index == 0)
+        assert not any("subPath" in m for m in mounted), "the kubelet never renews a single file that is mounted so"
+    volumes = [v for pod in case.pods(built) for v in pod["spec"]["volumes"] if v["name"] in ("key", "clients")]
+    assert [v["secret"]["secretName"] for v in volumes] == [keys.SECRET, keys.CLIENTS]
 
 
 @pytest.mark.parametrize("name", [case.ULTRA, case.SOLO, case.RPC, case.TRTLLM])

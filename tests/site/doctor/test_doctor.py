@@ -98,7 +98,7 @@ def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "key").write_text("sk-of-this-very-site\n")
     (tmp_path / "key").chmod(0o600)
     finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
-    assert (finding.rule, finding.message) == ("Secret engine-key", "another content")
+    assert (finding.rule, finding.message) == ("Secret client-keys", "another content")
     assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
     gone = drift.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
     assert gone[0]["found"] == "not there" and drift.secret("x", there=True, differs=False, expected="") == []

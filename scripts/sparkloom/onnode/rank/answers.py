@@ -16,7 +16,7 @@ PAGE_SECONDS = 10.0
 
 
 def key() -> str | None:
-    """The API key that the engine asks for: a file of a Secret in rank 0's pod."""
+    """The engine's own key: a file of a Secret in rank 0's pod. No client has it."""
     try:
         return Path(os.environ.get(KEY_FILE, "/sparkloom/key/key")).read_text().strip() or None
     except OSError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import json
 import re
 import socket
@@ -16,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, listening
+from sparkloom.onnode.rank import answers, clients, listening
 from sparkloom.onnode.rank.order import KEY_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -113,14 +112,18 @@ def asks(request: bytes, path: str) -> bool:
 
 
 def key_answer(request: bytes) -> bytes:
-    """Traefik hands this to the client when it is not 200. Without a key here nobody is let in."""
-    key, brought = answers.key(), b""
+    """Traefik hands this to the client when it is not 200. Without keys here nobody is let in.
+
+    Who is gets the engine's own key by way of Traefik, which puts these headers on the request in place of its own.
+    """
+    brought = b""
     for line in request.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"authorization":
             brought = value.strip()
-    if key and hmac.compare_digest(brought, f"Bearer {key}".encode()):
-        return _http("200 OK", "")
+    if (client := clients.admitted(brought)) and (key := answers.key()):
+        more = (f"Authorization: Bearer {key}", f"{clients.HEADER}: {client}")
+        return _http("200 OK", "", "text/plain; charset=utf-8", *more)
     told = {"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}
     return _http("401 Unauthorized", json.dumps(told), "application/json", "WWW-Authenticate: Bearer")
 

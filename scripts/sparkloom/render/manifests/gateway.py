@@ -1,12 +1,14 @@
 """The endpoint that clients use: K3s' own Traefik ends TLS and passes a few exact paths on to rank 0, and nothing else.
 
-Rank 0's supervisor is asked about each request's key first, in constant time; the engine asks once more where it can.
-Then come the limits: of requests in a second, at once, and of a request's length. Nothing that one of them refuses
-reaches the engine. All other paths (/health, /metrics, weight updates, aborts) have no route, and neither has a
-spelling that an engine would decode to one of them.
+Rank 0's supervisor is asked about each request's key first, in constant time. Its 200 names the client, for the limits,
+and brings the engine's own key, which takes the place of the client's: an engine never sees that one, so it is renewed
+without a restart. Then come the limits: of requests in a second, at once, and of a request's length. Nothing that one
+of them refuses reaches the engine. All other paths (/health, /metrics, weight updates, aborts) have no route, and
+neither has a spelling that an engine would decode to one of them.
 Streams pass as they come: Traefik flushes `text/event-stream` at once, and a client that leaves ends the request at
 the engine too. Only the first byte of an answer is waited for with a limit, which a long prompt behind a queue needs.
-Its own buffer would hold a stream back until the end, so a request's length is judged by what it says of itself.
+Its own buffer would hold a stream back until the end, so a POST's length is judged by what it says of itself. A GET has
+no body and its answer is whole, so it passes the buffer, which refuses one that brings more than a byte.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
+from sparkloom.onnode.rank import clients
 from sparkloom.onnode.rank.order import KEY_PATH, TOO_LONG_PATH
 from sparkloom.render.manifests import names
 
@@ -26,12 +29,13 @@ NAME = "gateway"
 TLS_SECRET = "gateway-tls"
 PLAIN, ENCRYPTED = "web", "websecure"  # K3s' names of ports 80 and 443
 RATE, AT_ONCE, TOO_LONG, TO_TLS = "gateway-rate", "gateway-at-once", "gateway-too-long", "gateway-to-tls"
+BODILESS = "gateway-bodiless"
 LABELS = {"app.kubernetes.io/name": "gateway", "app.kubernetes.io/component": "gateway", **names.PART_OF}
 MEGABYTES = {1: 6, 10: 7, 100: 8, 1000: 9}  # a length below it has so many digits at most
 GRANTED = re.compile(r"/v1(?:/[a-z0-9_-]+)+(?:/\*)?")
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
-WHO = {"requestHeaderName": "Authorization"}  # by address, K3s' load balancer would make one client of all
+WHO = {"requestHeaderName": clients.HEADER}  # by address, K3s' load balancer would make one client of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,16 @@ def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str,
     """The first asks for the key: a supervisor that cannot be asked lets nobody in."""
     where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
     made: dict[str, dict[str, Any]] = {
-        NAME: {"forwardAuth": {"address": f"http://{where}{KEY_PATH}", "authRequestHeaders": ["Authorization"]}},
+        NAME: {
+            "forwardAuth": {
+                "address": f"http://{where}{KEY_PATH}",
+                "authRequestHeaders": ["Authorization"],
+                "authResponseHeaders": ["Authorization", clients.HEADER],
+            }
+        },
         RATE: {"rateLimit": {"average": terms.rate, "burst": max(terms.rate, terms.at_once), "sourceCriterion": WHO}},
         AT_ONCE: {"inFlightReq": {"amount": terms.at_once, "sourceCriterion": WHO}},
+        BODILESS: {"buffering": {"maxRequestBodyBytes": 1}},  # 0 would be no limit
         TOO_LONG: {"replacePath": {"path": TOO_LONG_PATH}},
         TO_TLS: {"redirectScheme": {"scheme": "https", "permanent": True}},
     }
@@ -113,7 +124,8 @@ def _route(launch: Launch, namespace: str, terms: Terms) -> dict[str, Any]:
     supervisor = {**group, "port": ports.PROBES, "passHostHeader": False}
     paths, short = granted(terms), f"HeaderRegexp(`Content-Length`, `^[0-9]{{1,{MEGABYTES[terms.megabytes]}}}$`)"
     routes = [
-        _rule(f"{paths} && (Method(`GET`) || (Method(`POST`) && {short}))", 20, (NAME, RATE, AT_ONCE), engine),
+        _rule(f"{paths} && Method(`POST`) && {short}", 20, (NAME, RATE, AT_ONCE), engine),
+        _rule(f"{paths} && Method(`GET`)", 30, (NAME, RATE, AT_ONCE, BODILESS), engine),
         _rule(f"{paths} && Method(`POST`)", 10, (NAME, TOO_LONG), supervisor),
     ]
     spec = {"entryPoints": [ENCRYPTED], "routes": routes, "tls": {"secretName": TLS_SECRET}}

@@ -1,16 +1,20 @@
-"""How rank 0 gets the API key: a file out of a Secret that the engine's own option names, or that its supervisor reads.
+"""How rank 0 gets the engine's own key and the clients': files out of two Secrets.
 
-The Secret is made by playbooks/serve.yml and is no part of what is rendered. `sparkloom argv` shows the engine's line
-without these two words: they are the pod's, as the mount is that they name.
+The engine's own option names the first, and reads it once. The supervisor reads the second at each question: it is a
+whole folder, so that the kubelet renews it while the pod runs.
+They are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom argv` shows the engine's line
+without the words that name the first: they are the pod's, as the mount is.
 """
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Any
 
 from sparkloom.launch import engines
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.onnode.rank import clients
 from sparkloom.render import keys
 
 
@@ -19,9 +23,14 @@ def words(launch: Launch, rank: Rank) -> tuple[str, ...]:
 
 
 def volume(rank: Rank) -> list[dict[str, Any]]:
-    secret = {"secretName": keys.SECRET, "defaultMode": 0o440}
-    return [] if rank.index else [{"name": "key", "secret": secret}]
+    kept = {"key": keys.SECRET, "clients": keys.CLIENTS}
+    if rank.index:
+        return []
+    return [{"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}} for name, secret in kept.items()]
 
 
 def mount(rank: Rank) -> list[dict[str, Any]]:
-    return [] if rank.index else [{"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}]
+    places = {"key": base.KEY_FOLDER, "clients": str(PurePosixPath(clients.PLACE).parent)}
+    if rank.index:
+        return []
+    return [{"name": name, "mountPath": place, "readOnly": True} for name, place in places.items()]

@@ -31,8 +31,8 @@ ON_A_NODE = frozenset({
     "sparkloom_machine", "sparkloom_netplan", "sparkloom_probe", "sparkloom_sysctl", "sparkloom_units",
 })  # fmt: skip
 ON_THE_CONTROLLER = frozenset({
-    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret", "sparkloom_key",
-    "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails", "sparkloom_render", "sparkloom_served",
+    "sparkloom_engine_key", "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret",
+    "sparkloom_key", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails", "sparkloom_render", "sparkloom_served",
     "sparkloom_store_plan",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"

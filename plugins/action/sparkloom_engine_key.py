@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from ansible.plugins.action import ActionBase
+
+from sparkloom.render import keys
+from sparkloom.site import ansible, client
+from sparkloom.site.doctor import drift
+
+DOCUMENTATION = r"""
+module: sparkloom_engine_key
+short_description: Make the Secret with the engine's own key, once
+description: [What is in it is in no result and in no log. One that is usable stays as it is; no client ever has it.]
+options: {}
+"""
+
+
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        reached = client.of(ansible.cluster(task_vars))
+        before = reached.secret(keys.SECRET)
+        made = reached.put_secret(keys.SECRET, keys.engine_data(before), dry=bool(self._task.check_mode))
+        return {
+            "changed": made,
+            "drift": drift.secret(
+                keys.SECRET, there=before is not None, differs=made, expected="what the engine is asked with"
+            ),
+            "msg": f"made the Secret {keys.SECRET}" if made else keys.SECRET,
+        }
