@@ -7,8 +7,13 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import ansible.module_utils
 import pytest
 
+from tests.places import REPO
+
+# The project's module_utils, where a module looks for them on a node.
+ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))
 LONG = ("tests/rack", "tests/vm")  # each of these rooms shares its machines: one lane, in its own order
 WORTH_A_LINE = 20  # seconds; dots alone do not say that a long test goes on
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ansible.module_utils import sparkloom_read as read
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.sparkloom_knock import answered
 from ansible.module_utils.sparkloom_read import number, run, text
 
 DOCUMENTATION = r"""
@@ -33,6 +34,12 @@ options:
     elements: dict
     default: []
     description: ["Interface, address and payload of each ping that must not be fragmented."]
+  knocks:
+    type: dict
+    default: {}
+    description:
+      - "What should not answer (C(doors): by whom it is asked, address and port), the interface to the LAN, and the
+        rails' subnets, by which a pod without a rail is told from one that has one."
 """
 
 
@@ -154,12 +161,15 @@ def main() -> None:
             "virtual_functions": dicts,
             "settle_seconds": {"type": "int", "default": 0},
             "pings": dicts,
+            "knocks": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
     args = module.params
     present = wait_for_links(args)
-    with ThreadPoolExecutor(max_workers=8) as pool:
+    knocks = args["knocks"]
+    with ThreadPoolExecutor(max_workers=9) as pool:
+        let_in = pool.submit(answered, **knocks) if knocks else None
         answers = list(pool.map(lambda wanted: ping(wanted, args["settle_seconds"]), args["pings"]))
     known = neighbours() if answers else {}
     module.exit_json(
@@ -167,6 +177,7 @@ def main() -> None:
         links=present,
         rdma_ports=rdma_ports(Path(args["sysfs_root"])),
         in_pods=in_pods(args["virtual_functions"], present),
+        let_in=let_in.result() if let_in else {"by": [], "doors": []},
         pings=[{**answer, "neighbour": known.get((answer["interface"], answer["address"]), "")} for answer in answers],
     )
 

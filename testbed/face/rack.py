@@ -20,6 +20,7 @@ from testbed.beds.rack import (
     hub,
     inventory,
     load,
+    policies,
     state,
     status,
     sysctls,
@@ -27,7 +28,7 @@ from testbed.beds.rack import (
     traefik_install,
 )
 from testbed.face.console import Console, counted, enter, say, table
-from testbed.make import binaries, golang, images, nodeimage, rootfs, source, traefik
+from testbed.make import binaries, golang, images, nodeimage, policy, rootfs, source, traefik
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -40,12 +41,13 @@ docs/rack.md tells what is real."""
 def built() -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
     before = [*machine.steps(), *docker.steps(), *chosen, *rootfs.steps()]
-    return [*before, *golang.steps_around([*binaries.steps(), *traefik.steps()]), *images.steps(), *nodeimage.steps()]
+    programs = golang.steps_around([*binaries.steps(), *traefik.steps(), *policy.steps()])
+    return [*before, *programs, *images.steps(), *nodeimage.steps()]
 
 
 def raised(check: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
-    return [*nodes, *hub.steps(), *traefik_install.steps(), *checks.steps(check)]
+    return [*nodes, *hub.steps(), *policies.steps(), *traefik_install.steps(), *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Our modules by name; conftest.py puts their shared utilities beside Ansible's own."""
+"""Our modules by name; tests/conftest.py puts their shared utilities beside Ansible's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who reaches a rank over the rails while a model is served: a peer, any pod, the LAN, the wire.
+"""Who reaches a rank while a model is served: over the rails (a peer, any pod, the LAN, the wire), over the cluster's
+network, and whom an engine reaches from its pod.
 
 Asked with the tables and without: a check that is green either way proves nothing. tests/security/test_rails.py asks
 more in namespaces, without a rack.
@@ -6,8 +7,12 @@ more in namespaces, without a rack.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,7 +20,7 @@ from sparkloom.inputs import inventory as inventories
 from sparkloom.launch import fabric, ports
 from testbed.base import names
 from testbed.base.shell import ok, out, run
-from testbed.beds.rack import inventory
+from testbed.beds.rack import cluster, hub, inventory
 from testbed.trials import kills
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
@@ -87,3 +92,91 @@ def test_a_rank_is_reached_by_its_peers_and_nobody_else(ways: None) -> None:
     assert {who for who, entered in now.items() if entered} == {"a peer"}, (before, now)
     # The LAN's packets end on a rack before they arrive, for want of a way back: test_rails.py has one.
     assert before["a peer"] and before["the wire"] and before["a pod"], before
+
+
+# --- the cluster's network, where the policy controller of K3s runs -------------------------------------------------
+
+OPEN = """
+import socket, sys
+socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"""
+# In the namespace of the pod that has this address.
+AS_A_POD = f"""
+for ns in /run/netns/cni-*; do
+  nsenter --net=$ns ip -4 -o address show dev eth0 2>/dev/null | grep -q ' {{source}}/' &&
+    exec nsenter --net=$ns python3 -c "{OPEN}" {{target}} {{port}}
+done
+exit 9"""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Addresses on the cluster's network; `node` is by whose namespaces a pod is found."""
+
+    ranks: dict[int, str]
+    dns: str
+    traefik: str
+    nodes: dict[str, str]
+
+    @classmethod
+    def read(cls) -> Places:
+        listed = json.loads(cluster.kubectl("get", "pods", "-A", "-o", "json"))["items"]
+        labelled = [(pod["metadata"].get("labels", {}), pod["status"].get("podIP", "")) for pod in listed]
+        return cls(
+            ranks={int(of["sparkloom/rank"]): address for of, address in labelled if "sparkloom/rank" in of},
+            dns=next(address for of, address in labelled if of.get("k8s-app") == "kube-dns"),
+            traefik=next(address for of, address in labelled if of.get("app.kubernetes.io/name") == "traefik"),
+            nodes={spark: cluster.nodes()[container]["ip"] for spark, container in names.NODES.items()},
+        )
+
+    def ways(self) -> dict[str, tuple[str, str, int]]:
+        """What is tried: from which pod, where to."""
+        return {
+            "a pod to rank 0's API": (self.dns, self.ranks[0], 30000),
+            "a pod to rank 0's supervisor": (self.dns, self.ranks[0], ports.PROBES),
+            "Traefik to rank 0's API": (self.traefik, self.ranks[0], 30000),
+            "Traefik to rank 0's supervisor": (self.traefik, self.ranks[0], ports.PROBES),
+            "an engine to DNS": (self.ranks[1], self.dns, 53),
+            "an engine to another pod": (self.ranks[1], self.dns, 9153),
+            "an engine to another rank's API": (self.ranks[1], self.ranks[0], 30000),
+            "an engine to the API server": (self.ranks[1], "10.96.0.1", 443),
+            "an engine to another node": (self.ranks[1], self.nodes["spark3"], 10250),
+            "an engine to the LAN": (self.ranks[1], str(hub.gateway()), hub.PORT),
+        }
+
+
+def passes(places: Places) -> set[str]:
+    """Which ways are open; a pod is on any of the nodes."""
+
+    def open_(way: tuple[str, str, int]) -> bool:
+        source, target, port = way
+        script = AS_A_POD.format(source=source, target=target, port=port)
+        return any(ok(on(spark, script)) for spark in names.NODES)
+
+    with ThreadPoolExecutor(4) as pool:
+        ways = places.ways()
+        return {name for name, is_open in zip(ways, pool.map(open_, ways.values()), strict=True) if is_open}
+
+
+def settles(places: Places, wanted: set[str]) -> set[str]:
+    """The controller follows what is applied within moments; on a busy machine a few of them."""
+    limit = time.monotonic() + 60
+    while (now := passes(places)) != wanted and time.monotonic() < limit:
+        time.sleep(1)
+    return now
+
+
+def test_an_engine_speaks_to_nobody_and_is_spoken_to_by_traefik(group: kills.ServedGroup) -> None:
+    places = Places.read()
+    closed = {name for name in places.ways() if name.startswith("Traefik") or name == "an engine to DNS"}
+    assert settles(places, closed) == closed
+    space = ("-n", "sparkloom")
+    kept = json.loads(cluster.kubectl(*space, "get", "networkpolicy", "-o", "json"))
+    cluster.kubectl(*space, "delete", "networkpolicy", "--all")
+    try:
+        assert settles(places, set(places.ways())) == set(places.ways())
+    finally:
+        for policy in kept["items"]:
+            policy["metadata"] = {key: policy["metadata"][key] for key in ("name", "namespace", "labels")}
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=sparkloom", "-f", "-",
+                        stdin=json.dumps(kept))  # fmt: skip
+    assert settles(places, closed) == closed

@@ -11,21 +11,23 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import sparkloom_knock
 
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch import fabric
+from sparkloom.launch import engines, fabric, ports
 from sparkloom.onnode import rails_table
 from sparkloom.render import pack
 from sparkloom.render import rails_table as render
 from sparkloom.render.manifests import attachments
 from sparkloom.site import nodefiles
+from sparkloom.site.checks import rails
 from testbed.base.shell import run
 from testbed.make import rootfs
 from tests.namespaces import needs_namespaces
@@ -91,7 +93,7 @@ class Site:
         self.ip("node", f"route add {RANK.address} via 10.42.1.2")  # who talks to the pod's interface about a rail
         self.in_("node", "sysctl", "-q", "-w", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0")
         self.in_("node", "nft", "table ip flannel { chain post { type nat hook postrouting priority 100; "
-                 f"oifname {NODE.interface} masquerade; }}; }}")  # fmt: skip
+                 f"ip saddr 10.42.0.0/16 oifname {NODE.interface} masquerade; }}; }}")  # fmt: skip
 
     def name(self, who: str) -> str:
         return f"{self.prefix}-{who}"
@@ -112,15 +114,15 @@ class Site:
     def in_(self, who: str, *words: str) -> str:
         return run(["ip", "netns", "exec", self.name(who), *words]).stdout
 
-    def listen(self, who: str) -> None:
-        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", LISTENER, str(PORT)]
+    def listen(self, who: str, port: int = PORT) -> None:
+        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", LISTENER, str(port)]
         started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.stack.callback(started.wait)
         self.stack.callback(started.kill)
         assert started.stdout and started.stdout.readline() == "ready\n"
 
-    def reaches(self, who: str, address: str) -> bool:
-        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", ASKS, address, str(PORT)]
+    def reaches(self, who: str, address: str, port: int = PORT) -> bool:
+        words = ["ip", "netns", "exec", self.name(who), sys.executable, "-S", "-c", ASKS, address, str(port)]
         return subprocess.run(words, check=False).returncode == 0
 
 
@@ -202,6 +204,20 @@ def test_a_rank_s_pod_gets_its_table_with_its_rail(site: Site, tables: dict[str,
     site.in_("rank", "nft", "flush", "ruleset")
     with pytest.raises(rails_table.TableError, match="delete the pod"):
         rails_table.attach({**told, "CNI_COMMAND": "CHECK"}, config, tables["pod"])
+
+
+@pytest.mark.parametrize("port", [engines.get(name).port for name in engines.names()] + [ports.PROBES])
+def test_a_peer_does_not_reach_what_the_cluster_s_network_is_meant_for(
+    site: Site, tables: dict[str, Path], port: int
+) -> None:
+    """An engine's API listens on every interface of its pod; over a rail it answered /health and /metrics to a peer."""
+    site.listen("rank", port)
+    site.ip("rank", "route add 10.42.0.0/24 via 10.42.1.1")
+    assert site.reaches("peer", RANK.address, port)
+    told = {"CNI_COMMAND": "ADD", "CNI_NETNS": f"/run/netns/{site.name('rank')}", "CNI_IFNAME": "net1"}
+    rails_table.attach(told, {"cniVersion": "0.4.0"}, tables["pod"])
+    assert not site.reaches("peer", RANK.address, port)
+    assert site.reaches("pod", "10.42.1.2", port)
 
 
 def test_a_pod_that_lost_its_table_gets_it_back_and_another_s_net1_is_not_ours(
@@ -319,3 +335,35 @@ def test_an_open_site_s_pods_ask_for_no_table() -> None:
 def test_a_guest_outside_the_rails_is_a_mistake_that_is_named() -> None:
     (fault,) = addressing.faults(of_fabric(guests=["192.168.100.50", "192.168.1.50"]))
     assert fault.loc == ("fabric", "guests", 1) and "192.168.1.50 is in no rail's subnet" in str(fault)
+
+
+@pytest.fixture
+def knock(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], set[tuple[str, str]]]:
+    """As the probe of spark2 asks: the other Spark's rail and its own, by every way that this node has."""
+    monkeypatch.setattr(sparkloom_knock, "NAMESPACES", tmp_path / "namespaces")
+    (tmp_path / "namespaces").mkdir()
+    for who in ("rank", "pod"):
+        (tmp_path / "namespaces" / who).symlink_to(f"/run/netns/{site.name(who)}")
+    real = sparkloom_knock.run
+    inside = ("ip", "netns", "exec", site.name("node"))
+    monkeypatch.setattr(sparkloom_knock, "run", lambda *words, timeout=10: real(*inside, *words, timeout=timeout))
+    site.ip("peer", f"route add 10.9.0.0/24 via {NODE.address}")
+    asked = rails.knocks(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
+
+    def answers() -> set[tuple[str, str]]:
+        told = sparkloom_knock.answered(**asked)
+        assert told["by"] == ["lan", "peer", "pod"]
+        return {(door["by"], door["address"]) for door in told["doors"]}
+
+    return answers
+
+
+def test_the_probe_finds_every_way_in_and_none_once_the_tables_stand(
+    site: Site, tables: dict[str, Path], tmp_path: Path, knock: Callable[[], set[tuple[str, str]]]
+) -> None:
+    """Nothing listens on either node: that the kernel refuses shows that it was let in."""
+    assert knock() >= {("pod", NODE.address), ("pod", PEER.address), ("lan", PEER.address)}
+    site.in_("peer", "nft", nodefiles.every(CLUSTER, PLAN)["spark1"]["private"]["host"])
+    assert {by for by, address in knock() if address == PEER.address} == {"pod"}  # it comes with this node's address
+    program(site, tmp_path, "--file", str(tables["host"]))
+    assert {by for by, _ in knock()} <= {"peer"}

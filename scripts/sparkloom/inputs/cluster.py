@@ -176,6 +176,13 @@ class Fabric(Strict):
         return next((rail for rail in self.rails if network.overlaps(ipaddress.IPv4Network(rail.subnet))), None)
 
 
+class Destination(Strict):
+    """Where an engine may connect to beside the rails and its cluster's DNS."""
+
+    cidr: Network
+    ports: list[Annotated[int, Field(ge=1, le=65535)]] = Field(default=[], description="TCP ports; all unless given")
+
+
 class Kubernetes(Strict):
     provider: Literal["k3s", "existing"] = "k3s"
     kubeconfig: str | None = None
@@ -191,6 +198,10 @@ class Cluster(Strict):
     rdma_resource: str = Field(
         default="rdma/hca_shared_devices_a",
         description="what the RDMA device plugin calls the rails' devices (device-plugin mode)",
+    )
+    egress: list[Destination] = Field(
+        default=[],
+        description="what engines may connect to on the cluster's network and beyond; nothing but DNS unless given",
     )
     management_interface: str = "enP7s7"
     expect_gb10: bool = True

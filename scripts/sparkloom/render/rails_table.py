@@ -1,6 +1,7 @@
 """Who may reach a rail, as nftables' own text: one table for a node, one for the pods that it gives a rail to.
 
-On a rail's interface planned addresses of that rail are heard, and nobody else. By any other interface nothing reaches
+On a rail's interface planned addresses of that rail are heard, and nobody else; in a pod not even they at the ports
+that the cluster's network is meant for, which engines open on every interface. By any other interface nothing reaches
 an address of a rail, and nothing is forwarded to or from one: a pod of the cluster's network or the LAN would come so.
 Nothing else is matched, so that no mistake here can cut off who manages the node. RDMA passes no table of the kernel's:
 who has the rails' wire can still speak to what an engine has opened there (docs/threat-model.md).
@@ -8,11 +9,11 @@ who has the rails' wire can still speak to what an engine has opened there (docs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
 from sparkloom.inputs.cluster import Cluster, Rail, Segment
-from sparkloom.launch import fabric
+from sparkloom.launch import engines, fabric, ports
 from sparkloom.launch.fabric import Plan
 from sparkloom.onnode.rails_table import TABLE
 
@@ -34,7 +35,7 @@ table inet {table} {{
 	chain arriving {{
 		type filter hook input priority filter - 10; policy accept;
 		iifname "lo" accept
-		iifname . ip saddr @peers accept
+{closed}		iifname . ip saddr @peers accept
 		iifname {{ {guarded} }} drop
 		ip daddr {{ {subnets} }} drop
 	}}
@@ -55,25 +56,35 @@ def host(cluster: Cluster, plan: Plan, node: str) -> str:
     somebody else's may be on it."""
     mine = plan.of(node)
     ways = {e.interface: e.rail for e in mine} | {e.pf: e.rail for e in mine}
-    return _table(cluster, plan, ways, [e.interface for e in mine])
+    return _table(cluster, plan, ways, [e.interface for e in mine], closed=())
 
 
 def pod(cluster: Cluster, plan: Plan, node: str) -> str:
     mine = plan.of(node, plan.serving_vf)
     ways = {fabric.pod_interface(number): e.rail for number, e in enumerate(mine)}
-    return _table(cluster, plan, ways, ways)
+    return _table(cluster, plan, ways, ways, closed=closed())
 
 
-def _table(cluster: Cluster, plan: Plan, ways: Mapping[str, str], guarded: Iterable[str]) -> str:
+def closed() -> tuple[int, ...]:
+    """Ports of a pod that no rail leads to: an engine's API where it is unless a profile moves it, and our probes'."""
+    return tuple(sorted({ports.PROBES, *(engines.get(name).port for name in engines.names())}))
+
+
+def _table(
+    cluster: Cluster, plan: Plan, ways: Mapping[str, str], guarded: Iterable[str], *, closed: Sequence[int]
+) -> str:
     if not cluster.fabric.private:
         return HEADER + OPEN
     rails = {rail.name: rail for rail in cluster.fabric.segments}
     heard = {name: [*_planned(plan, rail), *_guests(cluster, rail)] for name, rail in rails.items()}
     peers = [(way, address) for way, rail in sorted(ways.items()) for address in heard[rail]]
+    names = ", ".join(f'"{name}"' for name in sorted(set(guarded)))
+    shut = f"\t\tiifname {{ {names} }} tcp dport {{ {', '.join(map(str, closed))} }} drop\n" if closed else ""
     return HEADER + TEXT.format(
         table=TABLE,
+        closed=shut,
         peers=",\n".join(f'\t\t\t"{way}" . {address}' for way, address in peers),
-        guarded=", ".join(f'"{name}"' for name in sorted(set(guarded))),
+        guarded=names,
         subnets=", ".join(rail.subnet for rail in cluster.fabric.rails),
     )
 

@@ -21,7 +21,14 @@ SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
 
 def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
     pings = rails.pings(cluster, plan)
-    return {node.name: {**_node(cluster, plan, node.name), "pings": pings[node.name]} for node in cluster.nodes}
+    return {
+        node.name: {
+            **_node(cluster, plan, node.name),
+            "pings": pings[node.name],
+            "knocks": rails.knocks(cluster, plan, node.name),
+        }
+        for node in cluster.nodes
+    }
 
 
 def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.render.k3s import machines as k3s
-from sparkloom.site.checks import host, machines, memories
+from sparkloom.site.checks import exposure, host, machines, memories
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import as_dict, report
 
@@ -112,7 +112,16 @@ def judge(
         else probe
         for node, probe in probes.items()
     }
-    return Judged(cluster, nodes, probes, host.judge(cluster, read, wanted, only))
+    return Judged(
+        cluster, nodes, probes, [*host.judge(cluster, read, wanted, only), *_exposed(cluster, settings, nodes)]
+    )
+
+
+def _exposed(cluster: Cluster, settings: Mapping[str, Any], nodes: Collection[str]) -> list[Finding]:
+    if not settings["profile"]:
+        return []
+    launch = case.judge(settings["profile"], cluster).launch
+    return [finding for finding in exposure.beside_a_server(cluster, launch) if finding.where in nodes]
 
 
 def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:

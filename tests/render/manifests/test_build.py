@@ -10,6 +10,7 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
+from sparkloom.inputs.cluster import Destination
 from sparkloom.launch import engines, fabric, patience, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
@@ -191,11 +192,11 @@ def test_no_probe_starts_a_program_and_none_kills_within_an_engine_s_own_silence
 
 def test_no_policy_opens_the_probes_port_but_to_traefik() -> None:
     """The kubelet comes from the node itself, which every policy lets in; Traefik asks about a key."""
-    for policy in case.of_kind(case.build(), "NetworkPolicy"):
-        opened = {port["port"]: rule["from"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
-        assert ports.CONTROL not in opened
-        (peer,) = opened[ports.PROBES]
-        assert peer["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "traefik"}
+    policy, _ = case.of_kind(case.build(), "NetworkPolicy")
+    opened = {port["port"]: rule["from"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+    assert ports.CONTROL not in opened
+    (peer,) = opened[ports.PROBES]
+    assert peer["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "traefik"}
 
 
 def plan_of(objects: list[case.Object]) -> dict[str, Any]:
@@ -304,12 +305,24 @@ def test_what_ranks_do_not_see_leaves_them_alone() -> None:
 
 
 def test_policy_closes_the_engine_port() -> None:
-    (policy,) = case.of_kind(case.build(), "NetworkPolicy")
+    policy, _ = case.of_kind(case.build(), "NetworkPolicy")
     rule, _ = policy["spec"]["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": 30000}]
     assert {} not in rule["from"], "an empty peer is everybody"
     assert all(peer.keys() <= {"podSelector", "namespaceSelector"} for peer in rule["from"])
     assert policy["spec"]["podSelector"]["matchLabels"]["sparkloom/profile"] == case.ULTRA
+
+
+def test_an_engine_asks_for_names_and_reaches_what_the_site_opens() -> None:
+    site = case.cluster(egress=[Destination(cidr="0.0.0.0/0", ports=[443]), Destination(cidr="169.254.20.10/32")])
+    for where, opened in ((case.cluster(), []), (site, ["0.0.0.0/0", "169.254.20.10/32"])):
+        _, policy = case.of_kind(case.build(case.ULTRA, where), "NetworkPolicy")
+        assert policy["spec"]["policyTypes"] == ["Egress"] and "ingress" not in policy["spec"]
+        dns, *rest = policy["spec"]["egress"]
+        assert dns["to"][0]["podSelector"]["matchLabels"] == {"k8s-app": "kube-dns"}
+        assert {(port["protocol"], port["port"]) for port in dns["ports"]} == {("UDP", 53), ("TCP", 53)}
+        assert [rule["to"] for rule in rest] == [[{"ipBlock": {"cidr": cidr}}] for cidr in opened]
+        assert [rule.get("ports") for rule in rest] == ([[{"protocol": "TCP", "port": 443}], None] if rest else [])
 
 
 def test_drains_are_refused_for_a_whole_group_only_while_it_works() -> None:

@@ -58,7 +58,7 @@ def test_it_leads_to_the_service_of_the_profile_and_nowhere_else() -> None:
 
 def test_traefik_may_reach_the_engine_by_the_policy() -> None:
     """K3s' Traefik by its namespace and label; nobody else from outside the namespace without a label."""
-    (policy,) = case.of_kind(case.build(), "NetworkPolicy")
+    policy, _ = case.of_kind(case.build(), "NetworkPolicy")
     rule, _ = policy["spec"]["ingress"]
     traefik = [peer for peer in rule["from"] if "podSelector" in peer and "namespaceSelector" in peer]
     assert traefik == [
@@ -94,7 +94,7 @@ def test_the_supervisor_is_asked_about_the_key_before_everything_else(name: str)
     host, _, port = made["gateway"]["spec"]["forwardAuth"]["address"].removeprefix("http://").partition(":")
     assert host.split(".")[:2] == [service["metadata"]["name"], "sparkloom"] and port == "20101/key"
     assert {entry["port"]: entry["targetPort"] for entry in service["spec"]["ports"]}[20101] == "probes"
-    (policy,) = case.of_kind(case.build(name), "NetworkPolicy")
+    policy, _ = case.of_kind(case.build(name), "NetworkPolicy")
     (rule,) = [rule for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == 20101]
     assert [list(peer["podSelector"]["matchLabels"].values()) for peer in rule["from"]] == [["traefik"]]
 

@@ -94,6 +94,25 @@ def test_a_function_that_serves_in_a_pod_is_where_it_belongs(probes: dict[str, A
     assert rails.judge(CLUSTER, PLAN, probes) == []
 
 
+def test_a_stranger_that_is_let_in_is_named_with_the_way(probes: dict[str, Any]) -> None:
+    door = {"by": "pod", "node": "spark1", "address": "192.168.100.11", "port": 20100, "how": "refuses"}
+    refused = {**door, "by": "peer", "port": 20101}
+    probes["spark2"]["let_in"] = {"by": ["peer", "pod"], "doors": [door, refused]}
+    (finding,) = rails.judge(CLUSTER, PLAN, probes)
+    assert finding.where == "spark2" and "playbooks/fabric.yml" in finding.fix
+    assert "a pod of the cluster's network reaches spark1's 192.168.100.11" in finding.message
+    refused["how"] = "answers"  # a host refuses a peer where no pod has the function; an engine answers
+    assert len(rails.judge(CLUSTER, PLAN, probes)) == 2
+
+
+def test_an_open_site_is_not_knocked_at() -> None:
+    open_rails = CLUSTER.fabric.model_copy(update={"private": False})
+    assert rails.knocks(CLUSTER.model_copy(update={"fabric": open_rails}), PLAN, "spark2") == {}
+    asked = rails.knocks(CLUSTER, PLAN, "spark2")["doors"]
+    assert {door["by"] for door in asked} == {"pod", "lan", "peer"}
+    assert "spark2" not in {door["node"] for door in asked if door["by"] != "pod"}
+
+
 def test_pings_go_over_what_stays_on_the_host_at_full_size() -> None:
     pings = rails.pings(CLUSTER, PLAN)
     assert set(pings) == set(NODES)

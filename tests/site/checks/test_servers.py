@@ -11,7 +11,8 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs import inventory
+from sparkloom.inputs.cluster import Cluster, Server
 from sparkloom.site import preflight
 from sparkloom.site.checks import host, machines
 from sparkloom.site.checks.host import Expected
@@ -235,3 +236,26 @@ def test_a_run_that_is_limited_to_the_box_judges_it_alone() -> None:
     lost(read, ("box1", "spark2"))
     (finding,) = preflight.judge(cluster, {"box1": read["box1"]}, SETTINGS, only=["box1"]).findings
     assert finding.message == "no answer from spark2 at 10.1.0.2"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "warned"),
+    [
+        (lambda: inventory.load(), ["spark1"]),
+        (lambda: inventory.load().model_copy(update={"security_mode": "device-plugin"}), []),
+        (lambda: with_a_box(inventory.load()), []),
+    ],
+)
+def test_an_engine_with_root_beside_the_server_is_warned_of(cluster: Callable[[], Cluster], warned: list[str]) -> None:
+    """Where there is no box there is no other place for the server: a warning, and the run goes on."""
+    where = cluster()
+    settings = SETTINGS | {"profile": "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"}
+    judged = preflight.judge(where, {node.name: machine(node.name) for node in where.nodes}, settings)
+    found = [finding for finding in judged.findings if finding.rule == "blast radius"]
+    assert [finding.where for finding in found] == warned
+    assert {finding.severity for finding in found} <= {"warning"}
+
+
+def with_a_box(cluster: Cluster) -> Cluster:
+    server = Server(name="box1", kubernetes_node="box1", management_address="192.168.1.5", management_interface="eth0")
+    return cluster.model_copy(update={"servers": [server]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.cluster import Cluster, Destination
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import names, supervision
@@ -35,27 +35,52 @@ def priority_class() -> dict[str, Any]:
     )
 
 
-def network_policy(launch: Launch, namespace: str) -> dict[str, Any]:
+def network_policies(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+    """Whom an engine hears and whom it reaches. Two objects: of one with both directions K3s' controller lets pass
+    from one rank to another's API what only the way in allows."""
+    return [
+        _policy(launch, cluster, "", {"policyTypes": ["Ingress"], "ingress": _heard(launch)}),
+        _policy(launch, cluster, "-out", {"policyTypes": ["Egress"], "egress": _reached(cluster)}),
+    ]
+
+
+def _policy(launch: Launch, cluster: Cluster, suffix: str, directions: dict[str, Any]) -> dict[str, Any]:
+    metadata = names.metadata(launch, cluster.namespace, names.group(launch.profile.name) + suffix)
+    spec = {"podSelector": {"matchLabels": names.selector(launch)}, **directions}
+    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", metadata, spec=spec)
+
+
+def _heard(launch: Launch) -> list[dict[str, Any]]:
     """Engine port from this namespace, labelled namespaces and K3s' own Traefik only.
 
     /health and /metrics take no key; Traefik alone may ask a supervisor about one. The rails are no part of the cluster
     network: no policy covers them.
     """
-    traefik = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
-        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "traefik"}},
-    }
+    traefik = _system_pods("app.kubernetes.io/name", "traefik")
     peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik]
-    ingress = [
+    return [
         {"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]},
         {"from": [traefik], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
     ]
-    spec = {
-        "podSelector": {"matchLabels": names.selector(launch)},
-        "policyTypes": ["Ingress"],
-        "ingress": ingress,
+
+
+def _reached(cluster: Cluster) -> list[dict[str, Any]]:
+    """The question for a name. An engine that somebody took over would else reach the cluster, the LAN and the world:
+    it has its weights, and no token for the API server."""
+    asked = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    return [{"to": [_system_pods("k8s-app", "kube-dns")], "ports": asked}, *map(_granted, cluster.egress)]
+
+
+def _system_pods(label: str, value: str) -> dict[str, Any]:
+    return {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+        "podSelector": {"matchLabels": {label: value}},
     }
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _metadata(launch, namespace), spec=spec)
+
+
+def _granted(way: Destination) -> dict[str, Any]:
+    named = {"ports": [{"protocol": "TCP", "port": port} for port in way.ports]} if way.ports else {}
+    return {"to": [{"ipBlock": {"cidr": way.cidr}}], **named}
 
 
 def disruption_budget(launch: Launch, namespace: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sparkloom.site.checks import (
     basics,
     clocks,
     drivers,
+    exposure,
     firewall,
     gpu_speed,
     kernels,
@@ -63,7 +64,7 @@ class Expected:
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
     beside = any(not machine.spark for machine in machines.every(cluster))
-    k3s = [*K3S, *(["swap"] if beside else [])] if cluster.kubernetes.provider == "k3s" else []
+    k3s = [*K3S, *(["swap"] if beside else []), exposure.NAME] if cluster.kubernetes.provider == "k3s" else []
     rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
     return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ())]
 

@@ -9,10 +9,18 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import ports
 from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.render import rails_table
 
 Probe = Mapping[str, Any]
 AGAIN = "playbooks/fabric.yml sets it; run it again and see what it says"
+STRANGERS = {
+    "pod": "a pod of the cluster's network",
+    "lan": "a packet with the LAN's address",
+    "peer": "a peer's rail",
+}
+SHOWN = 3  # addresses of a finding
 
 
 def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
@@ -34,6 +42,29 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return wanted
 
 
+def knocks(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
+    """What must give no answer to a pod without a rail, to the LAN's address and to a peer; nothing on open rails.
+
+    Where nobody listens the kernel refuses what it let in, so that rails are judged before anything is served.
+    """
+    if not cluster.fabric.private or not plan.rails:
+        return {}
+    ends = {(end.node, end.address): end for end in plan.endpoints}.values()
+    away = [end for end in ends if end.node != node]
+    pods = {end.address for other in plan.nodes for end in plan.of(other, plan.serving_vf)}
+    asked = [
+        *(("pod", end, ports.CONTROL) for end in ends),
+        *(("lan", end, ports.CONTROL) for end in away),
+        *(("peer", end, port) for end in away if end.address in pods for port in rails_table.closed()),
+    ]
+    doors = [{"by": by, "node": end.node, "address": end.address, "port": port} for by, end, port in asked]
+    return {
+        "doors": doors,
+        "management": cluster.management_interface,
+        "subnets": [rail.subnet for rail in cluster.fabric.rails],
+    }
+
+
 def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Finding]:
     """All nodes, or those that a run was limited to: the others may not be set up yet, and are not blamed."""
     findings: list[Finding] = []
@@ -48,7 +79,20 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Colle
         findings += _extra(node.name, cluster, plan, probe["links"])
         findings += _jumbo(node.name, probe["pings"], only)
         findings += _neighbours(node.name, probe)
+        findings += _strangers(node.name, probe.get("let_in", {}).get("doors", ()))
     return findings
+
+
+def _strangers(node: str, doors: Collection[Mapping[str, Any]]) -> Iterator[Finding]:
+    """One finding for each way in; a peer may well be refused by the host that a function lies on without a pod."""
+    for by, who in STRANGERS.items():
+        let_in = [door for door in doors if door["by"] == by and (by != "peer" or door["how"] == "answers")]
+        if let_in:
+            named = sorted({f"{door['node']}'s {door['address']}" for door in let_in})
+            where = ", ".join(named[:SHOWN]) + (f" and {len(named) - SHOWN} more" if len(named) > SHOWN else "")
+            at = ", ".join(str(port) for port in sorted({door["port"] for door in let_in}))
+            closed = "playbooks/fabric.yml closes it: it loads the tables of nodes and pods anew"
+            yield Finding(node, "private rails", f"{who} reaches {where} (port {at})", "no answer at all", closed)
 
 
 def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Finding]:
