@@ -12,6 +12,7 @@ short_description: Judge what every node read back from its rails
 description: [One table for all nodes; fails when a rail is not as planned.]
 options:
   probe: {type: str, required: true, description: [Variable that every node registered from sparkloom_probe.]}
+  strangers: {type: bool, default: false, description: [Judge only who is let in that should not be.]}
 """
 
 
@@ -20,7 +21,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         plan = fabric.plan(cluster)
         only = ansible.asked(task_vars)
-        rows = rails.judge(cluster, plan, ansible.registered(task_vars, args["probe"]), only)
+        probes = ansible.registered(task_vars, args["probe"])
+        if args["strangers"]:
+            return ansible.verdict(rails.strangers(probes, only), "nobody but planned peers was let in")
+        rows = rails.judge(cluster, plan, probes, only)
         where = f"between {len(cluster.nodes)} nodes"
         if len(only) < len(cluster.nodes):
             where = f"between {', '.join(sorted(only))} and what answers of the others"

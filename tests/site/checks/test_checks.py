@@ -103,6 +103,9 @@ def test_a_stranger_that_is_let_in_is_named_with_the_way(probes: dict[str, Any])
     assert "a pod of the cluster's network reaches spark1's 192.168.100.11" in finding.message
     refused["how"] = "answers"  # a host refuses a peer where no pod has the function; an engine answers
     assert len(rails.judge(CLUSTER, PLAN, probes)) == 2
+    probes["spark2"]["pings"][0].update(ok=False)  # somebody else's matter
+    assert {finding.rule for finding in rails.strangers(probes)} == {"private rails"}
+    assert rails.strangers(probes, ["spark1"]) == []
 
 
 def test_an_open_site_is_not_knocked_at() -> None:

@@ -16,7 +16,7 @@ from sparkloom.site.doctor.parts import Part
 # Left out on purpose.
 ONLY_WHEN_CHANGING = {
     "gpu_runtime": {"install"},  # that it would be included is what is told
-    "roce_fabric": {"proof", "undo"},
+    "roce_fabric": {"proof", "strangers", "undo"},  # who is let in is part of `probe`
     "k3s": {"images", "import", "install", "undo"},  # what is missing is told by the plan
     "multus": {"undo", "undo_programs"},
     "model_serving": {"archive", "back", "failed", "images", "memory", "prove", "room", "start"},

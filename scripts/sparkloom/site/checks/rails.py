@@ -83,6 +83,12 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Colle
     return findings
 
 
+def strangers(probes: Mapping[str, Probe], only: Collection[str] = ()) -> list[Finding]:
+    """Of rails that may be otherwise than planned: who is let in."""
+    asked = {name: probe for name, probe in probes.items() if not only or name in only}
+    return [row for name, probe in asked.items() for row in _strangers(name, probe.get("let_in", {}).get("doors", ()))]
+
+
 def _strangers(node: str, doors: Collection[Mapping[str, Any]]) -> Iterator[Finding]:
     """One finding for each way in; a peer may well be refused by the host that a function lies on without a pod."""
     for by, who in STRANGERS.items():
