@@ -42,7 +42,14 @@ print(json.dumps(said))
 
 
 def answered(doors: list[dict], management: str, subnets: list[str]) -> dict:
-    """`by`: from where it could be asked; `doors`: those that gave an answer, and which."""
+    """`by`: from where it could be asked; `doors`: those that gave an answer, and which.
+
+    An address that no rail of this node leads to is not asked: the packets of a rail that is down take the default
+    route, and some router on that way answers for everybody.
+    """
+    ways_there = rails(subnets)
+    leads = {address: way_to(address) in ways_there for address in {door["address"] for door in doors}}
+    doors = [door for door in doors if leads[door["address"]]]
     inside = a_pod(NAMESPACES, subnets)
     outside = addresses(management)
     ways = {"peer": ([], "")}
@@ -72,6 +79,18 @@ def a_pod(namespaces: Path, subnets: list[str]) -> str:
         if own and not any(address in rail for address in own for rail in rails):
             return str(namespace)
     return ""
+
+
+def rails(subnets: list[str]) -> set[str]:
+    """Interfaces of this node with an address of a rail; its own addresses are behind the loopback."""
+    networks = [IPv4Network(subnet) for subnet in subnets]
+    listed = json.loads(run("ip", "-json", "-4", "address", "show") or "[]")
+    held = {(link.get("ifname"), IPv4Address(info["local"])) for link in listed for info in link.get("addr_info", ())}
+    return {"lo", *(name for name, address in held if any(address in network for network in networks))}
+
+
+def way_to(address: str) -> str:
+    return str(next(iter(json.loads(run("ip", "-json", "route", "get", address) or "[]")), {}).get("dev", ""))
 
 
 def addresses(interface: str, inside: str = "") -> list[str]:
