@@ -22,7 +22,8 @@ def test_a_variable_gives_no_rights_where_there_is_no_fabric(name: str, mode: st
     for pod in case.pods(objects):
         (container,) = pod["spec"]["containers"]
         assert container["securityContext"]["privileged"] is False
-        assert cluster.rdma_resource not in json.dumps(container["resources"])
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+        assert "NVIDIA_MOFED" not in json.dumps(container["env"])
     assert "/etc/nccl.conf" not in json.dumps(objects)
     plan = supervision.plan(launch, "refuse")
     assert (plan["rdma"], plan["rails"]) == (False, 0)

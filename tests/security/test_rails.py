@@ -206,6 +206,25 @@ def test_a_rank_s_pod_gets_its_table_with_its_rail(site: Site, tables: dict[str,
         rails_table.attach({**told, "CNI_COMMAND": "CHECK"}, config, tables["pod"])
 
 
+def test_a_rail_is_fit_for_a_pod_that_may_change_nothing(site: Site, tables: dict[str, Path]) -> None:
+    """Without the right to do it a rank answered for the other half's address too, and named a small MTU for ever."""
+    site.ip("rank", "link set net1 mtu 1500")
+    told = {"CNI_COMMAND": "ADD", "CNI_NETNS": f"/run/netns/{site.name('rank')}", "CNI_IFNAME": "net1"}
+    rails_table.attach(told, {"cniVersion": "0.4.0", "mtu": 2000}, tables["pod"])
+    conf = "/proc/sys/net/ipv4/conf/net1"
+    assert site.in_("rank", "cat", f"{conf}/arp_ignore", f"{conf}/arp_announce").split() == ["1", "2"]
+    assert "mtu 2000" in site.in_("rank", "ip", "link", "show", "net1")
+
+
+def test_the_name_that_a_pod_gives_its_rail_is_no_word_of_a_shell(
+    site: Site, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    told = {"CNI_COMMAND": "ADD", "CNI_NETNS": f"/run/netns/{site.name('rank')}"}
+    for name in ("a;id>$HOME/o", "$(id>$HOME/o)", "`id>$HOME/o`"):
+        rails_table.attach({**told, "CNI_IFNAME": name}, {"cniVersion": "0.4.0", "mtu": 2000}, tables["pod"])
+    assert not (Path.home() / "o").exists()
+
+
 @pytest.mark.parametrize("port", [engines.get(name).port for name in engines.names()] + [ports.PROBES])
 def test_a_peer_does_not_reach_what_the_cluster_s_network_is_meant_for(
     site: Site, tables: dict[str, Path], port: int
@@ -367,3 +386,10 @@ def test_the_probe_finds_every_way_in_and_none_once_the_tables_stand(
     assert {by for by, address in knock() if address == PEER.address} == {"pod"}  # it comes with this node's address
     program(site, tmp_path, "--file", str(tables["host"]))
     assert {by for by, _ in knock()} <= {"peer"}
+    assert program(site, tmp_path, "--undo").startswith("changed: ")
+    # With the cable out the packets take the default route, where the LAN's router says no for everybody.
+    site.ip("node", f"link set {NODE.interface} down")
+    site.ip("node", "route add default via 10.9.0.2")
+    router = "type nat hook prerouting priority -100; ip daddr 192.168.100.0/24 redirect;"
+    site.in_("lan", "nft", f"table ip router {{ chain router {{ {router} }}; }}")
+    assert {address for _, address in knock()} <= {NODE.address}

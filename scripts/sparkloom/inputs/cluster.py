@@ -196,8 +196,9 @@ class Cluster(Strict):
     kubernetes: Kubernetes = Field(default_factory=Kubernetes)
     security_mode: Literal["privileged", "device-plugin"] = "privileged"
     rdma_resource: str = Field(
-        default="rdma/hca_shared_devices_a",
-        description="what the RDMA device plugin calls the rails' devices (device-plugin mode)",
+        default="",
+        description="what an RDMA device plugin calls the rails' devices (device-plugin mode); unless given, NVIDIA's "
+        "container runtime hands them out and no such plugin is needed",
     )
     egress: list[Destination] = Field(
         default=[],

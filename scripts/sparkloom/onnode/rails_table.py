@@ -3,8 +3,8 @@
 At boot, whenever the fabric role runs, and every minute: does nothing where the table stands as planned, and replaces
 it in one step where it does not, in pods that have a rail too. As a CNI program, chained behind the one that moves a
 rail into a pod, it loads the pods' table in the pod's network namespace before the first process of the pod; a pod that
-cannot have it does not start. Nothing in a table asks who is connected already, so that no change of it ends a
-connection between planned addresses.
+cannot have it does not start. It gives the rail its MTU there too, and has it answer for its own address alone.
+Nothing in a table asks who is connected already, so that no change of it ends a connection between planned addresses.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
+
+from sparkloom.onnode import separate
 
 TABLE = "sparkloom_rails"
 HOST = Path("/etc/sparkloom/rails.nft")
@@ -142,6 +144,14 @@ def undone(dry: bool) -> list[str]:
     return [f"{CHANGED}table inet {TABLE} is taken away"]
 
 
+def fit(inside: tuple[str, ...], interface: str, mtu: int) -> None:
+    """What a rank may not do itself unless it is privileged. What does not take is its supervisor's to name."""
+    for name, value in separate.SETTINGS.items():  # a pod chose the interface's name: no word of a shell's
+        ask(*inside, "sh", "-c", 'echo "$2" > "/proc/sys/net/ipv4/conf/$1"', "sh", f"{interface}/{name}", value)
+    if mtu:  # after a boot a pod can be faster than the node that sets it for its function
+        ask(*inside, "ip", "link", "set", "dev", interface, "mtu", str(mtu))
+
+
 def attach(told: Mapping[str, str], config: Mapping[str, Any], file: Path = POD) -> dict[str, Any] | None:
     """What a CNI program is asked: in, a network's configuration with the result before ours; out, that result."""
     inside = ("nsenter", f"--net={told.get('CNI_NETNS', '')}")
@@ -151,6 +161,7 @@ def attach(told: Mapping[str, str], config: Mapping[str, Any], file: Path = POD)
             return {**version, "supportedVersions": VERSIONS}
         case "ADD":
             load(file, inside)
+            fit(inside, told.get("CNI_IFNAME", ""), config.get("mtu", 0))
             return dict(config.get("prevResult") or version)
         case "CHECK" if not stands(file, inside):
             raise TableError(f"table inet {TABLE} of this pod is not as {file} says; delete the pod")

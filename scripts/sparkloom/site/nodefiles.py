@@ -11,12 +11,13 @@ import yaml
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.onnode import separate
 from sparkloom.render import rails_table
 from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
 # The port has no address and would otherwise answer for those of its functions, with its own MAC.
-SEPARATE = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
+SEPARATE = {**{name: int(value) for name, value in separate.SETTINGS.items()}, "rp_filter": 2}
 
 
 def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:

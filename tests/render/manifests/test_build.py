@@ -139,6 +139,29 @@ def test_privileged_is_for_ranks_on_rdma_only() -> None:
     assert privileged(case.RPC) == [False] * 2, "llama.cpp speaks TCP over the rails"
 
 
+def test_without_a_plugin_nvidia_s_runtime_hands_the_devices_out() -> None:
+    """No plugin of ours or anybody's: a resource that nobody offers left every rank Pending."""
+
+    def told(engine: case.Object) -> bool:
+        return {"name": "NVIDIA_MOFED", "value": "enabled"} in engine["env"]
+
+    where = case.cluster(security_mode="device-plugin")
+    ranks = case.engines(case.build(case.ULTRA, where))
+    assert all(told(engine) and engine["resources"]["limits"] == {"nvidia.com/gpu": "1"} for engine in ranks)
+    plugin = case.cluster(security_mode="device-plugin", rdma_resource="rdma/rails")
+    for objects in (case.build(case.SOLO, where), case.build(case.ULTRA), case.build(case.ULTRA, plugin)):
+        assert not any(told(engine) for engine in case.engines(objects))
+
+
+def test_an_engine_that_is_not_privileged_keeps_one_capability() -> None:
+    where = case.cluster(security_mode="device-plugin")
+    for engine in (*case.engines(case.build(case.SOLO)), *case.engines(case.build(case.ULTRA, where))):
+        assert engine["securityContext"] == {
+            "privileged": False, "allowPrivilegeEscalation": False, "seccompProfile": {"type": "RuntimeDefault"},
+            "capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]},
+        }  # fmt: skip
+
+
 def test_device_plugin_mode_asks_for_the_devices_instead() -> None:
     where = case.cluster(security_mode="device-plugin", rdma_resource="rdma/rails")
     for engine in case.engines(case.build(case.ULTRA, where)):
@@ -159,7 +182,7 @@ def test_attachments_for_every_vf_in_use() -> None:
             "capabilities": {"ips": True},
             "ipam": {"type": "static"},
         },
-        {"type": "sparkloom-rails"},
+        {"type": "sparkloom-rails", "mtu": 9000},
     ]
     rails = case.cluster().fabric.model_copy(update={"attach_by": "name"})
     (by_name,) = attachments.definitions(case.cluster(fabric=rails))[3:]

@@ -107,7 +107,11 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> di
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", PLACE],
-        "env": [*variables, *({"name": key, "value": value} for key, value in told.items())],
+        "env": [
+            *variables,
+            *pod.asked_of_the_runtime(launch, cluster),
+            *({"name": key, "value": value} for key, value in told.items()),
+        ],
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
         "securityContext": pod.security(launch, cluster),
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, modules, patching, path, procs, proof, rails, waits
+from sparkloom.onnode.rank import lenders, modules, patching, path, pinned, procs, proof, rails, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -126,7 +126,7 @@ class Life:
     def _rails(self) -> list[str]:
         for text in rails.mend(self.order, self.me.rank):
             self.log.say("rails", text)
-        return rails.faults(self.order, self.me.rank)
+        return rails.faults(self.order, self.me.rank) + pinned.faults(self.order)
 
     def _weights(self) -> list[str]:
         return check.unverified(self.order.store, self.order.weights) if self.order.store else []

@@ -7,14 +7,12 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from sparkloom.onnode import separate
 from sparkloom.onnode.rank import links
 from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
-# As the node has it for its own functions: both halves of a port are on one wire, and without it each answers for the
-# other's address too. RDMA then goes to a function that has not that GID, whichever answer came first.
-SEPARATE = {"arp_ignore": "1", "arp_announce": "2"}
 
 
 def faults(order: Order, rank: int) -> list[str]:
@@ -26,8 +24,8 @@ def faults(order: Order, rank: int) -> list[str]:
 def mend(order: Order, rank: int) -> list[str]:
     """What this rank may put right itself: after a boot a pod can be faster than the node, whose MTU it then misses.
 
-    Nothing on the node reaches into the pod any more. Without the right to do it the fault stands and is named; only
-    who answers for an address is left as it is then, since most first answers are right.
+    The node did it when it gave the rail, if it could then. Without the right to do it the fault stands and is named;
+    only who answers for an address is left as it is then, since most first answers are right.
     """
     here, done = links.addresses(), []
     for rail in order.member(rank).rails:
@@ -40,7 +38,7 @@ def mend(order: Order, rank: int) -> list[str]:
 
 
 def _separate(settings: Path) -> None:
-    for name, value in SEPARATE.items():
+    for name, value in separate.SETTINGS.items():
         if (settings / name).is_file() and _read(settings / name) != value:
             with contextlib.suppress(OSError):  # a pod that is not privileged
                 (settings / name).write_text(value)

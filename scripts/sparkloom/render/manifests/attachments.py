@@ -2,8 +2,8 @@
 
 Nodes whose cable is in the same port share a definition, since a VF has the same place on the bus there: its name is
 lost when a pod leaves it behind as net1. The address comes with each pod (`ips`), where static IPAM takes it from the
-runtime configuration. host-device moves the link as it stands, so the MTU is the host's; the annotation says what it
-should be. Our own program comes behind it, and lets only planned peers reach the pod (onnode/rails_table.py).
+runtime configuration. host-device moves the link as it stands, with the host's MTU. Our own program comes behind it: it
+lets only planned peers reach the pod, and sets what a pod that is not privileged may not (onnode/rails_table.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
         "capabilities": {"ips": True},
         "ipam": {"type": "static", **_routes(attachment)},
     }
-    plugins = [plugin, *([{"type": PRIVATE}] if attachment.private else [])]
+    plugins = [plugin, *([{"type": PRIVATE, "mtu": attachment.mtu}] if attachment.private else [])]
     config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": plugins})
     return names.manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": config})
 

@@ -71,6 +71,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         **command(launch, rank),
         "env": [
             *(environment(variable) for variable in rank.env),
+            *asked_of_the_runtime(launch, cluster),
             *supervision.environment(rank),
         ],
         **({"ports": listening} if listening else {}),
@@ -87,14 +88,14 @@ def security(launch: Launch, cluster: Cluster) -> dict[str, Any]:
 
     Privileged only where RDMA needs it: host-device moves the network interface into the pod but not its
     /dev/infiniband devices, and without them NCCL has no fabric (forum post on RoCE in K3s, 2026-04). In
-    `device-plugin` mode a plugin hands those devices out and IPC_LOCK is enough to pin memory.
+    `device-plugin` mode these are handed out and IPC_LOCK is enough to pin memory. No engine needs another capability.
     """
     if launch.fabric and cluster.security_mode == "privileged":
         return {"privileged": True}
     return {
         "privileged": False,
         "allowPrivilegeEscalation": False,
-        "capabilities": {"add": ["IPC_LOCK"], "drop": ["NET_RAW"]},
+        "capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
@@ -102,9 +103,25 @@ def security(launch: Launch, cluster: Cluster) -> dict[str, Any]:
 def devices(launch: Launch, cluster: Cluster) -> dict[str, str]:
     """Extended resources of one rank: its GPU, and the rails' RDMA devices where a plugin hands them out."""
     limits = {"nvidia.com/gpu": "1"}
-    if launch.fabric and cluster.security_mode == "device-plugin":
+    if handed_out(launch, cluster) and cluster.rdma_resource:
         limits[cluster.rdma_resource] = "1"
     return limits
+
+
+def asked_of_the_runtime(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+    """NVIDIA's container runtime gives a pod that has a GPU the verbs files of all RDMA devices, if it says this.
+
+    Whatever number a function has on its node, and wherever its network interface is: a device plugin that looks for
+    interfaces loses those that went into pods. In the runtime's modes legacy, csv and jit-cdi (nvidia-container-toolkit
+    v1.18.2, internal/modifier); where somebody set its mode to cdi it does nothing, and the supervisor names the file.
+    """
+    asked = handed_out(launch, cluster) and not cluster.rdma_resource
+    return [{"name": "NVIDIA_MOFED", "value": "enabled"}] if asked else []
+
+
+def handed_out(launch: Launch, cluster: Cluster) -> bool:
+    """Whether the rails' RDMA devices come into pods one by one: a privileged one has all devices."""
+    return bool(launch.fabric) and cluster.security_mode == "device-plugin"
 
 
 def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:

@@ -1,0 +1,81 @@
+"""`security_mode: device-plugin` on the rack: the same model serves, and what a privileged rank may do fails.
+
+The verbs files come into the pods by what NVIDIA's container runtime is asked; here a hook of the nodes answers for it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed.base import names
+from testbed.beds.rack import cluster, inventory
+from testbed.trials import kills
+from tests.rack.running import run
+
+pytestmark = [pytest.mark.rack, pytest.mark.slow]
+ONLY_IPC_LOCK = "0000000000004000"
+# What somebody tries who took an engine over. Nothing of it stays where it succeeds.
+ATTACKS = """
+import ctypes, fcntl, json, os, socket, stat, struct
+def raw():
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3).close()
+def namespace():
+    assert ctypes.CDLL(None).unshare(0x00020000) == 0
+def disk():
+    os.mknod('/tmp/disk', stat.S_IFBLK | 0o600, os.makedev(254, 0))
+    os.unlink('/tmp/disk')
+def rail():
+    plug = socket.socket()
+    name = struct.pack('16si', b'net1', 0)
+    size = struct.unpack('16si', fcntl.ioctl(plug, 0x8921, name))[1]
+    fcntl.ioctl(plug, 0x8922, struct.pack('16si', b'net1', size))
+def setting():
+    with open('/proc/sys/net/ipv4/conf/net1/arp_ignore', 'r+') as file:
+        file.write('1')
+def weights():
+    open('/models/left-behind', 'w').close()
+    os.unlink('/models/left-behind')
+done = []
+for attack in (namespace, raw, disk, rail, setting, weights):
+    try:
+        attack()
+        done.append(attack.__name__)
+    except (OSError, AssertionError):
+        pass
+print(json.dumps(done))
+"""
+
+
+def inside(pod: str, *words: str) -> str:
+    return cluster.kubectl("-n", "sparkloom", "exec", pod, "--", *words)
+
+
+def attacked(group: kills.ServedGroup) -> set[str]:
+    """What succeeded in any pod."""
+    told = (json.loads(inside(pod.metadata.name, "python3", "-c", ATTACKS)) for pod in group.pods())
+    return {attack for each in told for attack in each}
+
+
+def test_a_rank_without_privileges_serves_and_may_do_nothing_else(group: kills.ServedGroup, tmp_path: Path) -> None:
+    assert attacked(group) >= {"namespace", "raw", "disk", "rail", "setting"}  # privileged: root on its node
+    site = tmp_path / "site"
+    shutil.copytree(inventory.path(), site)
+    chosen = site / "group_vars/all/cluster.yml"
+    text = chosen.read_text().replace("security_mode: privileged", "security_mode: device-plugin")
+    chosen.write_text(text)
+    done = run("ansible-playbook", "-i", str(site), "playbooks/serve.yml", "-e", "model_serving_replace=true")
+    assert done.returncode == 0 and "4 ranks, roce" in done.stdout, done.stdout[-6000:]
+    pods = group.pods()
+    assert len(pods) == len(names.NODES)
+    for pod in pods:
+        assert "uverbs0" in inside(pod.metadata.name, "ls", "/dev/infiniband")
+        status = dict(line.split(":\t", 1) for line in inside(pod.metadata.name, "cat", "/proc/1/status").splitlines())
+        assert status["CapEff"].strip() == status["CapBnd"].strip() == ONLY_IPC_LOCK
+        assert status["NoNewPrivs"].strip() == "1"
+    assert attacked(group) == set()
+    rank0 = next(pod for pod in pods if pod.metadata.labels["sparkloom/rank"] == "0")
+    assert inside(rank0.metadata.name, "cat", "/proc/sys/net/ipv4/conf/net1/arp_announce").strip() == "2"
