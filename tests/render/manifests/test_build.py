@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from typing import Any
 
@@ -413,9 +414,27 @@ def test_digest_is_pinned_over_a_tag_or_an_older_digest() -> None:
         manifests.pinned(launch, "latest")
 
 
-def test_kernel_caches_of_two_images_never_mix() -> None:
-    def folder(objects: list[case.Object]) -> str:
-        volumes = {volume["name"]: volume for volume in case.pods(objects)[0]["spec"]["volumes"]}
-        return str(volumes["cache"]["hostPath"]["path"])
+def kernels(objects: list[case.Object]) -> str:
+    volumes = {volume["name"]: volume for volume in case.pods(objects)[0]["spec"]["volumes"]}
+    return str(volumes["cache"]["hostPath"]["path"])
 
-    assert folder(case.build()) != folder(case.build(case.ULTRA, None, "engine.image=elsewhere/sglang:0.5.12"))
+
+def test_kernel_caches_of_two_images_never_mix() -> None:
+    assert kernels(case.build()) != kernels(case.build(case.ULTRA, None, "engine.image=elsewhere/sglang:0.5.12"))
+
+
+def test_kernel_caches_of_two_profiles_never_mix() -> None:
+    """An engine executes what lies there, so what another profile's left must not; also where group names meet."""
+    launch, where = case.launch(), case.cluster()
+    called = ["one--m2.5", "one--m2-5", "two"]
+    assert names.group(called[0]) == names.group(called[1])
+    named = [dataclasses.replace(launch, profile=dataclasses.replace(launch.profile, name=name)) for name in called]
+    assert len({kernels(case.objects(one, where)) for one in named}) == len(called)
+    assert kernels(case.objects(named[0], where)) == kernels(case.objects(named[0], where))
+
+
+def test_kernel_caches_of_before_are_not_executed() -> None:
+    """A folder of an image alone was writable for every profile: none is called like one."""
+    launch = case.launch()
+    image = hashlib.sha256(launch.image.encode()).hexdigest()[:12]
+    assert not kernels(case.build()).endswith(f"/{launch.engine}-{image}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparkloom.launch.view import LaunchView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
-CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per image
+CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 
@@ -173,7 +173,7 @@ def offline_environment() -> list[EnvVar]:
 
 def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
     """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
-    kept = Origin("platform", why="compiled once per image and node: a cold start spends minutes on these kernels")
+    kept = Origin("platform", why="compiled once per profile, image and node: a cold start spends minutes on kernels")
     jobs = Origin(
         "platform", why="each compiler takes gigabytes of the memory that weights need; unlimited, they stop the node"
     )

@@ -24,7 +24,7 @@ class Kernels:
 
     @property
     def cold(self) -> bool:
-        """Nothing was ever compiled here for this image."""
+        """Nothing was ever compiled here for this profile and image."""
         try:
             return bool(self.cache) and not any(Path(self.cache).iterdir())
         except OSError:

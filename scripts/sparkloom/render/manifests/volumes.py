@@ -9,7 +9,7 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import files, supervision
+from sparkloom.render.manifests import files, names, supervision
 
 SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node
 
@@ -37,6 +37,8 @@ def mounts(launch: Launch) -> list[dict[str, Any]]:
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:
-    """One folder per image: kernels compiled for one build crash another in ways that name no cause."""
-    image = hashlib.sha256(launch.image.encode()).hexdigest()[:12]
-    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{launch.engine}-{image}")
+    """One folder per profile and image: what one model's code leaves there no other profile executes, and kernels
+    compiled for one build crash another in ways that name no cause. Group names may meet, hence the hash of both.
+    """
+    both = hashlib.sha256(f"{launch.profile.name}\n{launch.image}".encode()).hexdigest()[:12]
+    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(launch.profile.name)}-{both}")
