@@ -6,7 +6,7 @@ from sparkloom import case
 from sparkloom.base.repository import kept
 from sparkloom.launch import patience
 from sparkloom.render import manifests
-from sparkloom.render.manifests import group_secret, multus, names, supervision
+from sparkloom.render.manifests import group_secret, multus, names, supervision, volumes
 from sparkloom.site import ansible, client
 
 DOCUMENTATION = r"""
@@ -49,6 +49,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "config_hash": rendered.digest,
             "read": supervision.read(launch, args["transport"]),
             "ranks": len(launch.ranks),
+            "kernels": volumes.kernels(launch, cluster),
             "port": launch.port,
             "rails": len(launch.fabric),
             "wait_seconds": patience.wait_seconds(launch.profile.profile.model.measured.load_seconds),

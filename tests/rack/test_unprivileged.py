@@ -40,8 +40,12 @@ def setting():
 def weights():
     open('/models/left-behind', 'w').close()
     os.unlink('/models/left-behind')
+def sealed():
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mount(None, b'/sealed', None, 0x1020, None) == 0  # MS_REMOUNT, MS_BIND: writable
+    libc.mount(None, b'/sealed', None, 0x1021, None)
 done = []
-for attack in (namespace, raw, disk, rail, setting, weights):
+for attack in (namespace, raw, disk, rail, setting, weights, sealed):
     try:
         attack()
         done.append(attack.__name__)
@@ -61,6 +65,17 @@ def attacked(group: kills.ServedGroup) -> set[str]:
     return {attack for each in told for attack in each}
 
 
+def planted_is_gone(group: kills.ServedGroup, rank: int) -> None:
+    """What an engine left is not there for the next pod; what the first start compiled is."""
+    assert inside(group.pods()[rank].metadata.name, "ls", "-R", "/sealed/current/").count("kernel.cubin") == 1
+    inside(group.pods()[rank].metadata.name, "touch", "/cache/triton/planted.so")
+    again = kills.once(group, "pod", rank)
+    assert again.good, again
+    new = group.pods()[rank].metadata.name
+    assert inside(new, "ls", "/cache/triton").split() == ["kernel.cubin"]
+    assert "kernels: as sealed" in cluster.kubectl("-n", "sparkloom", "logs", new)
+
+
 @pytest.fixture
 def site() -> Iterator[Path]:
     """The rack's inventory with the other mode, at a place from which its paths lead to the same files."""
@@ -74,7 +89,7 @@ def site() -> Iterator[Path]:
 
 
 def test_a_rank_without_privileges_serves_and_may_do_nothing_else(group: kills.ServedGroup, site: Path) -> None:
-    assert attacked(group) >= {"namespace", "raw", "disk", "rail", "setting"}  # privileged: root on its node
+    assert attacked(group) >= {"namespace", "raw", "disk", "rail", "setting", "sealed"}  # privileged: root on its node
     done = run("ansible-playbook", "-i", str(site), "playbooks/serve.yml", "-e", "model_serving_replace=true")
     assert done.returncode == 0 and "4 ranks, roce" in done.stdout, done.stdout[-6000:]
     pods = group.pods()
@@ -85,5 +100,6 @@ def test_a_rank_without_privileges_serves_and_may_do_nothing_else(group: kills.S
         assert status["CapEff"].strip() == status["CapBnd"].strip() == ONLY_IPC_LOCK
         assert status["NoNewPrivs"].strip() == "1"
     assert attacked(group) == set()
+    planted_is_gone(group, 1)
     rank0 = next(pod for pod in pods if pod.metadata.labels["sparkloom/rank"] == "0")
     assert inside(rank0.metadata.name, "cat", "/proc/sys/net/ipv4/conf/net1/arp_announce").strip() == "2"

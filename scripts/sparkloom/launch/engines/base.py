@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
+SEALED = "/sealed"  # the node's copy of them, which a pod only reads
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 

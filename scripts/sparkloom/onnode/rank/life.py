@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, modules, patching, path, pinned, procs, proof, rails, waits
+from sparkloom.onnode.rank import lenders, modules, patching, path, pinned, procs, proof, rails, sealed, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -48,6 +48,7 @@ class Life:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._go)
         always = [loop.create_task(self._heart()), loop.create_task(self._look())]
+        await self._kernels()
         await self._image()
         while not self.leaving.is_set():
             await self._check()
@@ -61,6 +62,11 @@ class Life:
         self.log.status["serving"] = False
         self.log.say("gone", "told to go; nothing of this rank is left")
         return 0
+
+    async def _kernels(self) -> None:
+        """Before anything of the engine runs: afterwards its cache is its own again."""
+        if text := await asyncio.to_thread(sealed.lay_out, self.order):
+            self.log.say("kernels", text)
 
     async def _image(self) -> None:
         """All that the profile needs of its image, before anything else; what is not there is named, nothing starts."""

@@ -83,6 +83,7 @@ class Order:
     moves: tuple[str, ...] = ()  # and what changes while it computes
     works: tuple[str, ...] = ()  # patterns of its log that say the same
     cache: str = ""  # where kernels are kept that were compiled here
+    sealed: str = ""  # and where their node keeps a copy that no engine writes
     memory_gib: float = 0.0  # what a rank's weights alone need; 0 where nobody knows
     schedulers: tuple[str, ...] = ()  # titles of the processes without which an engine only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then

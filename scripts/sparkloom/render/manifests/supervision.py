@@ -75,6 +75,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "moves": list(moves),
         "works": list(engine.works),
         "cache": base.CACHE if engine.compiles else "",
+        "sealed": base.SEALED if engine.compiles else "",
         "memory_gib": weights_gib(launch),
         "schedulers": list(engine.schedulers),
         "progress": [list(entry) for entry in engine.progress],

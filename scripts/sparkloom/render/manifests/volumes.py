@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import engines
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import files, names, supervision
@@ -20,6 +21,8 @@ def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
         {"name": "cache", "hostPath": {"path": cache_folder(launch, cluster), "type": "DirectoryOrCreate"}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
     ]
+    if kept := kernels(launch, cluster):
+        listed.append({"name": "sealed", "hostPath": {"path": kept["sealed"], "type": "DirectoryOrCreate"}})
     if files.contents(launch):
         listed.append({"name": "files", "configMap": {"name": files.name(launch)}})
     return listed + supervision.volume(launch)
@@ -31,6 +34,8 @@ def mounts(launch: Launch) -> list[dict[str, Any]]:
         {"name": "cache", "mountPath": base.CACHE},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
+    if engines.get(launch.engine).compiles:
+        listed.append({"name": "sealed", "mountPath": base.SEALED, "readOnly": True})
     for path in files.contents(launch):
         listed.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
     return listed + supervision.mount()
@@ -42,3 +47,9 @@ def cache_folder(launch: Launch, cluster: Cluster) -> str:
     """
     both = hashlib.sha256(f"{launch.profile.name}\n{launch.image}".encode()).hexdigest()[:12]
     return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(launch.profile.name)}-{both}")
+
+
+def kernels(launch: Launch, cluster: Cluster) -> dict[str, str]:
+    """Where a node has the kernels that this profile's engine compiles, and the copy that no engine writes."""
+    cache = cache_folder(launch, cluster)
+    return {"cache": cache, "sealed": f"{cache}.sealed"} if engines.get(launch.engine).compiles else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from pathlib import Path
 
 from standin.conduct import OUT_OF_MEMORY, Conduct, Died
 from standin.config import Config
@@ -37,11 +38,20 @@ async def load(config: Config, facts: Facts, conduct: Conduct) -> None:
     """Weights, pools, graphs: in order, with the engine's words."""
     if _weights(config, facts) > LARGEST:
         raise Died(OUT_OF_MEMORY)
+    _compiled()
     slow = conduct.find("slow")
     seconds = slow.seconds if slow else SECONDS
     await {"sglang": _sglang, "vllm": _vllm, "trtllm": _trtllm, "llamacpp": _llamacpp}[config.engine](
         config, facts, conduct, seconds
     )
+
+
+def _compiled() -> None:
+    """What Triton leaves in the pod's cache at its first start, and finds at the next."""
+    kernels = Path(os.environ.get("TRITON_CACHE_DIR", "/nowhere/at-all"))
+    if kernels.parent.is_dir():
+        kernels.mkdir(exist_ok=True)
+        (kernels / "kernel.cubin").touch()
 
 
 def _weights(config: Config, facts: Facts) -> float:
