@@ -118,7 +118,7 @@ def seal(cache: Path, sealed: Path, mark: str) -> Copier:
 def sealed_as(sealed: Path) -> str:
     """The mark of what is sealed; empty where nothing is."""
     try:
-        return os.readlink(sealed / CURRENT).rpartition(".")[0] if (sealed / CURRENT).is_dir() else ""
+        return (sealed / CURRENT).readlink().name.rpartition(".")[0] if (sealed / CURRENT).is_dir() else ""
     except OSError:
         return ""
 

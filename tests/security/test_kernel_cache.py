@@ -1,4 +1,4 @@
-"""What somebody left in an engine's kernel cache is not executed by the next pod, and the node's root is not led astray.
+"""What somebody left in an engine's kernel cache is not executed by the next pod, nor is the node's root led astray.
 
 The node's module and the pod's own step are the product's; the engine is whoever writes to the folder.
 """
