@@ -1,4 +1,4 @@
-"""What a node is, as data to compare: files with their bytes, kernel settings, units, links, addresses, functions.
+"""What a node is, as data to compare: files with their bytes, kernel settings, units, links, rails' table.
 
 `python -m testbed rack state [NODE…]`. Read from outside (docker exec), by other means than the product's own modules.
 """
@@ -42,7 +42,9 @@ for link in json.loads(run("ip", "-json", "address", "show")):
         }
 units = run("systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain", "sparkloom-*").split("\n")
 timers = run("systemctl", "list-timers", "--all", "--no-legend", "--no-pager", "sparkloom-*")
-print(json.dumps({"files": files, "settings": settings, "links": links, "timers": "netplan-rollback" in timers,
+rails = run("nft", "--stateless", "list", "table", "inet", "sparkloom_rails")
+print(json.dumps({"files": files, "rails": rails.splitlines(), "settings": settings, "links": links,
+                  "timers": "netplan-rollback" in timers,
                   "units": sorted(" ".join(u.split()[:2]) for u in units if u and "testbed" not in u)}))
 """
 FOLDERS = ("/etc", "/usr/local", "/var/lib/sparkloom", names.CNI_CONF, names.CNI_BIN)
