@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-more test-vm test-kills test-fuzz lint setup clean help
+.PHONY: demo test test-more test-vm test-kills test-fuzz test-engines lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/face/demo.sh
@@ -13,6 +13,8 @@ test-kills:  ## the long campaign: twenty runs killed by chance, each run again 
 	@testbed/face/test-kills.sh
 test-fuzz:  ## the long campaign: 100,000 hostile messages to each port of a rank, each over a socket (make test: a part)
 	@testbed/face/test-fuzz.sh
+test-engines:  ## SGLang itself on CPU, two nodes over the rails: what only the engine can say (1.3 GB to download, once)
+	@testbed/face/test-engines.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs (no-op when nothing changed)

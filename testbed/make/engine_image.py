@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections import defaultdict
@@ -16,7 +15,7 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import releases
 from sparkloom.judge import measured_rows
 from testbed.base import names, store
-from testbed.base.shell import out, run
+from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 
@@ -127,20 +126,10 @@ def _pack(folder: Path, work: Path, with_libraries: bool = False) -> oci.Layer:
     tree = work / "tree"
     shutil.copytree(folder, tree / "opt/engines" / folder.name)
     if with_libraries:
-        _add_libraries(tree)
+        rootfs.add_libraries(tree)
     layer = oci.pack(tree, work)
     run(["rm", "-rf", tree])
     return layer
-
-
-def _add_libraries(tree: Path) -> None:
-    """Wheels ask for libraries that the small base has no other use for (libpthread, libdl)."""
-    system, base = rootfs.rootfs(), rootfs.base()
-    for module in tree.rglob("*.so"):
-        for name in re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE):
-            for library in system.glob(f"usr/lib/*-linux-gnu/{name}"):
-                if not (base / library.relative_to(system)).exists():
-                    rootfs.copy_into(system, tree, library)
 
 
 def _layers() -> dict[str, oci.Layer]:

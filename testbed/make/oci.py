@@ -78,8 +78,8 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous) -> Layer:
-    """Pack a folder's content as a layer file in `folder`, named by its digest."""
+def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous, compiled: bool = False) -> Layer:
+    """Pack a folder's content as a layer file in `folder`, named by its digest; Python's compiled files if asked."""
     tree, folder = Path(tree), Path(folder)
     if not tree.is_dir():
         raise FileNotFoundError(f"expected a folder for a layer, found none at {tree}")
@@ -90,7 +90,7 @@ def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous) -> 
             with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0, filename="") as zipped:
                 raw = _Hashing(cast(IO[bytes], zipped))
                 with tarfile.open(fileobj=raw, mode="w|", format=tarfile.GNU_FORMAT, bufsize=1 << 20) as tar:
-                    _add_tree(tar, tree, owner)
+                    _add_tree(tar, tree, owner, () if compiled else ("__pycache__",))
             target = folder / f"{packed.sha.hexdigest()}.tar.gz"
             Path(file.name).replace(target)
         except BaseException:
@@ -99,14 +99,12 @@ def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous) -> 
     return Layer(target, packed.digest, raw.digest, packed.size)
 
 
-def _add_tree(tar: tarfile.TarFile, tree: Path, owner: Owner) -> None:
+def _add_tree(tar: tarfile.TarFile, tree: Path, owner: Owner, without: Sequence[str]) -> None:
     for folder, folders, files in os.walk(tree):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name not in without)
         links = [name for name in folders if Path(folder, name).is_symlink()]
         for name in sorted([*files, *folders]):
             path = Path(folder, name)
-            if "__pycache__" in path.parts:
-                continue
             entry = owner(tar.gettarinfo(path, path.relative_to(tree).as_posix()))
             if entry.islnk():  # store a second name of a file as a file: order must not matter
                 entry.type, entry.linkname, entry.size = tarfile.REGTYPE, "", path.stat().st_size
@@ -115,7 +113,7 @@ def _add_tree(tar: tarfile.TarFile, tree: Path, owner: Owner) -> None:
                     tar.addfile(entry, content)
             else:
                 tar.addfile(entry)
-        folders[:] = [name for name in folders if name not in links and name != "__pycache__"]
+        folders[:] = [name for name in folders if name not in links]
 
 
 def write(images: Iterable[Image], out: Path | str, *, architecture: str | None = None) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from testbed.base import machine, names, store
-from testbed.base.shell import RackError, run
+from testbed.base.shell import RackError, out, run
 from testbed.base.steps import Say, Step, artefact
 
 PACKAGES = names.KIND_DIR / "packages.txt"
@@ -92,6 +92,17 @@ def libraries(root: Path, objects: Iterable[Path]) -> list[Path]:
     text = run(["chroot", root, "ldd", *inside], check=False).stdout if inside else ""
     libraries = set(re.findall(r"(/\S+\.so\S*) \(0x", text))
     return sorted(root / name.lstrip("/") for name in libraries)
+
+
+def add_libraries(tree: Path) -> None:
+    """What wheels in a tree ask for and the small base has no other use for (libpthread, libdl)."""
+    system, own = rootfs(), base()
+    asked: set[str] = set()
+    for module in tree.rglob("*.so*"):
+        asked |= set(re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE))
+    for library in (found for name in sorted(asked) for found in system.glob(f"usr/lib/*-linux-gnu/{name}")):
+        if not (own / library.relative_to(system)).exists():
+            copy_into(system, tree, library)
 
 
 def copy_into(source: Path, target: Path, path: Path) -> None:

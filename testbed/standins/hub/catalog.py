@@ -1,4 +1,4 @@
-"""Every model that a shipped profile names, generated when a client first asks for it."""
+"""Every model that a profile names, shipped or of the real engines, generated when a client first asks for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from sparkloom.inputs import profile
 from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
+from testbed.base import names
 from testbed.standins.hub import repository, weights
 
 SHAPE = weights.Shape(shards=4, shard_bytes=2 * weights.MIB)
@@ -37,7 +38,7 @@ class Catalog:
         """Two profiles may name one model: files of both are made. A draft model gets its model's shape."""
         if self._models is None:
             self._models = {}
-            for name in profile.names():
+            for name in [*profile.names(), *names.REAL_PROFILES.glob("*.yml")]:
                 model = profile.load(name).profile.model
                 known = self._models.setdefault(model.id, model)
                 if model.file and not known.file:

@@ -1,0 +1,140 @@
+"""Checkpoints that a real engine loads: a few million random numbers in the shape of a known architecture.
+
+Nothing is learned, so what they answer has no meaning; but each file is what the engine's own loader wants.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+OWNER = "sparkloom-testbed/"
+LAYERS, HIDDEN, HEADS, KV_HEADS, INTER = 4, 256, 8, 4, 512
+HEAD = HIDDEN // HEADS
+CONTEXT = 4096
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+Tensors = Iterator[tuple[str, tuple[int, ...], float]]
+
+
+def known(model: str) -> bool:
+    return model.startswith(OWNER)
+
+
+def write(folder: Path, model: str, seed: int = 1) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    letters = _letters()
+    vocabulary = {letter: number for number, letter in enumerate(letters)}
+    vocabulary |= {word: len(letters) + number for number, word in enumerate(SPECIAL)}
+    texts = {
+        "config.json": _config(len(vocabulary), vocabulary),
+        "generation_config.json": {"eos_token_id": vocabulary["<|im_end|>"], "do_sample": True},
+        "tokenizer.json": _tokenizer(vocabulary),
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": CONTEXT, "chat_template": TEMPLATE,
+            "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": False,
+        },
+    }  # fmt: skip
+    for name, data in texts.items():
+        (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    _weights(folder / "model.safetensors", list(_tensors(len(vocabulary))), random.Random(f"{model}/{seed}"))
+    (folder / "README.md").write_text(f"# {model}\n\nRandom weights (seed {seed}): its answers have no meaning.\n")
+
+
+def _config(size: int, vocabulary: dict[str, int]) -> dict[str, Any]:
+    return {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "hidden_size": HIDDEN,
+        "intermediate_size": INTER,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS,
+        "vocab_size": size,
+        "max_position_embeddings": CONTEXT,
+        "max_window_layers": LAYERS,
+        "use_sliding_window": False,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0,
+        "hidden_act": "silu",
+        "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+        "bos_token_id": vocabulary["<|endoftext|>"],
+        "eos_token_id": vocabulary["<|im_end|>"],
+    }
+
+
+def _tensors(size: int) -> Tensors:
+    """Name, shape, and how far its numbers spread; 0 for ones."""
+    yield "model.embed_tokens.weight", (size, HIDDEN), 1.0
+    yield "model.norm.weight", (HIDDEN,), 0
+    yield "lm_head.weight", (size, HIDDEN), HIDDEN**-0.5
+    for layer in range(LAYERS):
+        of = f"model.layers.{layer}."
+        yield of + "input_layernorm.weight", (HIDDEN,), 0
+        yield of + "post_attention_layernorm.weight", (HIDDEN,), 0
+        for name, width in (("q", HIDDEN), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD)):
+            yield of + f"self_attn.{name}_proj.weight", (width, HIDDEN), HIDDEN**-0.5
+            yield of + f"self_attn.{name}_proj.bias", (width,), 0.02
+        yield of + "self_attn.o_proj.weight", (HIDDEN, HIDDEN), HIDDEN**-0.5
+        for name in ("gate", "up"):
+            yield of + f"mlp.{name}_proj.weight", (INTER, HIDDEN), HIDDEN**-0.5
+        yield of + "mlp.down_proj.weight", (HIDDEN, INTER), INTER**-0.5
+
+
+def _weights(path: Path, tensors: list[tuple[str, tuple[int, ...], float]], source: random.Random) -> None:
+    table: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for name, shape, _ in tensors:
+        end = offset + 2 * _count(shape)
+        table[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(table, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, shape, spread in tensors:
+            file.write(_bf16(_count(shape), spread, source))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for side in shape:
+        count *= side
+    return count
+
+
+def _bf16(count: int, spread: float, source: random.Random) -> bytes:
+    """The upper halves of as many float32."""
+    numbers = (source.gauss(0, spread) for _ in range(count)) if spread else (1.0 for _ in range(count))
+    raw, halves = array.array("f", numbers).tobytes(), bytearray(2 * count)
+    halves[0::2], halves[1::2] = raw[2::4], raw[3::4]
+    return bytes(halves)
+
+
+def _letters() -> list[str]:
+    """A letter for each byte, as byte-level tokenizers write them: what cannot be printed moves beyond 255."""
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    moved = iter(range(256, 512))
+    return [chr(byte if byte in printed else next(moved)) for byte in range(256)]
+
+
+def _tokenizer(vocabulary: dict[str, int]) -> dict[str, Any]:
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+        "added_tokens": [{"id": vocabulary[word], "content": word, **special} for word in SPECIAL],
+        "pre_tokenizer": level, "decoder": level,
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                  "vocab": vocabulary, "merges": []},
+    }  # fmt: skip
