@@ -49,6 +49,13 @@ print(json.dumps({'pieces': pieces, 'usage': usage, 'end': end, 'seconds': time.
 """
 
 
+METRICS = """
+import urllib.request
+key = {'Authorization': 'Bearer ' + open('/sparkloom/key/key').read().strip()}
+print(urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:30000/metrics', headers=key)).read().decode())
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def profiles() -> Iterator[None]:
     before = os.environ.get(profile.OWN)
@@ -104,11 +111,7 @@ def test_it_answers_through_the_endpoint(group: kills.ServedGroup) -> None:
 
 
 def test_the_counters_that_we_read_are_its_own(group: kills.ServedGroup) -> None:
-    page = inside(
-        pod(group, 0),
-        "import urllib.request as u; print(u.urlopen(u.Request('http://127.0.0.1:30000/metrics', headers={'Authorization':"
-        " 'Bearer ' + open('/sparkloom/key/key').read().strip()})).read().decode())",
-    )
+    page = inside(pod(group, 0), METRICS)
     known = set(re.findall(r"^([a-z][\w:]*)", page, re.M))
     requests, moves = engines.counters("sglang")
     assert {*requests, *moves} <= known, {*requests, *moves} - known
