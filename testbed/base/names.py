@@ -28,7 +28,6 @@ TOOLS_IMAGE = "localhost/sparkloom/tools:1"
 
 REPO = Path(__file__).resolve().parents[2]
 KIND_DIR = REPO / "testbed" / "make" / "kind"
-REAL_PROFILES = REPO / "testbed" / "make" / "real" / "profiles"  # for the engines themselves, on CPU
 NODE_FILES = KIND_DIR / "node"
 STATE = REPO / ".build" / ("rack" if CLUSTER == "sparkloom" else f"rack-{CLUSTER}")
 KUBECONFIG = STATE / "kubeconfig"

@@ -16,8 +16,8 @@ import pytest
 
 from sparkloom.inputs import profile
 from sparkloom.launch import engines, ports
-from testbed.base import names
 from testbed.beds.rack import cluster, inventory
+from testbed.standins.hub import tiny
 from testbed.trials import kills
 from tests.rack.running import run
 
@@ -59,7 +59,7 @@ print(urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:30000/metr
 @pytest.fixture(scope="module", autouse=True)
 def profiles() -> Iterator[None]:
     before = os.environ.get(profile.OWN)
-    os.environ[profile.OWN] = str(names.REAL_PROFILES)
+    os.environ[profile.OWN] = str(tiny.PROFILES)
     yield
     os.environ.pop(profile.OWN)
     if before:

@@ -8,8 +8,7 @@ from pathlib import Path
 from sparkloom.inputs import profile
 from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
-from testbed.base import names
-from testbed.standins.hub import repository, weights
+from testbed.standins.hub import repository, tiny, weights
 
 SHAPE = weights.Shape(shards=4, shard_bytes=2 * weights.MIB)
 
@@ -38,7 +37,7 @@ class Catalog:
         """Two profiles may name one model: files of both are made. A draft model gets its model's shape."""
         if self._models is None:
             self._models = {}
-            for name in [*profile.names(), *names.REAL_PROFILES.glob("*.yml")]:
+            for name in [*profile.names(), *tiny.PROFILES.glob("*.yml")]:
                 model = profile.load(name).profile.model
                 known = self._models.setdefault(model.id, model)
                 if model.file and not known.file:

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from testbed.base import names
+
 OWNER = "sparkloom-testbed/"
+PROFILES = names.REPO / "testbed/make/real/profiles"  # which name these models
 LAYERS, HIDDEN, HEADS, KV_HEADS, INTER = 4, 256, 8, 4, 512
 HEAD = HIDDEN // HEADS
 CONTEXT = 4096
