@@ -99,8 +99,7 @@ def _build_layers(work: Path, say: Say) -> None:
             layers[f"needs-{engine}"] = _pack(_needs(engine, say), work, with_libraries=True)
         say(f"packing {engine} {release}")
         layers[f"{engine}-{release}"] = _pack(fetch.fetch(engine, release, say=say), work)
-    index = {name: [layer.path.name, layer.digest, layer.diff_id, layer.size] for name, layer in layers.items()}
-    (work / "index.json").write_text(json.dumps(index))
+    oci.keep(work, layers)
 
 
 def _needs(engine: str, say: Say) -> Path:
@@ -133,9 +132,7 @@ def _pack(folder: Path, work: Path, with_libraries: bool = False) -> oci.Layer:
 
 
 def _layers() -> dict[str, oci.Layer]:
-    folder = store.place("engine-layers", store.key_of(_layer_inputs()))
-    index = json.loads((folder / "index.json").read_text())
-    return {name: oci.Layer(folder / file, *rest) for name, (file, *rest) in index.items()}
+    return oci.kept(store.place("engine-layers", store.key_of(_layer_inputs())))
 
 
 def _runtime(tree: Path) -> Path:

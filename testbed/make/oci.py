@@ -99,6 +99,17 @@ def pack(tree: Path | str, folder: Path | str, *, owner: Owner = _anonymous, com
     return Layer(target, packed.digest, raw.digest, packed.size)
 
 
+def keep(folder: Path, layers: Mapping[str, Layer]) -> None:
+    """Names for the layers that were packed into this folder, for `kept`."""
+    index = {name: [layer.path.name, layer.digest, layer.diff_id, layer.size] for name, layer in layers.items()}
+    (folder / "index.json").write_text(json.dumps(index))
+
+
+def kept(folder: Path) -> dict[str, Layer]:
+    index = json.loads((folder / "index.json").read_text())
+    return {name: Layer(folder / file, *rest) for name, (file, *rest) in index.items()}
+
+
 def _add_tree(tar: tarfile.TarFile, tree: Path, owner: Owner, without: Sequence[str]) -> None:
     for folder, folders, files in os.walk(tree):
         folders[:] = sorted(name for name in folders if name not in without)

@@ -105,6 +105,14 @@ def add_libraries(tree: Path) -> None:
             copy_into(system, tree, library)
 
 
+def add_program(tree: Path, name: str) -> None:
+    """One more program of the node's system, with the libraries that the base has not."""
+    system, own = rootfs(), base()
+    for path in [system / name, *libraries(system, [system / name])]:
+        if not (own / path.relative_to(system)).exists():
+            copy_into(system, tree, path)
+
+
 def copy_into(source: Path, target: Path, path: Path) -> None:
     """Copy a file or folder of one root file system to the same place of another, following its links."""
     relative = _merged(path.relative_to(source))

@@ -24,6 +24,7 @@ PINS, KERNELS = HERE / "sglang_cpu/requirements.txt", HERE / "sglang_cpu/sgl_ker
 RECIPE = "1"  # raise to rebuild
 # Compilers for GPUs, half a gigabyte; their Python part is imported.
 UNUSED = ("triton/backends/nvidia/bin", "triton/backends/nvidia/lib", "triton/backends/amd/lib", "torch/include")
+PROGRAMS = ("usr/bin/lscpu",)  # which it calls
 # One thread for each rank, on two cores at most; compiling a layer would ask for a compiler.
 SETTINGS = [
     oci.PATH_ENV,
@@ -36,9 +37,13 @@ SETTINGS = [
 ]
 
 
-def _inputs() -> list[store.Part]:
-    parts: list[store.Part] = [RECIPE, REFERENCE, *SETTINGS, *UNUSED, *rootfs.base_inputs(), PINS, KERNELS]
+def _layer_inputs() -> list[store.Part]:
+    parts: list[store.Part] = [RECIPE, *UNUSED, *rootfs.base_inputs(), PINS, KERNELS]
     return [*parts, Path(stub_libraries.__file__), Path(oci.__file__)]
+
+
+def _inputs() -> list[store.Part]:
+    return [*_layer_inputs(), REFERENCE, *SETTINGS, *PROGRAMS]
 
 
 def _python() -> str:
@@ -47,9 +52,9 @@ def _python() -> str:
     return library.name.removeprefix("python")
 
 
-def _build(work: Path, say: Say) -> None:
-    scratch = work / "scratch"
-    tree = scratch / "tree"
+def _build_layer(work: Path, say: Say) -> None:
+    """What takes minutes and changes seldom."""
+    tree = work / "tree"
     packages = tree / f"usr/local/lib/python{_python()}/dist-packages"
     count = PINS.read_text().count("==")
     say(f"downloading and unpacking {count} packages (1.3 GB; torch and triton are most of it)")
@@ -69,15 +74,26 @@ def _build(work: Path, say: Say) -> None:
     run(["cp", "-r", KERNELS, packages])
     say("writing empty libraries in NVIDIA's place")
     torch = packages / "torch"
-    stub_libraries.make(torch / "lib", list(torch.glob("_C*.so")), scratch / "stubs")
+    stub_libraries.make(torch / "lib", list(torch.glob("_C*.so")), work / "stubs")
     rootfs.add_libraries(tree)
     say("compiling its Python files: imports are most of a start")
     _compile(tree, packages, say)
     say("packing")
-    layer = oci.pack(tree, scratch / "layers", compiled=True)
-    base = oci.pack(rootfs.base(), scratch / "layers")
-    oci.write([oci.Image([REFERENCE], [base, layer], {"Env": SETTINGS})], work / "engine.tar")
-    store.remove_tree(scratch)
+    oci.keep(work, {"packages": oci.pack(tree, work, compiled=True), "base": oci.pack(rootfs.base(), work)})
+    store.remove_tree(tree)
+
+
+def _build(work: Path, say: Say) -> None:
+    layers = oci.kept(store.place("real-sglang-layer", store.key_of(_layer_inputs())))
+    tree = work / "tree"
+    for name in PROGRAMS:
+        rootfs.add_program(tree, name)
+    programs = oci.pack(tree, work / "layers")
+    image = oci.Image([REFERENCE], [layers["base"], layers["packages"], programs], {"Env": SETTINGS})
+    say("writing the archive")
+    oci.write([image], work / "engine.tar")
+    store.remove_tree(tree)
+    store.remove_tree(work / "layers")
 
 
 def _compile(tree: Path, packages: Path, say: Say) -> None:
@@ -95,4 +111,6 @@ def archive() -> Path:
 
 
 def steps() -> list[Step]:
-    return [*rootfs.steps(), artefact("real-sglang", f"packs SGLang {RELEASE} itself, on CPU", _inputs, _build)]
+    title = f"installs SGLang {RELEASE} itself and torch, without what only a GPU uses"
+    layer = artefact("real-sglang-layer", title, _layer_inputs, _build_layer)
+    return [*rootfs.steps(), layer, artefact("real-sglang", "packs the image of it", _inputs, _build)]

@@ -187,6 +187,18 @@ def test_the_cause_is_the_rule_s_or_the_most_telling_line() -> None:
     assert causes.named(["all is well"], []) == ""
 
 
+def test_an_engine_that_killed_itself_was_killed_by_nobody_else() -> None:
+    """SGLang 0.5.23's last lines after a failed scheduler; before, a person looked for who was out of memory."""
+    words = [
+        "RuntimeError: Unexpected error running 'lscpu': [Errno 2] No such file or directory: 'lscpu'",
+        "[2026-11-23 19:36:24] Received sigquit from a child process. It usually means the child failed.",
+        "[2026-11-23 19:36:24] kill_process_tree called: parent_pid=24, include_parent=True, pid=24",
+    ]
+    assert procs.described(-9, words) == "ended itself"
+    assert "out of memory" in procs.described(-9, words[:1])
+    assert procs.described(1, words) == "ended with status 1"
+
+
 @pytest.mark.parametrize("log", sorted(NCCL.rglob("*.log")), ids=lambda path: path.name)
 def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(log: Path) -> None:
     judged, early = Transport(2, 2), ""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 DEAD = ("Z", "X")
+ENDS_ITSELF = "Received sigquit from a child process"  # SGLang's scheduler failed; its server kills the whole tree
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,12 @@ def collect() -> dict[int, int]:
         codes[pid] = os.waitstatus_to_exitcode(status)
 
 
-def described(code: int) -> str:
+def described(code: int, said: Iterable[str] = ()) -> str:
+    """How a process ended, with its last lines: SGLang kills itself, and nobody else is to be looked for then."""
     if code >= 0:
         return f"ended with status {code}"
+    if code == -signal.SIGKILL and any(ENDS_ITSELF in line for line in said):
+        return "ended itself"
     try:
         name = signal.Signals(-code).name
     except ValueError:

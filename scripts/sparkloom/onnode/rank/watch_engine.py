@@ -71,7 +71,7 @@ class Watch:
 
     async def _why(self, engine: Engine) -> str:
         await asyncio.sleep(LAST_LINES)
-        how = f"the engine {procs.described(engine.code or 0)}"
+        how = f"the engine {procs.described(engine.code or 0, engine.tail)}"
         named = causes.named(engine.tail, self.order.patterns)
         return f"{how}; {named}" if named else how
 
