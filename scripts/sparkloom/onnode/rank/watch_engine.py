@@ -149,7 +149,8 @@ class Watch:
             self._served_since = time.monotonic()
             self.log.status["serving"] = True
             seconds = time.monotonic() - self.begun
-            self.log.say("serving", f"a token came {seconds:.0f} s after the start; {self.transport.summary()}")
+            told = (f"a token came {seconds:.0f} s after the start", self.transport.summary())
+            self.log.say("serving", "; ".join(filter(None, told)))
         elif self._settled and self.group.serves != self.log.status["serving"]:
             self.log.status["serving"] = self.group.serves
             text = (

@@ -1,0 +1,55 @@
+"""The checkpoints for real engines: what a loader reads of them is consistent, and the same each time."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from sparkloom.inputs import profile
+from testbed.standins.hub import tiny
+
+NAME = f"{tiny.OWNER}tiny-dense"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.write(folder, NAME)
+    return folder
+
+
+def test_the_tensors_fill_the_file_and_have_the_shapes_of_the_config(made: Path) -> None:
+    data = (made / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    table = json.loads(data[8 : 8 + length])
+    table.pop("__metadata__")
+    config = json.loads((made / "config.json").read_text())
+    assert max(entry["data_offsets"][1] for entry in table.values()) == len(data) - 8 - length
+    assert table["model.embed_tokens.weight"]["shape"] == [config["vocab_size"], config["hidden_size"]]
+    layers = {name.split(".")[2] for name in table if name.startswith("model.layers.")}
+    assert layers == {str(number) for number in range(config["num_hidden_layers"])}
+
+
+def test_every_byte_has_a_token_and_the_turns_have_theirs(made: Path) -> None:
+    words = json.loads((made / "tokenizer.json").read_text())["model"]["vocab"]
+    config = json.loads((made / "config.json").read_text())
+    assert sorted(words.values()) == list(range(config["vocab_size"])) and len(words) == 256 + len(tiny.SPECIAL)
+    assert words["<|im_end|>"] == config["eos_token_id"]
+
+
+def test_the_same_model_is_the_same_bytes(made: Path, tmp_path: Path) -> None:
+    tiny.write(tmp_path, NAME)
+    assert (tmp_path / "model.safetensors").read_bytes() == (made / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(tiny.PROFILES.glob("*.yml")), ids=lambda path: path.stem)
+def test_a_profile_of_the_test_bed_says_what_its_checkpoint_is(path: Path, made: Path) -> None:
+    model = profile.load(path).profile.model
+    config = json.loads((made / "config.json").read_text())
+    assert tiny.known(model.id) and model.architecture == config["architectures"][0]
+    assert (model.hidden, model.vocab, model.context) == (
+        config["hidden_size"], config["vocab_size"], config["max_position_embeddings"],
+    )  # fmt: skip
