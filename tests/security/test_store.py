@@ -15,6 +15,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +220,17 @@ def test_the_secret_is_in_no_argument_environment_log_or_packet(tmp_path: Path) 
                     assert SECRET.encode() not in Path(f"/proc/{process}/{name}").read_bytes()
                 except (FileNotFoundError, ProcessLookupError):
                     continue  # it has gone already
-        kept = [path for path in tmp_path.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-        assert {path.name for path in kept} <= {"secret"}
-        assert all(path.stat().st_mode & 0o077 == 0 and path.parent.stat().st_mode & 0o077 == 0 for path in kept)
+        kept = {path.name: modes for path, modes in _that_hold(tmp_path, SECRET.encode())}
+        assert set(kept) <= {"secret"}
+        assert all(mode & 0o077 == 0 for modes in kept.values() for mode in modes)
+
+
+def _that_hold(folder: Path, words: bytes) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Files with these words: their modes and their folders'. An agent that ends takes its secret away meanwhile."""
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and words in path.read_bytes():
+                yield path, (path.stat().st_mode, path.parent.stat().st_mode)
 
 
 def _relay(door: socket.socket, port: int, seen: list[bytes]) -> None:
