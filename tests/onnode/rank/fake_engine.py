@@ -45,6 +45,13 @@ def nccl(kind: str, late: float) -> None:
 
 
 class Api(BaseHTTPRequestHandler):
+    answered = 0
+
+    def _freeze(self) -> None:
+        """As llama.cpp when its lender is frozen: it listens, and what was asked waits, its counters too."""
+        while "frozen" in mode():
+            time.sleep(0.1)
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -55,12 +62,17 @@ class Api(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
+        self._freeze()
+        if self.path == "/metrics":
+            return self._reply(200, f"fake:running 0\nfake:tokens {Api.answered}\n".encode())
         if self.path == "/v1/models":
             return self._reply(200, json.dumps({"data": [{"id": "fake"}]}).encode())
         self._reply(503 if "no-token" in mode() else 200, b"")
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
+        self._freeze()
+        Api.answered += 1
         if "slow-request" in mode():
             time.sleep(2)
         said = {} if "no-token" in mode() else {"content": "hello"}

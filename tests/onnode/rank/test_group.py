@@ -133,6 +133,35 @@ def test_tokens_that_stop_coming_make_it_unready_then_restart_it(pair: Ranks) ->
     pair.wait(pair.serving)
 
 
+def counted(pair: Ranks) -> None:
+    """An engine with counters, and no path of its own that makes a token; `blind` is longer than any test."""
+    counters = {"metrics": "/metrics", "requests": ["fake:running"], "moves": ["fake:tokens"], "generates": ""}
+    pair.plan |= counters
+    pair.plan["budgets"] |= {"blind": 600.0, "token": 1.0}
+    pair.start()
+    pair.wait(pair.serving)
+    time.sleep(1)  # its counters were seen
+
+
+def test_an_engine_that_answers_nothing_more_is_no_engine_without_counters(pair: Ranks) -> None:
+    """llama.cpp with a frozen lender was waited for: our own questions counted as clients whose work cannot be seen."""
+    counted(pair)
+    pair.mode(0, "frozen")
+    pair.wait(lambda: "failed: no progress for" in pair.log(0))
+    pair.mode(0, "")
+    pair.wait(lambda: pair.serving(epoch=2))
+
+
+def test_a_client_that_waits_for_such_an_engine_does_not_wait_for_half_an_hour(pair: Ranks) -> None:
+    counted(pair)
+    pair.mode(0, "frozen")
+    with socket.create_connection(("127.0.0.1", pair.plan["port"])) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        pair.wait(lambda: "failed: no progress for" in pair.log(0))
+    pair.mode(0, "")
+    pair.wait(lambda: pair.serving(epoch=2))
+
+
 def test_a_dead_scheduler_behind_a_living_server_is_a_dead_engine(pair: Ranks) -> None:
     pair.start()
     pair.wait(pair.serving)

@@ -23,6 +23,7 @@ class Progress:
         self.at, self.by = clock(), "the start"
         self.requests: float | None = None  # running and waiting; None: the engine does not tell
         self.looks = 0  # in a row that saw nothing
+        self.mute = False  # it told once, and gives no page any more
         self._clients = self.at - order.budgets.silence  # when somebody was last seen to wait for what cannot be seen
         self._moves: tuple[float, ...] | None = None
         self._patterns = [re.compile(pattern) for pattern in order.works]
@@ -38,6 +39,7 @@ class Progress:
         """One look at its counters; None when it gave no page."""
         self.looks += 1
         seen = numbers(text or "", self.order.requests, self.order.moves)
+        self.mute = text is None and self._moves is not None
         if seen is None:
             self.requests = None
             return
@@ -53,13 +55,14 @@ class Progress:
     def silent(self, connections: Callable[[], int]) -> float:
         """For how many seconds nothing moved, once that is too long; else 0.
 
-        Without counters, clients that are connected may wait for work that cannot be seen.
+        Without counters, clients that are connected may wait for work that cannot be seen. An engine that had counters
+        and gives no page now is not one of those: llama.cpp answers for them in the thread that computes.
         """
         now, budgets = self.clock(), self.order.budgets
         quiet = now - self.at
         if quiet <= budgets.silence or self.looks < LOOKS:
             return 0.0
-        if self.requests is None and quiet <= budgets.blind and connections() > 0:
+        if self.requests is None and not self.mute and quiet <= budgets.blind and connections() > 0:
             self._clients = now
         return quiet if now - self._clients > budgets.silence else 0.0
 

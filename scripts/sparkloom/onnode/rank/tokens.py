@@ -77,5 +77,5 @@ class Tokens:
         self.problem = problem if self.first else ""
 
     def _others(self) -> int:
-        """Connections of clients: less the one of a question that waits."""
-        return max(0, procs.connections(self.order.port) - bool(self._asking))
+        """Connections of clients: less our own, of a question and of a look that wait."""
+        return max(0, procs.connections(self.order.port) - bool(self._asking) - bool(self._looking))

@@ -5,7 +5,7 @@ Both stand in no PATH of any image, so the catalog says where they are, and unde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
@@ -14,6 +14,9 @@ from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.llamacpp.ranges import RANGES
 from sparkloom.launch.values import Place, Setting, Topology
+
+NEWEST = "b11669"  # of the catalogs: it knows most spellings
+LOUD = 4
 
 
 class LlamaCpp(base.Adapter):
@@ -35,6 +38,7 @@ class LlamaCpp(base.Adapter):
         (r"load_tensors: offloaded", "weights loaded"),
         (r"warming up the model", "warming up"),
     )
+    works = (r"\| (?:prompt processing|cached n_tokens|n_gen = |prompt eval time)",)
     key_words = ("--api-key-file", base.KEY_FILE)
     reserved = frozenset({"model", "host", "port", "rpc"})
 
@@ -46,6 +50,8 @@ class LlamaCpp(base.Adapter):
             *base.listening(self.port),
             base.counting("metrics"),
         ]
+        if Catalog.load(self.name, loaded.profile.engine.release, self.dialect).flag("verbosity"):
+            settings.append(engine_setting("verbosity", LOUD, "below it a build says nothing while it loads"))
         if topology.distributed:
             helpers = ",".join(f"{topology.address(place)}:{ports.RPC}" for place in topology.places[1:])
             settings.append(topology_setting("rpc", helpers, "the other ranks, on the first rail"))
@@ -66,11 +72,27 @@ class LlamaCpp(base.Adapter):
         lent = [ports.Port(ports.RPC, "memory that the other ranks lend")] if nodes > 1 else []
         return [*super().ports(flags, env, release, nodes), *lent]
 
+    def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
+        """By the catalog's names: a profile writes --parallel as `np`, since `parallel` is the placement there."""
+        known = Catalog.load(self.name, NEWEST, self.dialect)
+        result: dict[str, FlagValue] = {}
+        for setting in settings:
+            flag = known.flag(setting.name)
+            off = flag is not None and any(name.lstrip("-").replace("-", "_") == setting.name for name in flag.off)
+            result[flag.dest if flag else setting.name] = not setting.value if off else setting.value
+        return result
+
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         programs = Catalog.load(self.name, release, self.dialect).programs
         if place.rank:
             return (programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
-        return (programs["llama-server"][0], *base.words(settings))
+        known = Catalog.load(self.name, release, self.dialect).spellings
+        return (programs["llama-server"][0], *(_dashed(word, known) for word in base.words(settings)))
+
+
+def _dashed(word: str, known: Mapping[str, str]) -> str:
+    """-np has one dash."""
+    return word[1:] if word.startswith("--") and word not in known and word[1:] in known else word
 
 
 ADAPTER = LlamaCpp()
