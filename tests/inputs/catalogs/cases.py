@@ -9,6 +9,7 @@ release.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -43,6 +44,7 @@ class Case:
 
 
 def within(span: str, release: str) -> bool:
+    span, release = (re.sub(r"\bb(?=\d{4})", "", text) for text in (span, release))  # llama.cpp counts builds: b8399
     return span == "all" or (span != "none" and SpecifierSet(span).contains(release, prereleases=True))
 
 

@@ -104,9 +104,9 @@ class Catalog:
         return _load(self.engine, version, self.dialect)
 
     def flag(self, name: str) -> Flag | None:
-        """By any spelling: `--tp-size`, `tp_size`, `tensor-parallel-size`; a switch also by its turned-off name."""
+        """By any spelling: `--tp-size`, `tp_size`, `np` of `-np`; a switch also by its turned-off name."""
         bare = name.removeprefix("--")
-        tried = (name, f"--{bare}", f"--{bare.replace('_', '-')}")
+        tried = (name, f"--{bare}", f"--{bare.replace('_', '-')}", f"-{bare}")
         main = next((self.spellings[word] for word in tried if word in self.spellings), None)
         return _flag(self, main) if main else None
 
