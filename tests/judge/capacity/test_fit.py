@@ -48,6 +48,9 @@ def test_the_floor_of_ultra(view: Maker, fraction: float, starts: bool) -> None:
         assert "mem_fraction_static" in plan.reason
 
 
+GGUF = "unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"
+
+
 def test_the_smallest_change_for_ultra_is_the_fraction(view: Maker) -> None:
     refused = view(ULTRA, "mem_fraction_static=0.85")
     change = search.smallest(refused, nodes=4)
@@ -113,9 +116,34 @@ def test_a_context_that_one_spark_cannot_hold_is_shortened(view: Maker) -> None:
 
 
 def test_layers_of_a_gguf_on_two_sparks(view: Maker) -> None:
-    plan = fit(view("unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"))
+    plan = fit(view(GGUF))
     assert plan.fits, plan.reason
-    assert plan.limits["max_running_requests"].value == 1
+    assert plan.limits["max_running_requests"].value == 4  # what llama-server takes when nobody says
+
+
+@pytest.mark.parametrize(
+    ("changes", "requests", "longest"),
+    [
+        ((), 4, 32768),
+        (("np=2",), 2, 16384),
+        (("np=2", "kv_unified=true"), 2, 32768),
+        (("np=-1",), 4, 32768),
+    ],
+)
+def test_llamacpps_cache_has_the_tokens_that_it_was_told(
+    view: Maker, changes: tuple[str, ...], requests: int, longest: int
+) -> None:
+    """It was said to fill what is left (2,380,469 tokens), for one request."""
+    plan = fit(view(GGUF, *changes))
+    assert plan.memory["kv_tokens"].value == 32768
+    assert plan.limits["max_running_requests"].value == requests
+    assert plan.limits["longest_request_tokens"].value == longest
+
+
+def test_a_cache_that_llamacpp_cannot_allocate_whole_is_refused(view: Maker) -> None:
+    """Eight parts of it would each be short enough; the whole is what is allocated."""
+    plan = fit(view(GGUF, "ctx_size=16000000", "np=8"))
+    assert plan.fits is False and "asks for 16,000,000" in plan.reason, plan.reason
 
 
 def test_on_half_the_nodes_ultra_is_refused(view: Maker) -> None:

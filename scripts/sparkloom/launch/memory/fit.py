@@ -148,8 +148,11 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
         )
 
 
-def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float) -> Fit:
-    """States for every running request and KV for at least one request of full length must fit into `rest`."""
+def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float, pool: int | None = None) -> Fit:
+    """States for every running request and KV for at least one request of full length must fit into `rest`.
+
+    `pool`: tokens that an engine allocates whatever room there is; another fills what is left.
+    """
     per_slot, full = slot(view, needs, ledger), _full(view, needs, ledger)
     per_token = full / needs.context
     ledger.put("kv_bytes_per_token", per_token, f"one request of {needs.context:,} tokens / its tokens")
@@ -158,18 +161,23 @@ def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float)
     asked = running * each * per_slot
     room = max(0.0, rest)
     kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x {each} position(s) x bytes per slot")
-    kv = ledger.put("kv_pool_gib", room - kept, "what is left - states")
-    tokens = int(kv * GIB / per_token) if per_token else 0
+    least = pool or needs.context  # tokens without which it does not start
+    whole = least * per_token / GIB
+    if pool:
+        kv = ledger.put("kv_pool_gib", min(room - kept, whole), f"{pool:,} tokens x bytes per token, allocated at once")
+    else:
+        kv = ledger.put("kv_pool_gib", room - kept, "what is left - states")
+    tokens = pool if pool and kv == whole else int(kv * GIB / per_token) if per_token else 0
     ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
     by_state = int(room / (each * per_slot)) if per_slot else running
     ledger.limit("max_running_requests", min(running, by_state), needs.running_flag)
     full_requests(ledger, tokens, needs)
-    ledger.put("headroom_gib", rest - asked - full / GIB, "left after states and one full request")
+    ledger.put("headroom_gib", rest - asked - whole, "left after states and the cache that it must have")
     if rest <= 0:
         return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)
-    if tokens < needs.context and not (needs.elastic and tokens):
-        missing = full / GIB - kv
-        reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {needs.context:,}"
+    if tokens < least and not (needs.elastic and tokens):
+        missing = whole - kv
+        reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {least:,}"
         return ledger.close(False, reason, missing)
     return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")
 

@@ -1,6 +1,8 @@
-"""llama.cpp's memory: layers are dealt over the nodes, the cache is allocated whole for the context asked for.
+"""llama.cpp's memory: layers are dealt over the nodes, and the cache has as many tokens as `ctx_size` says, no more.
 
-None of this was weighed on GB10 by us: the sums are the engine's own rules, the host's share is assumed.
+Without `parallel` its server takes four requests, and each may use all of those tokens; told a number, it gives each
+an equal part, unless `kv_unified` is on. None of this was weighed on GB10 by us: the sums are the engine's own rules
+(build b11669 said so itself: docs/real-engines.md), the host's share is assumed.
 """
 
 from __future__ import annotations
@@ -11,17 +13,25 @@ from sparkloom.launch.memory.fit import Fit, Ledger, available, requests, weigh
 from sparkloom.launch.memory.requirements import Requirements, element
 from sparkloom.launch.view import LaunchView
 
+SLOTS = 4  # without `parallel`, since the end of 2025
+
+
+def pool(view: LaunchView) -> int:
+    return view.whole("ctx_size") or view.model.context
+
 
 def requirements(view: LaunchView) -> Requirements:
+    told = max(0, view.whole("parallel") or 0)
+    shared = view.on("kv_unified") or not told
     return Requirements(
         fraction=1.0,
         fraction_flag="",
         fraction_given=False,
-        context=view.whole("ctx_size") or view.model.context,
+        context=pool(view) if shared else pool(view) // told,
         context_flag="ctx_size",
         kv_element=element(view.text("cache_type_k")),
         state_element=4.0,
-        running=view.whole("parallel") or 1,
+        running=told or SLOTS,
         running_flag="parallel",
         graph_batch=None,
         ahead=view.whole("ubatch_size") or 512,
@@ -37,4 +47,10 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     ledger.notes.append(
         "a GGUF mixes formats per tensor: weights are the file's size in equal parts, not a sum of tensors"
     )
-    return requests(view, needs, ledger, rest)
+    running, tokens = needs.running or 1, pool(view)
+    if needs.context == tokens and running > 1:
+        ledger.notes.append(
+            f"{running} requests share {tokens:,} tokens; those that need more together are ended in the middle of "
+            f'their answers ("Context size has been exceeded"): np: {running} gives each {tokens // running:,}'
+        )
+    return requests(view, needs, ledger, rest, tokens)
