@@ -16,6 +16,7 @@ COMMANDS = {
     "scenario": ("testbed.face.scenario", "one molecule scenario, or one step of it"),
     "kills": ("testbed.trials.kills", "kills ranks of what serves, measures until all serve again"),
     "refusals": ("testbed.trials.refusals", "takes away what ranks need, measures until each fault is named"),
+    "claims": ("testbed.face.claims", "which claim was judged when, by what we wrote and by the part itself"),
     "race": ("testbed.trials.race", "times how weights reach the nodes, by several ways"),
     "hub": ("testbed.standins.hub.__main__", "the stand-in model hub, alone"),
     "pacing": ("testbed.standins.pacing.__main__", "a server that knows when it sent every token, alone"),

@@ -10,6 +10,7 @@ from typing import Any
 import ansible.module_utils
 import pytest
 
+from tests.judged import Judged
 from tests.places import REPO
 
 # The project's module_utils, where a module looks for them on a node.
@@ -58,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):  # a lane's own process
         return
     config.pluginmanager.register(Progress(config), "progress")
+    config.pluginmanager.register(Judged(), "judged")
     if config.pluginmanager.hasplugin("xdist"):
         config.option.loadscopereorder = False
         config.pluginmanager.register(Lanes(), "lanes")

@@ -9,6 +9,7 @@ from datetime import date
 from testbed.base import names, store
 
 FILE = names.CACHE / "times.json"
+JUDGED_BY = 20.0  # seconds of shipped steps: fewer say nothing of a machine
 SHIPPED = names.KIND_DIR / "times.json"  # written by `python -m testbed rack times --ship` after a cold run
 
 
@@ -24,15 +25,28 @@ def _seconds(entry: object, kind: str) -> float | None:
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
 
+def pace() -> float | None:
+    """How much longer this machine took than the one of the shipped times, by the steps that both have done cold."""
+    mine, shipped = store.read_json(FILE), store.read_json(SHIPPED).get("steps", {})
+    both = [(_seconds(mine.get(name), "cold"), _seconds(entry, "cold")) for name, entry in shipped.items()]
+    known = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
+    theirs = sum(pair[1] for pair in known)
+    return sum(pair[0] for pair in known) / theirs if theirs >= JUDGED_BY else None
+
+
 def expected(name: str, warm: bool = False) -> Usual | None:
-    """This machine's last time; else the shipped one, of a cold step only."""
+    """This machine's last time; else the shipped one, of a cold step only, at this machine's pace once known."""
     kind = "warm" if warm else "cold"
     mine = _seconds(store.read_json(FILE).get(name), kind)
     if mine is not None:
         return Usual(mine, "last time")
     shipped = store.read_json(SHIPPED)
     theirs = _seconds(shipped.get("steps", {}).get(name), kind)
-    return None if theirs is None else Usual(theirs, f"on {shipped.get('machine', {}).get('cores')} cores")
+    if theirs is None:
+        return None
+    if slower := pace():
+        return Usual(theirs * slower, "by what this machine took until now")
+    return Usual(theirs, f"on {shipped.get('machine', {}).get('cores')} cores")
 
 
 def record(name: str, seconds: float, warm: bool = False) -> None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# make demo: from this checkout to streamed answers on the virtual rack, through TLS and with a key, of one model and then
-# of another. PROFILE=name and OTHER=name choose them; an empty OTHER ends after the first.
+# make demo: from this checkout to streamed answers on the virtual rack, through TLS and with a key: of one model, of
+# another, and of a tiny one that llama.cpp itself serves over two nodes. PROFILE=name and OTHER=name choose the first
+# two; an empty OTHER, or an empty REAL, leaves that one out.
 set -euo pipefail
 source "$(dirname "$0")/../../scripts/setup/step.sh"
 cd "$REPO"
@@ -9,8 +10,9 @@ export PATH=$REPO/.venv/bin:$PATH
 inventory=$("$PY" -m testbed rack inventory)
 profile=${PROFILE:-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
 other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
+real=${REAL-tiny-dense-gguf--llamacpp-2node}
 
-step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up
+step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean
 step engine "building the stand-in engine's image" "$PY" -m testbed engine build
 step engine "loading it into the nodes" "$PY" -m testbed engine load
 step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
@@ -21,5 +23,12 @@ if [[ -n $other ]]; then
   step switch "ansible-playbook -i $inventory playbooks/switch.yml -e profile=$other" \
     ansible-playbook -i "$inventory" playbooks/switch.yml -e "profile=$other"
   "$PY" testbed/face/summary.py "$inventory" "$other"
+fi
+if [[ -n $real ]]; then
+  export SPARKLOOM_PROFILES=$REPO/testbed/make/real/profiles
+  step real "giving llama.cpp itself, on CPU, to two nodes" "$PY" -m testbed engine real llamacpp spark1 spark2
+  step switch "ansible-playbook -i $inventory playbooks/switch.yml -e profile=$real" \
+    ansible-playbook -i "$inventory" playbooks/switch.yml -e "profile=$real"
+  "$PY" testbed/face/summary.py "$inventory" "$real"
 fi
 say demo "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

@@ -38,16 +38,18 @@ a command that was stopped at any moment goes on where it was when it is typed a
 docs/rack.md tells what is real."""
 
 
-def built() -> list[steps.Step]:
+def built(lean: bool = False) -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
     before = [*machine.steps(), *docker.steps(), *chosen, *rootfs.steps()]
-    programs = golang.steps_around([*binaries.steps(), *traefik.steps(), *policy.steps()])
+    controller = [] if lean else policy.steps()
+    programs = golang.steps_around([*binaries.steps(), *traefik.steps(), *controller])
     return [*before, *programs, *images.steps(), *nodeimage.steps()]
 
 
-def raised(check: bool = False) -> list[steps.Step]:
+def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
-    return [*nodes, *hub.steps(), *policies.steps(), *traefik_install.steps(), *checks.steps(check)]
+    controller = [] if lean else policies.steps()
+    return [*nodes, *hub.steps(), *controller, *traefik_install.steps(), *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:
@@ -61,11 +63,14 @@ def up(args: argparse.Namespace) -> int:
     machine.require_root()
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
-        common, own = [*built(), *sysctls.steps()], raised(args.check)
+        lean = args.lean and not policy.place().exists()
+        common, own = [*built(lean), *sysctls.steps()], raised(args.check, lean)
         # from here on another rack may build or configure while this one starts
         steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
         if not cluster.is_current():
             say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
+    if lean:
+        say("note: without the controller of network policies; `rack up` brings it")
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
     return 0
 
@@ -162,6 +167,9 @@ def _console() -> Console:
 
     sub = command("up", up, "make the rack, or heal it: build what is missing, start nodes, plug rails, check")
     sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
+    sub.add_argument(
+        "--lean", action="store_true", help="without what only tests use: nothing enforces network policies"
+    )
     command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
     sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")
     sub.add_argument("--json", action="store_true", help="everything, as JSON")

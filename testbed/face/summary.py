@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 from sparkloom import case
+from sparkloom.inputs import profile as profiles
 from sparkloom.site import status
+from testbed.standins.hub import tiny
 
 ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins/engine/standin/main.py)
 
@@ -25,14 +27,22 @@ def parsers(inventory: str) -> dict[str, str]:
     return words
 
 
+def server(profile: str) -> str:
+    """By what the answer was made: the engine itself, or what stands in for it."""
+    loaded = profiles.load(profile).profile
+    if tiny.known(loaded.model.id):
+        return f"{loaded.engine.name} {loaded.engine.release} itself on CPU: random weights, so its words mean nothing"
+    return "the stand-in engine: its pace is no measurement"
+
+
 def main() -> None:
     inventory, profile = sys.argv[1:3]
     folder = Path("build") / case.cluster(inventory).name
     answer = json.loads((folder / f"{profile}.answer.json").read_text())
     transport = json.loads((folder / f"{profile}.transport.json").read_text())
     heard = parsers(inventory)
-    print(f"model      {answer['model']} (served by the stand-in engine: its pace is no measurement)")
-    for words in sorted(set(heard.values())):
+    print(f"model      {answer['model']} (served by {server(profile)})")
+    for words in sorted(set(heard.values()) - {"nothing"}):
         print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == words)}: {words}")
     for name, text in (("thinking", answer["reasoning"]), ("answer", answer["text"])):
         if text:

@@ -81,6 +81,15 @@ def test_a_first_run_is_told_the_shipped_time_until_it_has_its_own() -> None:
     assert times.expected("demo") == times.Usual(40.0, "last time")
 
 
+def test_a_slow_machine_is_told_its_own_pace() -> None:
+    """Two slow cores were told another machine's 213 s for Kubernetes, which took them 524."""
+    taken = {"one": 30.0, "two": 90.0}
+    shipped = {name: {"cold": {"seconds": seconds}} for name, seconds in taken.items()}
+    store.write_json(times.SHIPPED, {"machine": {"cores": 2}, "steps": shipped})
+    times.record("one", 75)
+    assert times.expected("two") == times.Usual(225.0, "by what this machine took until now")
+
+
 def test_a_step_may_say_in_words_why_there_is_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     def never(say: steps.Say) -> None:
         raise AssertionError

@@ -14,10 +14,10 @@ from testbed.standins.hub import tiny
 NAME = f"{tiny.OWNER}tiny-dense"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["tiny-dense", "tiny-moe"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    tiny.write(folder, NAME)
+    tiny.write(folder, f"{tiny.OWNER}{request.param}")
     return folder
 
 
@@ -40,16 +40,30 @@ def test_every_byte_has_a_token_and_the_turns_have_theirs(made: Path) -> None:
     assert words["<|im_end|>"] == config["eos_token_id"]
 
 
-def test_the_same_model_is_the_same_bytes(made: Path, tmp_path: Path) -> None:
-    tiny.write(tmp_path, NAME)
-    assert (tmp_path / "model.safetensors").read_bytes() == (made / "model.safetensors").read_bytes()
+def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        tiny.write(tmp_path / name, NAME)
+    assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "two/model.safetensors").read_bytes()
+
+
+def test_a_gguf_has_the_same_tensors_at_aligned_places(tmp_path: Path) -> None:
+    tiny.write(tmp_path, f"{NAME}-gguf", file="deep/tiny.gguf")
+    data = (tmp_path / "deep/tiny.gguf").read_bytes()
+    magic, version, tensors, values = struct.unpack("<4sIQQ", data[:24])
+    assert (magic, version) == (b"GGUF", 3) and len(data) % 32 == 0
+    assert tensors == 3 + 4 * 12 and values == 20
+    for name in (b"token_embd.weight", b"blk.3.attn_q.bias", b"blk.0.ffn_down.weight", b"output_norm.weight"):
+        assert struct.pack("<Q", len(name)) + name in data
 
 
 @pytest.mark.parametrize("path", sorted(tiny.PROFILES.glob("*.yml")), ids=lambda path: path.stem)
-def test_a_profile_of_the_test_bed_says_what_its_checkpoint_is(path: Path, made: Path) -> None:
+def test_a_profile_of_the_test_bed_says_what_its_checkpoint_is(path: Path, tmp_path: Path) -> None:
     model = profile.load(path).profile.model
-    config = json.loads((made / "config.json").read_text())
+    tiny.write(tmp_path, model.id)
+    config = json.loads((tmp_path / "config.json").read_text())
     assert tiny.known(model.id) and model.architecture == config["architectures"][0]
     assert (model.hidden, model.vocab, model.context) == (
         config["hidden_size"], config["vocab_size"], config["max_position_embeddings"],
     )  # fmt: skip
+    if model.experts:
+        assert (model.experts.routed, model.experts.active) == (config["num_experts"], config["num_experts_per_tok"])

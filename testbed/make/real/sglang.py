@@ -25,12 +25,12 @@ RECIPE = "1"  # raise to rebuild
 # Compilers for GPUs, half a gigabyte; their Python part is imported.
 UNUSED = ("triton/backends/nvidia/bin", "triton/backends/nvidia/lib", "triton/backends/amd/lib", "torch/include")
 PROGRAMS = ("usr/bin/lscpu",)  # which it calls
-# One thread for each rank, on two cores at most; compiling a layer would ask for a compiler.
+# One thread for each of up to four ranks, on two cores; compiling a layer would ask for a compiler.
 SETTINGS = [
     oci.PATH_ENV,
     "SGLANG_USE_CPU_ENGINE=1",
     "OMP_NUM_THREADS=1",
-    "SGLANG_CPU_OMP_THREADS_BIND=0|1",
+    "SGLANG_CPU_OMP_THREADS_BIND=0|1|0|1",
     "TORCHDYNAMO_DISABLE=1",
     "TORCH_COMPILE_DISABLE=1",
     "HOME=/root",

@@ -8,16 +8,19 @@ from __future__ import annotations
 import array
 import json
 import random
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from testbed.base import names
+from testbed.standins.hub import gguf
 
 OWNER = "sparkloom-testbed/"
 PROFILES = names.REPO / "testbed/make/real/profiles"  # which name these models
 LAYERS, HIDDEN, HEADS, KV_HEADS, INTER = 4, 256, 8, 4, 512
+EXPERTS, ACTIVE, EXPERT_INTER = 8, 2, 128
 HEAD = HIDDEN // HEADS
 CONTEXT = 4096
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -32,13 +35,21 @@ def known(model: str) -> bool:
     return model.startswith(OWNER)
 
 
-def write(folder: Path, model: str, seed: int = 1) -> None:
+def mixes(model: str) -> bool:
+    """Whether it is the mixture of experts (as Qwen3's), not the dense one (as Qwen2's)."""
+    return model == f"{OWNER}tiny-moe"
+
+
+def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> None:
+    """A transformers checkpoint, or one GGUF `file` of the same shape."""
     folder.mkdir(parents=True, exist_ok=True)
+    if file:
+        return _gguf_model(folder / file, model, random.Random(f"{model}/{seed}"))
     letters = _letters()
     vocabulary = {letter: number for number, letter in enumerate(letters)}
     vocabulary |= {word: len(letters) + number for number, word in enumerate(SPECIAL)}
     texts = {
-        "config.json": _config(len(vocabulary), vocabulary),
+        "config.json": _config(model, len(vocabulary), vocabulary),
         "generation_config.json": {"eos_token_id": vocabulary["<|im_end|>"], "do_sample": True},
         "tokenizer.json": _tokenizer(vocabulary),
         "tokenizer_config.json": {
@@ -48,23 +59,39 @@ def write(folder: Path, model: str, seed: int = 1) -> None:
     }  # fmt: skip
     for name, data in texts.items():
         (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    _weights(folder / "model.safetensors", list(_tensors(len(vocabulary))), random.Random(f"{model}/{seed}"))
+    _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), random.Random(f"{model}/{seed}"))
     (folder / "README.md").write_text(f"# {model}\n\nRandom weights (seed {seed}): its answers have no meaning.\n")
 
 
-def _config(size: int, vocabulary: dict[str, int]) -> dict[str, Any]:
-    return {
+def _config(model: str, size: int, vocabulary: dict[str, int]) -> dict[str, Any]:
+    of_its_kind: dict[str, Any] = {
         "architectures": ["Qwen2ForCausalLM"],
         "model_type": "qwen2",
-        "hidden_size": HIDDEN,
         "intermediate_size": INTER,
+        "max_window_layers": LAYERS,
+        "use_sliding_window": False,
+    }
+    if mixes(model):
+        of_its_kind = {
+            "architectures": ["Qwen3MoeForCausalLM"],
+            "model_type": "qwen3_moe",
+            "intermediate_size": INTER,
+            "head_dim": HEAD,
+            "num_experts": EXPERTS,
+            "num_experts_per_tok": ACTIVE,
+            "moe_intermediate_size": EXPERT_INTER,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "attention_bias": False,
+        }
+    return of_its_kind | {
+        "hidden_size": HIDDEN,
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
         "num_key_value_heads": KV_HEADS,
         "vocab_size": size,
         "max_position_embeddings": CONTEXT,
-        "max_window_layers": LAYERS,
-        "use_sliding_window": False,
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
         "hidden_act": "silu",
@@ -75,7 +102,7 @@ def _config(size: int, vocabulary: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _tensors(size: int) -> Tensors:
+def _tensors(model: str, size: int) -> Tensors:
     """Name, shape, and how far its numbers spread; 0 for ones."""
     yield "model.embed_tokens.weight", (size, HIDDEN), 1.0
     yield "model.norm.weight", (HIDDEN,), 0
@@ -86,11 +113,62 @@ def _tensors(size: int) -> Tensors:
         yield of + "post_attention_layernorm.weight", (HIDDEN,), 0
         for name, width in (("q", HIDDEN), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD)):
             yield of + f"self_attn.{name}_proj.weight", (width, HIDDEN), HIDDEN**-0.5
-            yield of + f"self_attn.{name}_proj.bias", (width,), 0.02
+            if not mixes(model):
+                yield of + f"self_attn.{name}_proj.bias", (width,), 0.02
         yield of + "self_attn.o_proj.weight", (HIDDEN, HIDDEN), HIDDEN**-0.5
-        for name in ("gate", "up"):
-            yield of + f"mlp.{name}_proj.weight", (INTER, HIDDEN), HIDDEN**-0.5
-        yield of + "mlp.down_proj.weight", (HIDDEN, INTER), INTER**-0.5
+        if mixes(model):
+            yield of + "self_attn.q_norm.weight", (HEAD,), 0
+            yield of + "self_attn.k_norm.weight", (HEAD,), 0
+            yield of + "mlp.gate.weight", (EXPERTS, HIDDEN), HIDDEN**-0.5
+            for expert in range(EXPERTS):
+                yield from _feeds(f"{of}mlp.experts.{expert}.", EXPERT_INTER)
+        else:
+            yield from _feeds(f"{of}mlp.", INTER)
+
+
+def _feeds(of: str, inter: int) -> Tensors:
+    for name in ("gate", "up"):
+        yield of + f"{name}_proj.weight", (inter, HIDDEN), HIDDEN**-0.5
+    yield of + "down_proj.weight", (HIDDEN, inter), inter**-0.5
+
+
+# What llama.cpp calls the same tensors.
+GGUF_NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attn_output",
+    **{f"self_attn.{name}_proj": f"attn_{name}" for name in "qkv"},
+    **{f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")},
+}  # fmt: skip
+
+
+def _gguf_name(name: str) -> str:
+    stem, _, kind = name.rpartition(".")
+    layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
+    return f"blk.{layer[1]}.{GGUF_NAMES[layer[2]]}.{kind}" if layer else f"{GGUF_NAMES[stem]}.{kind}"
+
+
+def _gguf_model(path: Path, model: str, source: random.Random) -> None:
+    """Matrices in bfloat16; what is one row is float32, as llama.cpp's arithmetic wants it."""
+    words = [*_letters(), *SPECIAL]
+    values: dict[str, gguf.Value] = {
+        "general.architecture": "qwen2", "general.name": model, "general.file_type": 32,
+        "qwen2.context_length": CONTEXT, "qwen2.embedding_length": HIDDEN, "qwen2.block_count": LAYERS,
+        "qwen2.feed_forward_length": INTER, "qwen2.attention.head_count": HEADS,
+        "qwen2.attention.head_count_kv": KV_HEADS, "qwen2.attention.layer_norm_rms_epsilon": 1e-6,
+        "qwen2.rope.freq_base": 10000.0, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2",
+        "tokenizer.ggml.tokens": words, "tokenizer.ggml.token_type": [1] * 256 + [3] * len(SPECIAL),
+        "tokenizer.ggml.merges": [f"{words[32 + 188]} a"], "tokenizer.ggml.eos_token_id": words.index("<|im_end|>"),
+        "tokenizer.ggml.padding_token_id": words.index("<|endoftext|>"), "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.chat_template": TEMPLATE,
+    }  # fmt: skip
+    tensors = []
+    for name, shape, spread in _tensors(model, len(words)):
+        raw = _bf16(_count(shape), spread, source)
+        if len(shape) == 1:  # a bfloat16 is the upper half of a float32
+            raw = b"".join(b"\0\0" + raw[at : at + 2] for at in range(0, len(raw), 2))
+        tensors.append(gguf.Tensor(_gguf_name(name), shape, gguf.BF16 if len(shape) > 1 else gguf.F32, raw))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gguf.write(path, values, tensors)
 
 
 def _weights(path: Path, tensors: list[tuple[str, tuple[int, ...], float]], source: random.Random) -> None:

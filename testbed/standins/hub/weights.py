@@ -83,7 +83,7 @@ def write_shard(path: Path, parts: list[Tensor], shape: Shape, number: int) -> N
 def write(folder: Path, model: Model, shape: Shape) -> None:
     """A whole checkpoint in a folder."""
     if tiny.known(model.id):
-        return tiny.write(folder, model.id, shape.seed)
+        return tiny.write(folder, model.id, shape.seed, model.file)
     folder.mkdir(parents=True, exist_ok=True)
     mapping: dict[str, str] = {}
     for number in range(shape.shards):

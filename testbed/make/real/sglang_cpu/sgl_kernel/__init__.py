@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-# Where these are missing SGLang does without: weights repacked for AMX, all-reduce through shared memory.
-OPTIONAL = {"convert_weight_packed", "initialize", "shm_allreduce"}
+# Where these are missing SGLang does without: weights repacked for AMX, all-reduce through shared memory, fused steps.
+OPTIONAL = {"convert_weight_packed", "initialize", "shm_allreduce", "fused_qk_norm_rope_cpu", "fused_qk_norm_cpu"}
 IMPLEMENTED: dict[str, Callable[..., Any]] = {}
 
 

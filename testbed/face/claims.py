@@ -1,0 +1,80 @@
+"""The table of docs/rack.md: each claim, and when which part judged it (tests write that to .build/judged.jsonl)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import yaml
+
+from testbed.base import names
+
+CLAIMS, KEPT = names.REPO / "tests/rack/claims.yml", names.REPO / "tests/rack/judged.json"
+SAID = names.REPO / ".build/judged.jsonl"
+PAGE = names.REPO / "docs/rack.md"
+BEGIN, END = "<!-- claims: python -m testbed claims --keep -->", "<!-- claims end -->"
+Said = dict[str, dict[str, Any]]
+
+
+def claims() -> list[dict[str, Any]]:
+    return list(yaml.safe_load(CLAIMS.read_text()))
+
+
+def tests() -> set[str]:
+    return {test for claim in claims() for test in (claim["stand-in"], *claim["real"].values())}
+
+
+def known(nodeid: str, wanted: set[str]) -> str:
+    """The name under which a claim names this test: with its parameters, or without."""
+    bare = nodeid.split("[")[0]
+    return nodeid if nodeid in wanted else bare if bare in wanted else ""
+
+
+def said(lines: list[str]) -> Said:
+    """The last word of each test; one of several parameters that failed is a failure of that run."""
+    found: Said = {}
+    for row in map(json.loads, lines):
+        before = found.get(row["test"])
+        same = before is not None and before["run"] == row["run"]
+        passed = row["passed"] and (not same or bool(before and before["passed"]))
+        found[row["test"]] = {"passed": passed, "date": row["date"], "commit": row["commit"], "run": row["run"]}
+    return found
+
+
+def merged() -> Said:
+    kept: Said = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    fresh = said(SAID.read_text().splitlines()) if SAID.exists() else {}
+    wanted = tests()
+    both = {test: told for test, told in {**kept, **fresh}.items() if test in wanted}
+    return {test: {key: told[key] for key in ("passed", "date", "commit")} for test, told in sorted(both.items())}
+
+
+def table(told: Said) -> str:
+    rows = ["| claim | judged by what we wrote | judged by the part itself |", "|--|--|--|"]
+    for claim in claims():
+        real = "; ".join(f"{part}: {_word(told.get(test))}" for part, test in claim["real"].items())
+        rows.append(f"| {claim['claim']} | {_word(told.get(claim['stand-in']))} | {real} |")
+    return "\n".join(rows)
+
+
+def _word(told: dict[str, Any] | None) -> str:
+    return f"{'yes' if told['passed'] else '**no**'}, {told['date']} ({told['commit']})" if told else "not yet"
+
+
+def page(text: str, told: Said) -> str:
+    head, rest = text.split(BEGIN)
+    return f"{head}{BEGIN}\n{table(told)}\n{END}{rest.split(END)[1]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m testbed claims", description=__doc__.split("\n")[0])
+    parser.add_argument("--keep", action="store_true", help="write them to docs/rack.md and tests/rack/judged.json")
+    parser.add_argument("--json", action="store_true", help="what each test said, as JSON")
+    args = parser.parse_args()
+    told = merged()
+    if args.keep:
+        KEPT.write_text(json.dumps(told, indent=1) + "\n")
+        PAGE.write_text(page(PAGE.read_text(), told))
+    print(json.dumps(told, indent=1) if args.json else table(told))
+    return 0
