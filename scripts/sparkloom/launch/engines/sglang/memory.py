@@ -27,10 +27,12 @@ class Pools:
     running: int | None  # what the slots allow
     state_gib: float
     speculative_gib: float
+    padding_gib: float = 0.0  # one slot more, which the sum over the budget leaves out
 
     @property
     def gib(self) -> float:
-        return self.state_gib + self.speculative_gib
+        """What the budget pays."""
+        return self.state_gib + self.speculative_gib - self.padding_gib
 
 
 def fit(view: LaunchView, needs: Requirements) -> Fit:
@@ -45,11 +47,12 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     ledger.put("static_gib", budget, f"{where} {needs.fraction:g} x {free:.1f} free before load - {loaded:.2f} weights")
     per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
     pools = _pools(needs, budget, per_slot, ledger)
-    kv = ledger.put("kv_pool_gib", max(0.0, budget - pools.gib), "static budget - state slots - speculative states")
+    paid = "static budget - state slots without the padding one - speculative states"
+    kv = ledger.put("kv_pool_gib", max(0.0, budget - pools.gib), paid)
     tokens = int(kv * GIB / per_token) if per_token else 0
     ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
     _floor(view, needs, loaded + pools.gib, free, ledger)
-    headroom = _headroom(view, needs, free, tokens, ledger)
+    headroom = _headroom(view, needs, free, tokens, pools, ledger)
     _ceiling(needs, tokens, pools, ledger)
     full_requests(ledger, tokens, needs)
     return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
@@ -79,7 +82,7 @@ def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) 
     extra = live * per_slot * drafts
     if drafts:
         ledger.put("speculative_pool_gib", extra, f"{live} running x {drafts} draft positions x bytes per slot")
-    return Pools(slots, running, state_gib, extra)
+    return Pools(slots, running, state_gib, extra, per_slot)
 
 
 def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
@@ -92,11 +95,11 @@ def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, le
     )
 
 
-def _headroom(view: LaunchView, needs: Requirements, free: float, tokens: int, ledger: Ledger) -> float:
+def _headroom(view: LaunchView, needs: Requirements, free: float, tokens: int, pools: Pools, ledger: Ledger) -> float:
     floor = constants.HOST_FLOOR_GIB
     ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
     reserve = ledger.put("reserve_gib", (1 - needs.fraction) * free, "(1 - fraction) x free before load")
-    spent = graphs(needs, ledger)
+    spent = graphs(needs, ledger) + pools.padding_gib
     if needs.speculation and view.model.mtp:
         model, parallel = view.model, view.parallel
         layers = model.mtp.layers if model.mtp else 0
