@@ -1,4 +1,7 @@
-"""Fail when a generated file no longer matches what makes it. Add a pair to GENERATED to cover another file."""
+"""Fail when a generated file no longer matches what makes it; --write makes it anew. GENERATED names them.
+
+A shell's `>` empties the file before its maker reads it, and docs/architecture.md is made from what it says itself.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,23 @@ GENERATED: dict[str, list[str]] = {
 }
 
 
-def stale(path: str, command: list[str]) -> str | None:
-    """Why the file is stale, or None."""
+def stale(path: str, command: list[str], write: bool = False) -> str | None:
+    """Why the file is stale, or None; with `write` it is so no more."""
     made = subprocess.run([sys.executable, *command], cwd=REPO, capture_output=True, text=True)
     if made.returncode:
         return f"{path}: cannot be regenerated: {' '.join(command)} exited {made.returncode}\n{made.stderr.strip()}"
     target = REPO / path
     if target.exists() and target.read_text() == made.stdout:
         return None
-    return f"{path}: stale; run .venv/bin/python {' '.join(command)} > {path}"
+    if write:
+        target.write_text(made.stdout)
+        return None
+    return f"{path}: stale; run .venv/bin/python scripts/lint/stale.py --write"
 
 
 def main() -> int:
-    reasons = [reason for path, command in GENERATED.items() if (reason := stale(path, command))]
+    write = "--write" in sys.argv[1:]
+    reasons = [reason for path, command in GENERATED.items() if (reason := stale(path, command, write))]
     print(f"{len(GENERATED)} generated files, {len(reasons)} stale")
     for reason in reasons:
         print(reason, file=sys.stderr)
