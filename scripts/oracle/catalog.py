@@ -26,7 +26,7 @@ def build(release: Release) -> dict[str, Any]:
 def dump(catalog: dict[str, Any]) -> str:
     """One line per flag, variable and registry, so that the difference of two releases reads as a list."""
     lines = []
-    for key in ("engine", "version", "source", "entry", "positionals", "prefixes"):
+    for key in ("engine", "version", "source", "entry", "positionals", "prefixes", "short_keys"):
         if key in catalog:
             lines.append(f"{_json(key)}: {_json(catalog[key])}")
     for key in ("programs", "registries", "flags", "env", "others"):

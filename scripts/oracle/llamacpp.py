@@ -123,6 +123,7 @@ def build(release: str, server: str, rpc: str, of: str) -> dict[str, Any]:
         "entry": ["llama-server"],
         "positionals": [],
         "prefixes": False,
+        "short_keys": True,
         "programs": PROGRAMS,
         "registries": {},
         "flags": flags(server),

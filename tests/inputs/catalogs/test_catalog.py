@@ -10,6 +10,7 @@ import pytest
 from scripts.oracle import catalog as writer
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, flagtypes
+from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError
 from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
 from sparkloom.launch import engines
@@ -179,3 +180,10 @@ def test_speculation_defaults_changed_where_the_design_says() -> None:
     }
     assert found["0.5.10"] is not None and found["0.5.10"].default is False
     assert found["0.5.12"] is not None and found["0.5.12"].default is True
+
+
+def test_a_short_flag_is_a_key_only_where_its_adapter_writes_one_dash() -> None:
+    """vLLM knows -tp, and --tp would be refused by it."""
+    found = Catalog.load("llamacpp", "b11669").flag("np")
+    assert found is not None and found.name == "--parallel"
+    assert Catalog.load("vllm", "0.19.0").flag("tp") is None

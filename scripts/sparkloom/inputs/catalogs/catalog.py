@@ -93,6 +93,7 @@ class Catalog:
     _flags: Mapping[str, Mapping[str, Any]] = field(repr=False)
     _env: Mapping[str, Mapping[str, Any]] = field(repr=False)
     _others: Mapping[str, Any] = field(repr=False)
+    short_keys: bool = False  # whether `np` of a profile is -np: its adapter writes one dash
 
     @classmethod
     def load(cls, engine: str, version: str, dialect: Dialect = PLAIN) -> Catalog:
@@ -106,7 +107,7 @@ class Catalog:
     def flag(self, name: str) -> Flag | None:
         """By any spelling: `--tp-size`, `tp_size`, `np` of `-np`; a switch also by its turned-off name."""
         bare = name.removeprefix("--")
-        tried = (name, f"--{bare}", f"--{bare.replace('_', '-')}", f"-{bare}")
+        tried = [name, f"--{bare}", f"--{bare.replace('_', '-')}", *([f"-{bare}"] if self.short_keys else [])]
         main = next((self.spellings[word] for word in tried if word in self.spellings), None)
         return _flag(self, main) if main else None
 
@@ -163,6 +164,7 @@ def _load(engine: str, version: str, dialect: Dialect) -> Catalog:
         _flags=data["flags"],
         _env=data["env"],
         _others=data.get("others", {}),
+        short_keys=data.get("short_keys", False),
     )
 
 
