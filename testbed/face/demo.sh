@@ -1,34 +1,36 @@
 #!/usr/bin/env bash
 # make demo: from this checkout to streamed answers on the virtual rack, through TLS and with a key: of one model, of
 # another, and of a tiny one that llama.cpp itself serves over two nodes. PROFILE=name and OTHER=name choose the first
-# two; an empty OTHER, or an empty REAL, leaves that one out.
+# two; an empty PROFILE, OTHER or REAL leaves that one out.
 set -euo pipefail
 source "$(dirname "$0")/../../scripts/setup/step.sh"
 cd "$REPO"
 scripts/setup/setup.sh
 export PATH=$REPO/.venv/bin:$PATH
 inventory=$("$PY" -m testbed rack inventory)
-profile=${PROFILE:-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
+profile=${PROFILE-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
 other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
 real=${REAL-tiny-dense-gguf--llamacpp-2node}
 
 step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean
 step engine "building the stand-in engine's image" "$PY" -m testbed engine build
 step engine "loading it into the nodes" "$PY" -m testbed engine load
-step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
-step site "ansible-playbook -i $inventory site.yml -e profile=$profile" \
-  ansible-playbook -i "$inventory" site.yml -e "profile=$profile"
-"$PY" testbed/face/summary.py "$inventory" "$profile"
+if [[ -n $profile ]]; then
+  step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
+  step site "ansible-playbook -i $inventory site.yml -e profile=$profile" \
+    ansible-playbook -i "$inventory" site.yml -e "profile=$profile"
+  "$PY" -m testbed.face.summary "$inventory" "$profile"
+fi
 if [[ -n $other ]]; then
   step switch "ansible-playbook -i $inventory playbooks/switch.yml -e profile=$other" \
     ansible-playbook -i "$inventory" playbooks/switch.yml -e "profile=$other"
-  "$PY" testbed/face/summary.py "$inventory" "$other"
+  "$PY" -m testbed.face.summary "$inventory" "$other"
 fi
 if [[ -n $real ]]; then
   export SPARKLOOM_PROFILES=$REPO/testbed/make/real/profiles
   step real "giving llama.cpp itself, on CPU, to two nodes" "$PY" -m testbed engine real llamacpp spark1 spark2
   step switch "ansible-playbook -i $inventory playbooks/switch.yml -e profile=$real" \
     ansible-playbook -i "$inventory" playbooks/switch.yml -e "profile=$real"
-  "$PY" testbed/face/summary.py "$inventory" "$real"
+  "$PY" -m testbed.face.summary "$inventory" "$real"
 fi
 say demo "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

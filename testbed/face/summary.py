@@ -1,6 +1,6 @@
 """What `make demo` has shown of one model: what was answered, how fast, over which rails, by whose word it may start.
 
-python testbed/face/summary.py INVENTORY PROFILE
+python -m testbed.face.summary INVENTORY PROFILE
 """
 
 from __future__ import annotations

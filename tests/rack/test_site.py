@@ -1,4 +1,4 @@
-"""`make demo` on the virtual rack: two models answer through TLS; site.yml again changes nothing and costs little."""
+"""`make demo` on the virtual rack: two models through TLS, a third of a real engine; site.yml again costs little."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What `make demo` prints; whatever was served before it is not any more."""
     ours = ("-l", "app.kubernetes.io/component=engine", "--cascade=foreground", "--ignore-not-found")
     cluster.kubectl("-n", "sparkloom", "delete", "statefulset", *ours, check=False)
-    done = run("testbed/face/demo.sh", ANSIBLE_NOCOLOR="1", OTHER=OTHER)
+    done = run("testbed/face/demo.sh", ANSIBLE_NOCOLOR="1", OTHER=OTHER, REAL="")  # the third model: at the end
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout, tmp_path_factory.mktemp("site") / "times.json"
 
@@ -85,3 +85,12 @@ def test_a_dry_run_goes_through(shown: tuple[str, Path]) -> None:
     output, recap, _ = play(shown[1], "--check", "--diff", "-e", f"profile={OTHER}")
     assert all(counts["failed"] == 0 and counts["changed"] == 0 for counts in recap.values()), recap
     assert "dry run: nothing would change" in output
+
+
+def test_the_third_model_is_served_by_llama_cpp_itself(shown: tuple[str, Path]) -> None:
+    """`make demo` ends with it; here without the first two, which the tests above want to be left as they are."""
+    done = run("testbed/face/demo.sh", ANSIBLE_NOCOLOR="1", PROFILE="", OTHER="")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "2 ranks ready after" in done.stdout and len(re.findall(r"https://[\d.]+/v1 streams", done.stdout)) == 1
+    assert "(served by llamacpp b11669 itself on CPU: random weights, so its words mean nothing)" in done.stdout
+    assert re.search(r"speed      \d+ tokens at [\d.]+ tok/s", done.stdout)
