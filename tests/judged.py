@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from functools import cached_property
 
 import pytest
 
@@ -16,9 +17,12 @@ from tests.places import REPO
 class Judged:
     def __init__(self) -> None:
         self.wanted = claims.tests()
-        told = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=REPO, capture_output=True, text=True)
-        self.commit = told.stdout.strip() or "no commit"
         self.run = f"{os.getpid()}-{time.time():.0f}"
+
+    @cached_property
+    def commit(self) -> str:
+        told = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=REPO, capture_output=True, text=True)
+        return told.stdout.strip() or "no commit"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = claims.known(report.nodeid, self.wanted)

@@ -1,9 +1,9 @@
 """Starts SGLang itself on one NVIDIA GPU with a grid of settings, and keeps what its log says of its memory pools.
 
-    python pools.py OUT [CELL ...]     writes OUT/logs.jsonl as it goes, a line per cell; random weights, real shapes
+    python -m testbed.trials.pools OUT [CELL ...]     writes OUT/logs.jsonl as it goes, a line per cell
 
-Not for this machine: it wants a GPU and SGLang importable, and nothing else of this repository. What it wrote on one
-H200 is tests/data/pools-h200.jsonl, against which capacity's formulas are judged (tests/judge/capacity/test_pools.py).
+Random weights, real shapes. Not for this machine: it wants a GPU and SGLang importable, and this repository. What it
+wrote on one H200 is tests/data/pools-h200.jsonl, against which capacity is judged (tests/judge/capacity).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from testbed.standins.hub import tiny
+
 PORT = 31999
 PATIENCE = 170.0
 KEPT = re.compile(
@@ -26,7 +28,6 @@ KEPT = re.compile(
     r"Init torch distributed|Error|error|avail mem|server_args|fired up|not enough|Not enough"
 )
 PATTERN = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"  # of Nemotron-3-Nano: 23 Mamba, 23 MoE, 6 attention
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 COMMON: dict[str, Any] = {"torch_dtype": "bfloat16", "bos_token_id": 256, "eos_token_id": 258}
 MODELS: dict[str, dict[str, Any]] = {
     "hybrid": COMMON | {
@@ -86,27 +87,11 @@ CELLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def letters() -> list[str]:
-    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    moved = iter(range(256, 512))
-    return [chr(byte if byte in printed else next(moved)) for byte in range(256)]
-
-
 def write(folder: Path, config: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = {word: number for number, word in enumerate([*letters(), *SPECIAL])}
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
-        "added_tokens": [{"id": vocabulary[word], "content": word, **special} for word in SPECIAL],
-        "pre_tokenizer": level, "decoder": level,
-        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": vocabulary, "merges": []},
-    }  # fmt: skip
     told = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
-    for name, data in (("config.json", config), ("tokenizer.json", tokenizer), ("tokenizer_config.json", told)):
+    files = {"config.json": config, "tokenizer.json": tiny.tokenizer(tiny.words()), "tokenizer_config.json": told}
+    for name, data in files.items():
         (folder / name).write_text(json.dumps(data, indent=1))
 
 
@@ -114,12 +99,14 @@ def write(folder: Path, config: dict[str, Any]) -> None:
 OF_MODEL: dict[str, dict[str, Any]] = {"hybrid": {"attention-backend": "flashinfer"}}
 
 
+def flags(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """All of a cell; its own None takes a common value away, any other None is a switch."""
+    return {name: value for name, value in {**common, **own}.items() if value is not None or common.get(name) is None}
+
+
 def command(model: Path, own: dict[str, Any]) -> list[str]:
-    own = {**OF_MODEL.get(model.name, {}), **own}
     words = [sys.executable, "-m", "sglang.launch_server", "--model-path", str(model), "--port", str(PORT)]
-    for name, value in {**FLAGS, **own}.items():
-        if name in own and value is None and FLAGS.get(name) is not None:
-            continue  # a cell takes a common one away
+    for name, value in flags(FLAGS, {**OF_MODEL.get(model.name, {}), **own}).items():
         words += [f"--{name}"] + ([] if value is None else [str(value)])
     return words
 

@@ -45,13 +45,11 @@ def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> N
     folder.mkdir(parents=True, exist_ok=True)
     if file:
         return _gguf_model(folder / file, model, random.Random(f"{model}/{seed}"))
-    letters = _letters()
-    vocabulary = {letter: number for number, letter in enumerate(letters)}
-    vocabulary |= {word: len(letters) + number for number, word in enumerate(SPECIAL)}
+    vocabulary = words()
     texts = {
         "config.json": _config(model, len(vocabulary), vocabulary),
         "generation_config.json": {"eos_token_id": vocabulary["<|im_end|>"], "do_sample": True},
-        "tokenizer.json": _tokenizer(vocabulary),
+        "tokenizer.json": tokenizer(vocabulary),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": CONTEXT, "chat_template": TEMPLATE,
             "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": False,
@@ -149,20 +147,20 @@ def _gguf_name(name: str) -> str:
 
 def _gguf_model(path: Path, model: str, source: random.Random) -> None:
     """Matrices in bfloat16; what is one row is float32, as llama.cpp's arithmetic wants it."""
-    words = [*_letters(), *SPECIAL]
+    known = list(words())
     values: dict[str, gguf.Value] = {
         "general.architecture": "qwen2", "general.name": model, "general.file_type": 32,
         "qwen2.context_length": CONTEXT, "qwen2.embedding_length": HIDDEN, "qwen2.block_count": LAYERS,
         "qwen2.feed_forward_length": INTER, "qwen2.attention.head_count": HEADS,
         "qwen2.attention.head_count_kv": KV_HEADS, "qwen2.attention.layer_norm_rms_epsilon": 1e-6,
         "qwen2.rope.freq_base": 10000.0, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2",
-        "tokenizer.ggml.tokens": words, "tokenizer.ggml.token_type": [1] * 256 + [3] * len(SPECIAL),
-        "tokenizer.ggml.merges": [f"{words[32 + 188]} a"], "tokenizer.ggml.eos_token_id": words.index("<|im_end|>"),
-        "tokenizer.ggml.padding_token_id": words.index("<|endoftext|>"), "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.tokens": known, "tokenizer.ggml.token_type": [1] * 256 + [3] * len(SPECIAL),
+        "tokenizer.ggml.merges": [f"{known[32 + 188]} a"], "tokenizer.ggml.eos_token_id": known.index("<|im_end|>"),
+        "tokenizer.ggml.padding_token_id": known.index("<|endoftext|>"), "tokenizer.ggml.add_bos_token": False,
         "tokenizer.chat_template": TEMPLATE,
     }  # fmt: skip
     tensors = []
-    for name, shape, spread in _tensors(model, len(words)):
+    for name, shape, spread in _tensors(model, len(known)):
         raw = _bf16(_count(shape), spread, source)
         if len(shape) == 1:  # a bfloat16 is the upper half of a float32
             raw = b"".join(b"\0\0" + raw[at : at + 2] for at in range(0, len(raw), 2))
@@ -201,6 +199,11 @@ def _bf16(count: int, spread: float, source: random.Random) -> bytes:
     return bytes(halves)
 
 
+def words() -> dict[str, int]:
+    """Every byte's letter, then the special words, by their numbers."""
+    return {word: number for number, word in enumerate([*_letters(), *SPECIAL])}
+
+
 def _letters() -> list[str]:
     """A letter for each byte, as byte-level tokenizers write them: what cannot be printed moves beyond 255."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -208,7 +211,7 @@ def _letters() -> list[str]:
     return [chr(byte if byte in printed else next(moved)) for byte in range(256)]
 
 
-def _tokenizer(vocabulary: dict[str, int]) -> dict[str, Any]:
+def tokenizer(vocabulary: dict[str, int]) -> dict[str, Any]:
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     return {

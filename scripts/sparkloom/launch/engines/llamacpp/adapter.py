@@ -83,11 +83,10 @@ class LlamaCpp(base.Adapter):
         return result
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
-        programs = Catalog.load(self.name, release, self.dialect).programs
+        known = Catalog.load(self.name, release, self.dialect)
         if place.rank:
-            return (programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
-        known = Catalog.load(self.name, release, self.dialect).spellings
-        return (programs["llama-server"][0], *(_dashed(word, known) for word in base.words(settings)))
+            return (known.programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
+        return (known.programs["llama-server"][0], *(_dashed(word, known.spellings) for word in base.words(settings)))
 
 
 def _dashed(word: str, known: Mapping[str, str]) -> str:
