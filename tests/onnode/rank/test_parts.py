@@ -199,6 +199,17 @@ def test_an_engine_that_killed_itself_was_killed_by_nobody_else() -> None:
     assert procs.described(1, words) == "ended with status 1"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [  # engine.py's handler while it loads, tokenizer_manager.py's once it serves: 0.5.9 to 0.5.23 alike
+        "Received sigquit from a child process. It usually means the child failed.",
+        "SIGQUIT received. signum=<Signals.SIGQUIT: 3>, frame=None. It usually means one child failed.",
+    ],
+)
+def test_it_says_so_in_other_words_while_it_serves(words: str) -> None:
+    assert procs.described(-9, [f"[2026-11-24 01:00:00] {words}"]) == "ended itself"
+
+
 @pytest.mark.parametrize("log", sorted(NCCL.rglob("*.log")), ids=lambda path: path.name)
 def test_a_log_is_refused_while_it_comes_only_when_the_whole_of_it_is_not_roce(log: Path) -> None:
     judged, early = Transport(2, 2), ""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import sys
+import time
 
 from standin import trouble
 from standin.config import Config
@@ -20,6 +23,10 @@ POLL = 0.5
 
 class Died(Exception):
     """The rank ends with these last words."""
+
+
+class Declined(Died):
+    """Its first process ends so, before there is another."""
 
 
 class Conduct:
@@ -41,7 +48,7 @@ class Conduct:
         """Passes a stage of the start, or does not; a crash while it serves is `note`'s and `watch`'s."""
         for fault in self.troubles():
             if fault.kind == "crash" and fault.stage == stage != "serve" and self._mine(fault):
-                raise Died(fault.text or default_words(stage))
+                raise (Declined if stage == "args" else Died)(fault.text or default_words(stage))
             if fault.kind == "hang" and fault.stage == stage:
                 await asyncio.Event().wait()
 
@@ -83,9 +90,21 @@ def default_words(stage: str) -> str:
     }.get(stage, ILLEGAL)
 
 
-def end(words: str) -> int:
-    """The exit status that goes with last words."""
+def end(config: Config, error: Exception, *, served: bool) -> int:
+    """The exit status that goes with last words, where there is one left to tell it."""
+    words = str(error)
     if words == KILLED:
-        sys.stdout.flush()
-        return 137
+        _killed()
+    if config.engine == "sglang" and not isinstance(error, Declined):
+        # its server hears of the failed scheduler by SIGQUIT, in one of two handlers, and kills its tree and itself
+        handler = "SIGQUIT received. signum=<Signals.SIGQUIT: 3>, frame=None. It usually means one child failed."
+        loading = "Received sigquit from a child process. It usually means the child failed."
+        print(f"[{time.strftime('%F %T')}] {handler if served else loading}", file=sys.stderr, flush=True)
+        _killed()
     return 1
+
+
+def _killed() -> None:
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(137)  # the first process of a container is not killed by itself

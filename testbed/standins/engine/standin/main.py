@@ -15,6 +15,7 @@ from standin.conduct import Conduct, Died, end
 from standin.config import Config
 from standin.facts import Facts
 from standin.generate import Model
+from standin.symptoms import KILLED
 
 BUILDERS = {
     "sglang": configs.from_sglang,
@@ -75,17 +76,17 @@ async def _rank(engine: str, release: str, values: dict[str, object]) -> int:
         stages.log(config, f"WARNING {warning}")
     if not model.present:
         print(f"stand-in: no weights of {config.model} on this node, pretending", flush=True)
+    serving = asyncio.Event()
     try:
-        await _live(config, model)
+        await _live(config, model, serving)
     except (fabric.FabricError, group.GroupError, Died, OSError) as error:  # OSError: the API's port is taken
-        words = str(error)
-        if end(words) == 1:
-            stages.log(config, f"Scheduler hit an exception: {TRACE}{words}")
-        return end(words)
+        if str(error) != KILLED:
+            stages.log(config, f"Scheduler hit an exception: {TRACE}{error}")
+        return end(config, error, served=serving.is_set())
     return 0
 
 
-async def _live(config: Config, model: Facts) -> None:
+async def _live(config: Config, model: Facts, serving: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     early = Conduct(config, precedents.Precedent())
     await early.reach("args")
@@ -106,7 +107,7 @@ async def _live(config: Config, model: Facts) -> None:
         loop.create_task(conduct.watch()),
         conduct.fatal,
     ]
-    work = asyncio.create_task(_serve(config, model, conduct, precedent, formed))
+    work = asyncio.create_task(_serve(config, model, conduct, precedent, formed, serving))
     await asyncio.wait([work, *ends], return_when=asyncio.FIRST_COMPLETED)
     if work.done():
         work.result()
@@ -116,7 +117,12 @@ async def _live(config: Config, model: Facts) -> None:
 
 
 async def _serve(
-    config: Config, model: Facts, conduct: Conduct, precedent: precedents.Precedent, formed: group.ProcessGroup
+    config: Config,
+    model: Facts,
+    conduct: Conduct,
+    precedent: precedents.Precedent,
+    formed: group.ProcessGroup,
+    serving: asyncio.Event,
 ) -> None:
     """Loads, then answers; as the engines do it, the port opens only after that."""
     await stages.load(config, model, conduct)
@@ -131,6 +137,7 @@ async def _serve(
     await conduct.reach("serve")
     async with await web.start(handler, config.host, config.port):
         if config.rank == 0:
+            serving.set()
             ready = {"sglang": "The server is fired up and ready to roll!", "llamacpp": "server is listening on"}
             stages.log(config, ready.get(config.engine, "Application startup complete."))
         await asyncio.Event().wait()
