@@ -34,7 +34,7 @@ def real(args: argparse.Namespace) -> int:
     engine = REAL[args.engine]
     steps.perform(engine.steps())
     if args.nodes:
-        for node, done in load.load(engine.archive(), args.nodes).items():
+        for node, done in load.load(engine.archive(), args.nodes, unpack=True).items():
             print(f"{node}: {done}")
     return 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace as NS
 from typing import Any
 
+import pytest
+
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
 from sparkloom.site import watch
 
@@ -14,6 +16,7 @@ def pod(
     *,
     ready: bool = False,
     waiting: str = "",
+    message: str = "",
     restarts: int = 0,
     hash_: str = "h1",
     phase: str = "Running",
@@ -21,7 +24,7 @@ def pod(
     uid: str = "",
 ) -> Any:
     engine = NS(
-        state=NS(waiting=NS(reason=waiting, message="") if waiting else None, terminated=None),
+        state=NS(waiting=NS(reason=waiting, message=message) if waiting else None, terminated=None),
         ready=ready,
         restart_count=restarts,
         last_state=NS(terminated=NS(message=words)) if words else None,
@@ -107,6 +110,27 @@ def test_an_image_that_cannot_be_pulled_is_given_up_but_not_at_once() -> None:
     outcome, said = run(Script([pod(0, waiting="ImagePullBackOff", phase="Pending"), pod(1)]), timeout=600)
     assert not outcome.ready and 90 < outcome.seconds < 100
     assert said[0].endswith("rank 0 on spark1: ImagePullBackOff")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "context deadline exceeded",  # seen on the rack at load 35: 3 GB to unpack, the kubelet's patience is 2 minutes
+        'failed to reserve container name "engine_g-rank0-0": name "engine_g-rank0-0" is reserved for "0b1"',
+    ],
+)
+def test_a_node_that_is_slower_than_its_kubelet_is_waited_for(message: str) -> None:
+    slow = [pod(0, waiting="CreateContainerError", message=message, phase="Pending"), pod(1)]
+    script = Script(*[slow] * 100, [pod(0, ready=True), pod(1, ready=True)])
+    outcome, said = run(script, timeout=600)
+    assert outcome.ready and outcome.seconds > 180, outcome
+    assert said[0].endswith("rank 0 on spark1: CreateContainerError")
+
+
+def test_a_container_that_cannot_be_made_is_still_given_up() -> None:
+    broken = pod(0, waiting="CreateContainerError", message='exec: "sglang": not found', phase="Pending")
+    outcome, _ = run(Script([broken, pod(1)]), timeout=600)
+    assert not outcome.ready and 90 < outcome.seconds < 100 and "not found" in outcome.message
 
 
 def test_a_rank_that_recovers_is_not_held_against_it() -> None:

@@ -17,6 +17,8 @@ STUCK = {
     "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
     "InvalidImageName", "RunContainerError", "Unschedulable",
 }  # fmt: skip
+# ... but in these words the kubelet says that its node was slower than its patience: it goes on where it was.
+SLOW = re.compile(r"context deadline exceeded|is reserved for", re.I)
 # A rank's supervisor speaks in lines of its own between the engine's.
 SUPERVISOR = re.compile(r"^\[sparkloom rank \d+ epoch (?P<epoch>\d+)\] (?P<phase>\w+): (?P<text>.*)")
 HOPELESS = {"refused", "down"}  # what it cannot mend itself, named once its budget was over
@@ -206,7 +208,8 @@ def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict
         if (one.restarts >= group.restarts or one.phase_said in HOPELESS or one.again) and not one.ready:
             return one
         missing = up and one.phase_said == "missing"  # while a pod is still made, its rank has not come yet
-        if one.reason.split(":")[0] not in STUCK and not missing:
+        hopeless = one.reason.split(":")[0] in STUCK and not SLOW.search(one.reason)
+        if not hopeless and not missing:
             stuck_since.pop(one.pod, None)
         elif now - stuck_since.setdefault(one.pod, now) > group.stuck_after:
             return one

@@ -21,8 +21,11 @@ def held(container: str) -> dict[str, str]:
     return {row.split()[0]: row.split()[2] for row in rows if len(row.split()) > 2}
 
 
-def load(archive: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Import into all nodes (or `only`) at once; returns what was done per node: `loaded` or `has it`."""
+def load(archive: Path, only: Sequence[str] = (), *, unpack: bool = False) -> dict[str, str]:
+    """Import into all nodes (or `only`) at once; returns what was done per node: `loaded` or `has it`.
+
+    What is not unpacked here is unpacked for the first container: for gigabytes that outlasts the kubelet's patience.
+    """
     if not archive.is_file():
         raise RackError(f"found no archive at {archive}; expected an OCI or docker archive (tar)")
     references = oci.references(archive)
@@ -34,26 +37,17 @@ def load(archive: Path, only: Sequence[str] = ()) -> dict[str, str]:
     if down:
         raise RackError(f"not running: {', '.join(down)}; `python -m testbed rack up` first")
     with ThreadPoolExecutor(len(chosen)) as pool:
-        results = pool.map(lambda c: _load_one(c, archive, references), chosen)
+        results = pool.map(lambda c: _load_one(c, archive, references, unpack), chosen)
         return dict(zip(chosen, results, strict=True))
 
 
-def _load_one(container: str, archive: Path, references: dict[str, str]) -> str:
+def _load_one(container: str, archive: Path, references: dict[str, str], unpack: bool) -> str:
     there = held(container)
     if all(digest and there.get(reference) == digest for reference, digest in references.items()):
         return "has it"
     # pinned: the kubelet must not collect what no registry can give again
-    command = [
-        "docker",
-        "exec",
-        "-i",
-        container,
-        *CTR,
-        "import",
-        "--label=io.cri-containerd.pinned=pinned",
-        "--no-unpack",
-        "-",
-    ]
+    how = ["--label=io.cri-containerd.pinned=pinned", *([] if unpack else ["--no-unpack"])]
+    command = ["docker", "exec", "-i", container, *CTR, "import", *how, "-"]
     with archive.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, text=True)
     if done.returncode:
