@@ -5,7 +5,7 @@ demo:  ## the whole way on this machine: virtual rack, cluster, model, a streame
 	@testbed/face/demo.sh
 test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
-test-more:  ## the scenarios that make test has no hour for: refusals of K3s, a foreign network, switch, a restarted node
+test-more:  ## the scenarios that make test has no hour for: K3s itself, its refusals, a foreign network, switch, a restarted node
 	@testbed/face/test-more.sh
 test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/vm.md)
 	@testbed/face/test-vm.sh

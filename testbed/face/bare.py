@@ -14,10 +14,19 @@ from testbed.beds.rack import down
 from testbed.face import rack
 from testbed.face.console import Console, counted, enter, say
 from testbed.make import nodeimage
+from testbed.make.real import k3s as itself
 
 DESCRIPTION = """Bare machines for the roles that make a cluster: Sparks (spark1, spark2, ...) and one server beside
 them (box1), as systemd containers of the rack's node image, without Kubernetes."""
 BASELINE = names.CACHE / f"baseline-{machines.NAME}.json"
+
+
+def build(_: argparse.Namespace) -> int:
+    machine.require_root()
+    with locks.shared():
+        steps.perform([*rack.built(), *itself.steps()])
+    print(f"{itself.program()}: {itself.RELEASE}", file=sys.stderr)
+    return 0
 
 
 def up(args: argparse.Namespace) -> int:
@@ -51,7 +60,9 @@ def show(args: argparse.Namespace) -> int:
     else:
         for name, row in now["machines"].items():
             print(f"{name:<8}{row['container']:<24}{row['state']:<9}{row['k3s']}")
-        print(f"release files: {machines.ARTIFACTS} ({now['pins'].get('k3s_version', 'none')})")
+        pins = now["pins"]
+        told = f"{pins['k3s_version']}: {pins['k3s_program']}" if pins else "none"
+        print(f"release files: {machines.ARTIFACTS} ({told})")
     return 0 if now["up"] else 1
 
 
@@ -66,6 +77,7 @@ def _console() -> Console:
     console = Console("bare", DESCRIPTION, "docs/k3s.md tells what they are for.")
     command = console.command
 
+    command("build", build, "build K3s itself, which `up` then takes (25 minutes of one core, once)")
     sub = command("up", up, "make them, or start what is missing")
     sub.add_argument("--nodes", type=int, default=2, choices=range(1, 9), help="Sparks; one server more is beside them")
     command("down", take_down, "remove them; counts what the machine had before `up`, before and after")

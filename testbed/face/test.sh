@@ -8,6 +8,9 @@ scripts/setup/setup.sh
 export PATH=$REPO/.venv/bin:$PATH
 
 [[ " $* " == *"not rack"* ]] || step rack "bringing up the virtual rack (4 nodes, 2 rails)" "$PY" -m testbed rack up
+if [[ -n ${SPARKLOOM_MORE-} ]]; then
+  step k3s "building K3s itself, once (25 minutes of one core)" "$PY" -m testbed bare build
+fi
 # The fabric on a kernel of its own is emulated and takes a quarter of an hour: `make test-vm`, or here with SPARKLOOM_VM=1.
 if [[ -n ${SPARKLOOM_VM-} ]]; then
   step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build

@@ -79,12 +79,25 @@ except e.HTTPError as error:
 """
 
 
+# What this pod's processes hold alone or share, in kB.
+HOLDS = """
+import glob, re
+found = 0
+for path in glob.glob('/proc/[0-9]*/smaps_rollup'):
+    try:
+        found += int(re.search(r'^Pss: +([0-9]+)', open(path).read(), re.M)[1])
+    except (OSError, TypeError):
+        pass
+print(found)
+"""
+
+
 @dataclass
 class Served:
     """A group of one of the test bed's profiles."""
 
     name: str
-    engine: str  # as `testbed engine real` knows it
+    engine: str  # as `testbed engine real` knows it; nothing for the stand-in, whose images the rack has
     port: int
     model: str
     nodes: tuple[str, ...]
@@ -99,7 +112,8 @@ class Served:
         return ["ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", f"profile={self.name}", *self.words]
 
     def start(self) -> None:
-        built = run(".venv/bin/python", "-m", "testbed", "engine", "real", self.engine, *self.nodes)
+        which = ("real", self.engine, *self.nodes) if self.engine else ("load",)
+        built = run(".venv/bin/python", "-m", "testbed", "engine", *which)
         assert built.returncode == 0, built.stderr[-3000:]
         done = run(*self.site, "-e", "model_serving_replace=true")
         assert done.returncode == 0, done.stdout[-6000:]
@@ -145,6 +159,10 @@ class Served:
         rows = [line for line in self.inside(0, PAGE % (self.port, "/metrics")).splitlines() if line.startswith(name)]
         assert rows, f"no {name}"
         return sum(float(row.rsplit(" ", 1)[1]) for row in rows)
+
+    def holds(self) -> int:
+        """Memory of all its processes, in kB."""
+        return sum(int(self.inside(rank, HOLDS)) for rank in range(len(self.nodes)))
 
     def engine_of(self, rank: int) -> int:
         """The process that computes: a scheduler where the engine has one."""

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from sparkloom.launch import engines, ports
 from sparkloom.launch.engines import llamacpp as ours
 from testbed.beds.rack import inventory
 from testbed.trials import kills
-from tests.rack import real
+from tests.rack import contract, real
 from tests.rack.running import run
 
 pytestmark = real.MARKS
@@ -40,8 +37,7 @@ def served() -> Iterator[real.Served]:
 
 
 def test_it_streams_what_its_own_usage_counts(served: real.Served) -> None:
-    told = served.asked()
-    assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+    contract.streams_what_its_usage_counts(served)
 
 
 def test_a_second_run_changes_nothing(served: real.Served) -> None:
@@ -106,10 +102,7 @@ def test_it_listens_where_the_table_says(served: real.Served) -> None:
 
 
 def test_a_full_queue_of_long_prompts_is_answered_and_nobody_is_killed(served: real.Served) -> None:
-    epoch = served.group.epoch()
-    answers = served.crowd(clients=12, tokens=16, words=150)
-    assert [told["end"] for told in answers] == ["whole"] * 12, answers
-    assert served.group.epoch() == epoch and served.group.serves(epoch - 1)
+    contract.answers_a_full_queue(served, words=150)
 
 
 def test_requests_that_need_more_than_the_shared_cache_are_told_so(served: real.Served) -> None:
@@ -124,36 +117,19 @@ def test_requests_that_need_more_than_the_shared_cache_are_told_so(served: real.
 
 
 def test_a_client_that_leaves_leaves_nothing_running(served: real.Served) -> None:
-    assert served.asked(tokens=3000, leave=3)["end"] == "left"
-    until = time.monotonic() + 20
-    while served.metric("llamacpp:requests_processing") > 0:
-        assert time.monotonic() < until, "it still computes for somebody who left"
-        time.sleep(1)
+    contract.forgets_a_client_that_left(served, "llamacpp:requests_processing")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_engine_brings_the_group_back_and_no_client_waits(served: real.Served, rank: int) -> None:
-    epoch = served.group.epoch()
-    with served.somebody_reads() as told:
-        served.signal(rank, signal.SIGKILL)
-    assert told["end"] != "whole", told
-    served.wait_back(epoch)
-    assert served.asked()["end"] == "whole"
-    assert re.search(r"failed: ", served.log(rank)), served.log(rank)[-3000:]
+    contract.comes_back_from_a_kill(served, rank)
 
 
 @pytest.mark.parametrize("load", ["idle", "busy"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_frozen_engine_is_found(served: real.Served, rank: int, load: str) -> None:
     served.forget_failures()
-    epoch = served.group.epoch()
-    if load == "idle":
-        served.signal(rank, signal.SIGSTOP)
-        print(f"found after {served.wait_found(epoch, 180):.0f} s")
-    else:
-        with served.somebody_reads(waits=240):
-            served.signal(rank, signal.SIGSTOP)
-    print(f"back after {served.wait_back(epoch):.0f} s more")
+    contract.is_found_when_it_freezes(served, rank, load)
 
 
 @pytest.mark.parametrize("kind", ["container", "pod", "node"])
@@ -166,20 +142,6 @@ def test_what_holds_an_engine_may_go_too(served: real.Served, rank: int, kind: s
 
 
 def test_it_goes_within_its_grace_and_leaves_nothing(served: real.Served) -> None:
-    begun = time.monotonic()
-    done = served.stop()
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert not served.group.pods() and time.monotonic() - begun < 90
-    left = [
-        sys.executable,
-        "-m",
-        "testbed",
-        "rack",
-        "exec",
-        "spark2",
-        "--",
-        "sh",
-        "-c",
-        "pgrep -fa 'rpc[-]server' || true",
-    ]
-    assert not subprocess.run(left, capture_output=True, text=True, check=True).stdout.strip()
+    contract.goes_within_its_grace(served)
+    look = ("rack", "exec", "spark2", "--", "sh", "-c", "pgrep -fa 'rpc[-]server' || true")
+    assert not run(sys.executable, "-m", "testbed", *look).stdout.strip()

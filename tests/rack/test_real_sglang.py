@@ -6,8 +6,6 @@ CPU and gloo in the place of GPU and NCCL (testbed/make/real/sglang.py); all els
 from __future__ import annotations
 
 import re
-import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +14,7 @@ from sparkloom.inputs import profile
 from sparkloom.launch import engines, ports
 from testbed.beds.rack import inventory
 from testbed.trials import kills
-from tests.rack import real
+from tests.rack import contract, real
 from tests.rack.running import run
 
 pytestmark = real.MARKS
@@ -35,8 +33,7 @@ def served() -> Iterator[real.Served]:
 
 
 def test_it_streams_what_its_own_usage_counts(served: real.Served) -> None:
-    told = served.asked()
-    assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+    contract.streams_what_its_usage_counts(served)
 
 
 def test_it_answers_through_the_endpoint(served: real.Served) -> None:
@@ -71,42 +68,23 @@ def test_it_listens_where_the_table_says_and_at_ports_of_chance(served: real.Ser
 
 def test_a_full_queue_of_long_prompts_is_answered_and_nobody_is_killed(served: real.Served) -> None:
     """Four run at once, twelve ask; a prompt is 1,800 tokens of a model that takes 4,096."""
-    epoch = served.group.epoch()
-    answers = served.crowd(clients=12, tokens=16, words=300)
-    assert [told["end"] for told in answers] == ["whole"] * 12, answers
-    assert served.group.epoch() == epoch and served.group.serves(epoch - 1)
+    contract.answers_a_full_queue(served, words=300)
 
 
 def test_a_client_that_leaves_leaves_nothing_running(served: real.Served) -> None:
-    assert served.asked(tokens=3000, leave=3)["end"] == "left"
-    until = time.monotonic() + 30
-    while served.metric("sglang:num_running_reqs") > 0:
-        assert time.monotonic() < until, "it still computes for somebody who left"
-        time.sleep(1)
+    contract.forgets_a_client_that_left(served, "sglang:num_running_reqs")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_scheduler_brings_the_group_back_and_no_client_waits(served: real.Served, rank: int) -> None:
-    epoch = served.group.epoch()
-    with served.somebody_reads() as told:
-        served.signal(rank, signal.SIGKILL)
-    assert told["pieces"] and told["end"] != "whole", told
-    served.wait_back(epoch)
-    assert served.asked()["end"] == "whole"
+    contract.comes_back_from_a_kill(served, rank)
     log = served.log(rank)
     assert re.search(r"failed: .*scheduler|failed: .*the engine", log), log[-3000:]
 
 
 @pytest.mark.parametrize("load", ["idle", "busy"])
 def test_a_frozen_scheduler_is_found(served: real.Served, load: str) -> None:
-    epoch = served.group.epoch()
-    if load == "idle":  # nobody asks, and the ranks' own question gets no answer
-        served.signal(1, signal.SIGSTOP)
-        print(f"found after {served.wait_found(epoch, 180):.0f} s")
-    else:
-        with served.somebody_reads(waits=240):
-            served.signal(1, signal.SIGSTOP)
-    print(f"back after {served.wait_back(epoch):.0f} s more")
+    contract.is_found_when_it_freezes(served, 1, load)
 
 
 @pytest.mark.parametrize(("rank", "kind"), [(0, "container"), (1, "pod"), (1, "node")])
@@ -116,7 +94,4 @@ def test_what_holds_an_engine_may_go_too(served: real.Served, rank: int, kind: s
 
 
 def test_it_goes_within_its_grace(served: real.Served) -> None:
-    begun = time.monotonic()
-    done = served.stop()
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert not served.group.pods() and time.monotonic() - begun < 90
+    contract.goes_within_its_grace(served)

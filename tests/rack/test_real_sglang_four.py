@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
 
-from tests.rack import real
+from tests.rack import contract, real
 from tests.rack.test_real_sglang import GLOO
 
 pytestmark = real.MARKS
@@ -24,14 +23,8 @@ def served() -> Iterator[real.Served]:
 
 
 def test_four_ranks_stream_what_their_usage_counts(served: real.Served) -> None:
-    told = served.asked(patience=300)
-    assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+    contract.streams_what_its_usage_counts(served)
 
 
 def test_the_last_rank_killed_brings_all_four_back(served: real.Served) -> None:
-    epoch = served.group.epoch()
-    with served.somebody_reads(waits=120) as told:
-        served.signal(3, signal.SIGKILL)
-    assert told["end"] != "whole", told
-    print(f"back after {served.wait_back(epoch):.0f} s")
-    assert served.asked(patience=300)["end"] == "whole"
+    contract.comes_back_from_a_kill(served, 3)

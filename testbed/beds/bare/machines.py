@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from testbed.base import docker, names, store
 from testbed.base.shell import RackError, ok, out, run
 from testbed.base.steps import Say
 from testbed.beds import person
-from testbed.make import k3s, nodeimage
+from testbed.make import k3s, nodeimage, policy
 
 NAME = "sparkloom-bare"  # inventories/bare names these containers and addresses
-SUBNET = "198.18.77.0/24"  # set apart for benchmarks (RFC 2544): no one's own network
+SUBNET = "10.198.77.0/24"  # private: K3s' nodes find each other's images at no address of RFC 2544
 LABEL = f"sparkloom.bare={NAME}"
 STATE = names.REPO / ".build" / "bare"
-ARTIFACTS, PINS = STATE / "artifacts", STATE / "pins.json"
+ARTIFACTS, PINS, TOOLS = STATE / "artifacts", STATE / "pins.json", STATE / "tools"
 # what a machine before Kubernetes does not run; the rack's stand-in for rails has none to show here
 OFF = ("kubelet", "containerd", "sparkloom-gpu", "sparkloom-testbed")
 BOOT_SECONDS = 60
@@ -39,8 +40,8 @@ class Machine:
 
 def machines(sparks: int) -> list[Machine]:
     """Sparks, and one machine beside them."""
-    rows = [Machine(f"spark{number}", f"198.18.77.{10 + number}") for number in range(1, sparks + 1)]
-    return [*rows, Machine("box1", "198.18.77.21", spark=False)]
+    rows = [Machine(f"spark{number}", f"10.198.77.{10 + number}") for number in range(1, sparks + 1)]
+    return [*rows, Machine("box1", "10.198.77.21", spark=False)]
 
 
 def there() -> dict[str, str]:
@@ -55,13 +56,15 @@ def up(sparks: int, say: Say) -> None:
         run(["docker", "network", "create", f"--subnet={SUBNET}", "--label", LABEL, NAME])
     present = there()
     missing = [machine for machine in wanted if present.get(machine.container) != "running"]
+    _lay_out_tools()
     say(f"{len(missing)} machines to start, image {nodeimage.tag()}")
     with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
         list(pool.map(_create, missing))
         list(pool.map(_wait, wanted))
     person.introduce(STATE / "ssh", {machine.container: machine.container for machine in wanted})
-    say("the folder of release files")
-    store.write_json(PINS, k3s.make(ARTIFACTS, wanted[0].container))
+    program = k3s.chosen()
+    say(f"the folder of release files; K3s is {program.words}")
+    store.write_json(PINS, k3s.make(ARTIFACTS, wanted[0].container, program))
 
 
 def _create(machine: Machine) -> None:
@@ -73,6 +76,8 @@ def _create(machine: Machine) -> None:
     place = [f"--hostname={machine.name}", f"--network={NAME}", f"--ip={machine.address}", f"--label={LABEL}"]
     run(["docker", "create", f"--name={machine.container}", "--tty", *lenient, *mounts, *own, *place, nodeimage.tag()])
     _mask(machine)
+    run(["docker", "cp", f"{TOOLS}/.", f"{machine.container}:/"])
+    _under_control_groups_of_version_1(machine)
     run(["docker", "start", machine.container])
 
 
@@ -85,6 +90,27 @@ def _mask(machine: Machine) -> None:
         with contextlib.suppress(FileExistsError):  # the machines are made side by side
             link.symlink_to("/dev/null")
     run(["docker", "cp", f"{folder}/.", f"{machine.container}:/etc/systemd/system/"])
+
+
+def _lay_out_tools() -> None:
+    """What K3s' release carries beside its program and ours cannot: without ipset no network policy holds."""
+    store.remove_tree(TOOLS)
+    (TOOLS / "usr/local/sbin").mkdir(parents=True)
+    if policy.tree().exists():
+        home = TOOLS / policy.HOME.lstrip("/")
+        shutil.copytree(policy.tree(), home, ignore=shutil.ignore_patterns("kube-router"))
+        (TOOLS / "usr/local/sbin/ipset").symlink_to(f"{policy.HOME}/ipset")
+
+
+def _under_control_groups_of_version_1(machine: Machine) -> None:
+    """There K3s under systemd ends its pods at each restart, unless it does not know of systemd. No Spark has them."""
+    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        return
+    folder = STATE / "default"
+    folder.mkdir(parents=True, exist_ok=True)
+    for service in ("k3s", "k3s-agent"):
+        (folder / service).write_text("INVOCATION_ID=\n")
+    run(["docker", "cp", f"{folder}/.", f"{machine.container}:/etc/default/"])
 
 
 def _wait(machine: Machine) -> None:
@@ -119,5 +145,4 @@ def status() -> dict[str, Any]:
             "k3s": dict(zip(("k3s", "k3s-agent"), units, strict=False)),
         }
     pins = json.loads(PINS.read_text()) if PINS.exists() else {}
-    real = k3s.REAL in os.environ
-    return {"up": bool(rows) and set(states.values()) == {"running"}, "machines": rows, "pins": pins, "real": real}
+    return {"up": bool(rows) and set(states.values()) == {"running"}, "machines": rows, "pins": pins}

@@ -23,6 +23,7 @@ import arguments
 import certs
 
 AGENT = certs.DATA / "agent"
+CERTIFICATE = AGENT / "client-kubelet.crt"
 PASSWORD = Path("/etc/rancher/node/password")
 CNI = certs.DATA / "data/cni"
 KUBELET = tuple(
@@ -119,16 +120,21 @@ class NotYetError(Exception):
     """Why there is no configuration for this node: K3s calls each an information, and asks again for ever."""
 
 
-def configured(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+def configured(options: dict[str, Any], address: str, ca: bytes, login: Login) -> Login:
+    """Who has joined once is let in by its certificate, whatever its token says."""
     while True:
         try:
-            return configure(options, address, ca, login)
+            return configure(options, address, ca, by_certificate(options["node-name"]) or login)
         except (NotYetError, OSError) as refusal:
             log("info", f"Waiting to retrieve agent configuration; server is not ready: {refusal}")
             time.sleep(random.uniform(5, 10))
 
 
-def configure(options: dict[str, Any], address: str, ca: bytes, login: Login) -> None:
+def by_certificate(name: str) -> Login | None:
+    return (f"system:node:{name}", CERTIFICATE.read_text()) if CERTIFICATE.exists() else None
+
+
+def configure(options: dict[str, Any], address: str, ca: bytes, login: Login) -> Login:
     """In K3s' order: the token, flannel's port, the node's own password."""
     try:
         ask(address, "/v1-k3s/config", ca, login)
@@ -141,7 +147,7 @@ def configure(options: dict[str, Any], address: str, ca: bytes, login: Login) ->
         raise NotYetError(f"unable to find interface {interface}: route ip+net: no such network interface")
     named = {"k3s-Node-Name": options["node-name"], "k3s-Node-Password": own_password()}
     try:
-        ask(address, "/v1-k3s/serving-kubelet.crt", ca, login, headers=named)
+        given = ask(address, "/v1-k3s/serving-kubelet.crt", ca, login, headers=named)
     except urllib.error.HTTPError as error:
         if error.code == 403:
             raise NotYetError(
@@ -149,6 +155,10 @@ def configure(options: dict[str, Any], address: str, ca: bytes, login: Login) ->
                 "node-passwd entry, try enabling a unique node name with the --with-node-id flag"
             ) from None
         raise
+    CERTIFICATE.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(CERTIFICATE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(given)
+    return login
 
 
 def own_password() -> str:
@@ -168,7 +178,7 @@ def run_agent(options: dict[str, Any]) -> int:
 
 def live(options: dict[str, Any], address: str, ca: bytes, login: Login, *, control_plane: bool = False) -> int:
     """Until it is told to stop: files, the node's object, its lease."""
-    configured(options, address, ca, login)
+    login = configured(options, address, ca, login)
     prepare(address, ca, login)
     ended: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -81,10 +81,15 @@ class Handler(BaseHTTPRequestHandler):
             return secrets.compare_digest(value, self.state.admin)
         if kind != "Basic":
             return False
-        user, _, password = base64.b64decode(value).decode().partition(":")
+        user, _, password = base64.b64decode(value).decode().rpartition(":")
+        if user.startswith("system:node:"):
+            return secrets.compare_digest(password, self.certificate(user))
         # who knows the servers' passphrase may also join as an agent
         known = [self.state.passwords["server"], *([self.state.passwords["node"]] if user == "node" else [])]
         return any(secrets.compare_digest(password, each) for each in known)
+
+    def certificate(self, user: str) -> str:
+        return hashed(f"{self.state.admin} {user}")
 
     def do_GET(self) -> None:
         path = self.path.split("?", 1)[0]
@@ -98,7 +103,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, b"{}")
         elif path == "/v1-k3s/serving-kubelet.crt":
             named = self.headers.get("k3s-Node-Name", ""), self.headers.get("k3s-Node-Password", "")
-            self.reply(200 if self.state.knows(*named) else 403, b"{}")
+            known = self.state.knows(*named)
+            self.reply(200 if known else 403, self.certificate(f"system:node:{named[0]}").encode() if known else b"{}")
         else:
             found = self.state.get(path)
             self.reply(200 if found else 404, json.dumps(found or {"kind": "Status", "code": 404}).encode())

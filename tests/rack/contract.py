@@ -1,0 +1,74 @@
+"""What every engine must do whose group we serve, asked in the same words of an engine itself and of its stand-in.
+
+Where the two answer differently the stand-in is wrong: whoever mends it begins here.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from tests.rack.real import Served
+
+
+def streams_what_its_usage_counts(served: Served) -> None:
+    told = served.asked()
+    assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+
+
+def answers_a_full_queue(served: Served, words: int) -> None:
+    """More ask, with long prompts, than run at once; nobody takes the silence for death."""
+    epoch = served.group.epoch()
+    answers = served.crowd(clients=12, tokens=16, words=words)
+    assert [told["end"] for told in answers] == ["whole"] * 12, answers
+    assert served.group.epoch() == epoch and served.group.serves(epoch - 1)
+
+
+def forgets_a_client_that_left(served: Served, gauge: str) -> None:
+    assert served.asked(tokens=3000, leave=3)["end"] == "left"
+    until = time.monotonic() + 30
+    while served.metric(gauge) > 0:
+        assert time.monotonic() < until, "it still computes for somebody who left"
+        time.sleep(1)
+
+
+def comes_back_from_a_kill(served: Served, rank: int) -> None:
+    """The stream that was cut ends without [DONE], and soon; the log of that rank names the failure."""
+    epoch = served.group.epoch()
+    with served.somebody_reads() as told:
+        served.signal(rank, signal.SIGKILL)
+    assert told["end"] != "whole", told
+    print(f"back after {served.wait_back(epoch):.0f} s")
+    assert served.asked(patience=300)["end"] == "whole"
+    assert "failed: " in served.log(rank), served.log(rank)[-3000:]
+
+
+def is_found_when_it_freezes(served: Served, rank: int, load: str) -> None:
+    epoch = served.group.epoch()
+    if load == "idle":  # nobody asks, and the ranks' own question gets no answer
+        served.signal(rank, signal.SIGSTOP)
+        print(f"found after {served.wait_found(epoch, 180):.0f} s")
+    else:
+        with served.somebody_reads(waits=240):
+            served.signal(rank, signal.SIGSTOP)
+    print(f"back after {served.wait_back(epoch):.0f} s more")
+
+
+def goes_within_its_grace(served: Served) -> None:
+    """And gives its memory back: what nobody uses any more is available to the next model."""
+    held, before = served.holds(), available()
+    begun = time.monotonic()
+    done = served.stop()
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert not served.group.pods() and time.monotonic() - begun < 90
+    until = time.monotonic() + 30
+    while available() - before < 0.7 * held:
+        assert time.monotonic() < until, f"{held} kB were held, {available() - before} kB are back"
+        time.sleep(1)
+
+
+def available() -> int:
+    """MemAvailable of this machine, which is every node's, in kB."""
+    rows = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:"))
