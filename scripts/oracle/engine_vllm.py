@@ -46,7 +46,8 @@ class Engine:
         platforms = importlib.import_module("vllm.platforms")
         # The platform is asked while the parser is built; the CPU's answer needs no driver and adds no flag of its own.
         vars(platforms)["_current_platform"] = importlib.import_module("vllm.platforms.cpu").CpuPlatform()
-        self._cli = _first_module("vllm.entrypoints.common.cli_args", "vllm.entrypoints.openai.cli_args")
+        folders = ("common", "launchers", "openai")  # it moved there and back
+        self._cli = _first_module(*(f"vllm.entrypoints.{folder}.cli_args" for folder in folders))
         # Whether a chat template's file exists is the container's business, not the parser's.
         vars(self._cli)["validate_chat_template"] = lambda _template: None
         flexible = importlib.import_module("vllm.utils.argparse_utils").FlexibleArgumentParser

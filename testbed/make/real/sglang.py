@@ -6,16 +6,13 @@ graphs, quantized kernels; what a profile has to say instead is in its `launch:`
 
 from __future__ import annotations
 
-import compileall
-import sys
 from pathlib import Path
-from py_compile import PycInvalidationMode
 
 from testbed.base import store
 from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
-from testbed.make.real import stub_libraries
+from testbed.make.real import stub_libraries, wheels
 
 RELEASE = "0.5.23"
 REFERENCE = f"localhost/sparkloom-testbed/sglang:{RELEASE}-cpu"
@@ -46,64 +43,24 @@ def _inputs() -> list[store.Part]:
     return [*_layer_inputs(), REFERENCE, *SETTINGS, *PROGRAMS]
 
 
-def _python() -> str:
-    """The version of the image's own."""
-    (library,) = (rootfs.base() / "usr/lib").glob("python3.*")
-    return library.name.removeprefix("python")
-
-
 def _build_layer(work: Path, say: Say) -> None:
     """What takes minutes and changes seldom."""
     tree = work / "tree"
-    packages = tree / f"usr/local/lib/python{_python()}/dist-packages"
     count = PINS.read_text().count("==")
     say(f"downloading and unpacking {count} packages (1.3 GB; torch and triton are most of it)")
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--quiet",
-        "--disable-pip-version-check",
-        "install",
-        "--no-compile",
-        "--no-deps",
-    ]
-    run([*pip, "--only-binary=:all:", f"--python-version={_python()}", "--target", packages, "-r", PINS], timeout=1800)
-    for name in UNUSED:
-        store.remove_tree(packages / name)
+    packages = wheels.install(tree, PINS, UNUSED)
     run(["cp", "-r", KERNELS, packages])
     say("writing empty libraries in NVIDIA's place")
-    torch = packages / "torch"
-    stub_libraries.make(torch / "lib", list(torch.glob("_C*.so")), work / "stubs")
+    wheels.without_nvidia(packages, work / "stubs")
     rootfs.add_libraries(tree)
     say("compiling its Python files: imports are most of a start")
-    _compile(tree, packages, say)
-    say("packing")
-    oci.keep(work, {"packages": oci.pack(tree, work, compiled=True), "base": oci.pack(rootfs.base(), work)})
-    store.remove_tree(tree)
+    wheels.compiled(tree, packages, say)
+    wheels.keep(work, tree, say)
 
 
 def _build(work: Path, say: Say) -> None:
-    layers = oci.kept(store.place("real-sglang-layer", store.key_of(_layer_inputs())))
-    tree = work / "tree"
-    for name in PROGRAMS:
-        rootfs.add_program(tree, name)
-    programs = oci.pack(tree, work / "layers")
-    image = oci.Image([REFERENCE], [layers["base"], layers["packages"], programs], {"Env": SETTINGS})
-    say("writing the archive")
-    oci.write([image], work / "engine.tar")
-    store.remove_tree(tree)
-    store.remove_tree(work / "layers")
-
-
-def _compile(tree: Path, packages: Path, say: Say) -> None:
-    """Not compared with the sources later, whose dates the packing takes away."""
-    ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if _python() != ours:
-        say(f"not compiled: the image has Python {_python()} and this is {ours}, so each start takes a minute more")
-        return
-    unchecked = PycInvalidationMode.UNCHECKED_HASH
-    compileall.compile_dir(packages, quiet=2, workers=2, invalidation_mode=unchecked, stripdir=tree, prependdir="/")
+    layer = store.place("real-sglang-layer", store.key_of(_layer_inputs()))
+    wheels.image(work, layer, PROGRAMS, REFERENCE, SETTINGS, say)
 
 
 def archive() -> Path:
