@@ -11,6 +11,7 @@ from sparkloom.judge.capacity import search
 from sparkloom.launch.engines import fit
 from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import SUPER, ULTRA, Maker
+from tests.places import REPO
 
 GLM5 = Model.model_validate(
     {
@@ -153,3 +154,12 @@ def test_on_half_the_nodes_ultra_is_refused(view: Maker) -> None:
     change = search.smallest(two, nodes=4)
     assert change is not None
     assert "4 nodes instead of 2" in change.text
+
+
+def test_vllm_told_the_bytes_of_its_cache_takes_no_more(view: Maker) -> None:
+    """vLLM 0.32.0, two ranks, the same profile: "CPU KV cache size: 65,536 tokens"."""
+    name = str(REPO / "testbed/make/real/profiles/tiny-dense--vllm-2node.yml")
+    told = fit(view(name))
+    assert told.fits and told.memory["kv_tokens"].value == 65536
+    much = fit(view(name, "kv_cache_memory_bytes=90G"))
+    assert much.fits is False and "kv_cache_memory_bytes" in much.reason

@@ -8,12 +8,14 @@ from __future__ import annotations
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import LaunchView
 
 FRACTION = 0.9  # where a release's catalog names no default
 SEQUENCES = 256  # at once, where a profile says nothing
+TOLD = "kv_cache_memory_bytes"  # of each rank; gpu_worker.py of 0.17.1 to 0.33.0 then looks at nothing else
 BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
@@ -57,4 +59,9 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     if share > free:
         reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {free:.1f} GiB free"
         return ledger.close(False, reason, share - free)
-    return requests(view, needs, ledger, share - loaded - spent - float(constants.HOST_FLOOR_GIB.value or 0))
+    floor = float(constants.HOST_FLOOR_GIB.value or 0)
+    if told := (view.whole(TOLD) or 0) / GIB:
+        ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
+        if (over := told - (free - loaded - spent - floor)) > 0:
+            return ledger.close(False, f"{TOLD} asks for {told:.1f} GiB, {over:.1f} GiB more than is free", over)
+    return requests(view, needs, ledger, told or share - loaded - spent - floor)
