@@ -13,7 +13,7 @@ test-kills:  ## the long campaign: twenty runs killed by chance, each run again 
 	@testbed/face/test-kills.sh
 test-fuzz:  ## the long campaign: 100,000 hostile messages to each port of a rank, each over a socket (make test: a part)
 	@testbed/face/test-fuzz.sh
-test-engines:  ## SGLang and llama.cpp themselves on CPU, over the rails: what only an engine can say (1.3 GB to download, once)
+test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
 	@testbed/face/test-engines.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
 	@scripts/lint/lint.sh

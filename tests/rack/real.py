@@ -48,7 +48,7 @@ def ask(port, model, tokens, patience, words=1, leave=0):
                         end = 'left'
                         break
                 elif line.startswith(b'data: [DONE]'):
-                    end = 'whole'
+                    end = 'whole' if end == 'cut without a word' else end  # vLLM says it after an error too
     except Exception as error:
         end = repr(error)
     return {'pieces': pieces, 'usage': usage, 'end': end, 'first': first, 'seconds': time.monotonic() - begun}

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base import machine
 from testbed.base.shell import RackError
-from testbed.make.real import debian, llamacpp
+from testbed.make.real import debian, llamacpp, vllm
 
 
 @pytest.fixture
@@ -41,8 +41,9 @@ def test_another_content_under_its_name_is_refused_unopened(tmp_path: Path, arch
     assert not (tmp_path / "opened").exists()
 
 
-def test_what_is_pinned_is_pinned_for_both_architectures() -> None:
-    rows = [line.split() for line in llamacpp.PINS.read_text().splitlines() if not line.startswith("#")]
+@pytest.mark.parametrize("pins", [llamacpp.PINS, vllm.LIBRARIES])
+def test_what_is_pinned_is_pinned_for_both_architectures(pins: Path) -> None:
+    rows = [line.split() for line in pins.read_text().splitlines() if not line.startswith("#")]
     names = {arch: {path.rsplit("/", 1)[-1].split("_")[0] for of, path, _ in rows if of == arch} for arch, _, _ in rows}
     assert set(names) == {"amd64", "arm64"} and names["amd64"] == names["arm64"]
     assert all(len(sha256) == 64 for _, _, sha256 in rows)

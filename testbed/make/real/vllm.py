@@ -57,7 +57,7 @@ def _build_layer(work: Path, say: Say) -> None:
     tree, scratch = work / "tree", work / "scratch"
     scratch.mkdir()
     count = PINS.read_text().count("==")
-    say(f"downloading and unpacking {count} packages (0.9 GB; torch is most of it)")
+    say(f"downloading and unpacking {count} packages (0.8 GB; torch is most of it)")
     folder = wheels.install(tree, PINS, UNUSED)
     run(["strip", "--strip-unneeded", *(folder / "vllm").glob("*.so")])  # 440 MB, 340 of them only debuggers read
     _named(folder)

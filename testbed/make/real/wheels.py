@@ -1,4 +1,4 @@
-"""What images of engines from the package index have in common: pinned wheels, empty NVIDIA libraries, compiled files."""
+"""What images of engines from the package index share: pinned wheels, empty NVIDIA libraries, compiled files."""
 
 from __future__ import annotations
 
