@@ -187,6 +187,18 @@ def test_the_cause_is_the_rule_s_or_the_most_telling_line() -> None:
     assert causes.named(["all is well"], []) == ""
 
 
+def test_what_a_scheduler_said_is_the_cause_and_not_that_its_server_then_killed_itself() -> None:
+    """SGLang's order of lines; the class has its module before it, as torch's have."""
+    lines = [
+        "[2026-11-24 02:13:25 TP1 EP1] Scheduler hit an exception: Traceback (most recent call last):",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a "
+        "network error: ncclRemoteError: connection to rank 0 closed",
+        "[2026-11-24 02:13:25] SIGQUIT received. signum=3, frame=None. It usually means one child failed.",
+        "[2026-11-24 02:13:25] kill_process_tree called: parent_pid=24, include_parent=True, pid=24",
+    ]
+    assert causes.named(lines, []).startswith("torch.distributed.DistBackendError: NCCL error")
+
+
 def test_an_engine_that_killed_itself_was_killed_by_nobody_else() -> None:
     """SGLang 0.5.23's last lines after a failed scheduler; before, a person looked for who was out of memory."""
     words = [
