@@ -27,7 +27,7 @@ def requirements(view: LaunchView) -> Requirements:
         fraction=1.0,
         fraction_flag="",
         fraction_given=False,
-        context=pool(view) if shared else pool(view) // told,
+        context=pool(view) if shared else max(1, pool(view) // told),
         context_flag="ctx_size",
         kv_element=element(view.text("cache_type_k")),
         state_element=4.0,
