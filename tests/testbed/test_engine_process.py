@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,17 @@ class Rack:
                 ip("-n", f"si{node}", "addr", "add", f"10.{number}.0.{node + 1}/24", "dev", f"net{number}")
                 ip("-n", f"si{node}", "link", "set", f"net{number}", "up")
             self.devices(node)
+
+    def ask(self, timeout: float) -> Any:
+        """Four tokens of rank 0."""
+        body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
+        asks = (
+            "import sys, urllib.request as u; print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions',"
+            " sys.argv[1].encode()).read().decode())"
+        )
+        command = ["ip", "netns", "exec", "si0", sys.executable, "-c", asks, body]
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        return json.loads(asked.stdout)
 
     def devices(self, node: int) -> Path:
         """What a pod of the rack sees in /sys/class/infiniband."""
@@ -145,14 +157,7 @@ def test_two_ranks_meet_over_both_rails_serve_and_end_together(rack: Rack) -> No
     assert [(rank.rank, rank.hcas, rank.gid) for rank in report.ranks] == [(n, list(HCAS), 3) for n in (0, 1)]
     assert "no channel" not in report.why
     rack.until(0, "ready to roll")
-    body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
-    asked = subprocess.run(
-        ["ip", "netns", "exec", "si0", sys.executable, "-c",
-         "import sys, urllib.request as u; print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions',"
-         " sys.argv[1].encode()).read().decode())", body],
-        capture_output=True, text=True, timeout=20,
-    )  # fmt: skip
-    assert json.loads(asked.stdout)["usage"]["completion_tokens"] == 4
+    assert rack.ask(timeout=20)["usage"]["completion_tokens"] == 4
     for process in ranks:
         children = Path(f"/proc/{process.pid}/status").read_text()
         used = next(int(line.split()[1]) for line in children.splitlines() if line.startswith("VmRSS"))
@@ -160,6 +165,17 @@ def test_two_ranks_meet_over_both_rails_serve_and_end_together(rack: Rack) -> No
     ranks[1].send_signal(signal.SIGKILL)
     assert ranks[0].wait(10) == ITSELF
     assert "ncclRemoteError" in rack.log(0) and "It usually means one child failed" in rack.log(0)
+
+
+def test_a_rank_that_stands_still_lets_nobody_go_on(rack: Rack) -> None:
+    """SGLang itself: with rank 1's scheduler frozen no token comes. Rank 0 used to go on alone."""
+    ranks = [rack.start(n, "--model-path", SMALL) for n in (0, 1)]
+    rack.until(0, "ready to roll")
+    ranks[1].send_signal(signal.SIGSTOP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        rack.ask(timeout=6)
+    ranks[1].send_signal(signal.SIGCONT)
+    assert rack.ask(timeout=20)["usage"]["completion_tokens"] == 4
 
 
 def test_a_stop_is_quiet(rack: Rack) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 from standin import text
@@ -15,6 +15,7 @@ from standin.pace import Pace
 from standin.web import ClientLeft
 
 Piece = tuple[str, str]  # channel, text
+MEETS = 0.2  # seconds between two steps in which the other ranks are asked: each would be a burden on two cores
 
 
 class RequestFailed(Exception):
@@ -39,12 +40,14 @@ class Model:
     conduct: Conduct
     limit: int
     tell: Callable[[dict[str, int]], None] = lambda _: None
+    together: Callable[[], Awaitable[None]] | None = None  # all ranks take part in a step, where there are several
     meter: Meter = field(default_factory=Meter)
     jobs: dict[str, Job] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.slots = asyncio.Semaphore(self.limit)
         self.begun = 0
+        self.met = 0.0
 
     async def run(self, job: Job) -> AsyncGenerator[list[Piece], None]:
         """The job's pieces, a step at a time; whoever stops listening frees the slot."""
@@ -79,6 +82,11 @@ class Model:
                 raise ClientLeft("the client left")
             await asyncio.sleep(0.2)
 
+    async def _meet(self) -> None:
+        if self.together:
+            await self.together()
+        self.met = time.monotonic()
+
     def _begin(self) -> None:
         self.begun += 1
         self.tell({"begun": self.begun, "running": self.meter.running})
@@ -88,6 +96,7 @@ class Model:
             raise RequestFailed(failing.text or "RuntimeError: asked to fail each request")
 
     async def _steps(self, job: Job, born: float) -> AsyncIterator[list[Piece]]:
+        await self._meet()
         source, waiting = random.Random(job.seed), self._spoilt(job)
         due = time.monotonic() + self.pace.prefill(job.prompt_tokens)
         before = 0.0
@@ -99,6 +108,8 @@ class Model:
                     step.append(pending)
                     pending = next(waiting, None)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if time.monotonic() > self.met + MEETS:
+                await self._meet()
             if job.left():
                 raise ClientLeft("the client left")
             now = time.monotonic()

@@ -36,10 +36,22 @@ class ProcessGroup:
     hear: Callable[[Message], None] = lambda _: None  # what rank 0 tells, on the other ranks
     writers: list[asyncio.StreamWriter] = field(default_factory=list)  # to the other ranks, on rank 0
     held: list[Any] = field(default_factory=list)  # what lives as long as the group
+    steps: int = 0
+    stepped: dict[int, int] = field(default_factory=dict)  # by rank, its last answer to a step; on rank 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, message: Message) -> None:
         for writer in self.writers:
             writer.write(json.dumps(message).encode() + b"\n")
+
+    async def together(self) -> None:
+        """As a collective: goes on when every rank is there, and for ever not while one of them stands still."""
+        self.steps += 1
+        mine = self.steps
+        self.tell({"step": mine})
+        while any(last < mine for last in self.stepped.values()):
+            self.arrived.clear()
+            await self.arrived.wait()
 
 
 @dataclass
@@ -141,8 +153,9 @@ async def _host(config: Config, host: str, port: int, me: Message, group: Proces
         raise GroupError(_mismatch(arrivals.problem))
     group.held += [server, came]
     group.writers = [writer for _, _, writer in came.values()]
-    for rank, (_, reader, _) in came.items():
-        group.held.append(asyncio.create_task(_listen(group, reader, rank)))
+    group.stepped = dict.fromkeys(came, 0)
+    for rank, (_, reader, writer) in came.items():
+        group.held.append(asyncio.create_task(_listen(group, reader, writer, rank)))
     return peers
 
 
@@ -164,7 +177,7 @@ async def _join(host: str, port: int, me: Message, group: ProcessGroup) -> list[
         ) from None
     if answer["error"]:
         raise GroupError(_mismatch(answer["error"]))
-    group.held += [writer, asyncio.create_task(_listen(group, reader, 0))]
+    group.held += [writer, asyncio.create_task(_listen(group, reader, writer, 0))]
     peers: list[Message] = answer["peers"]
     return peers
 
@@ -176,11 +189,18 @@ def _mismatch(problem: str) -> str:
     )
 
 
-async def _listen(group: ProcessGroup, reader: asyncio.StreamReader, rank: int) -> None:
+async def _listen(group: ProcessGroup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rank: int) -> None:
     """What the other end says, until it is gone."""
     try:
         while line := await reader.readline():
-            group.hear(json.loads(line))
+            message = json.loads(line)
+            if "step" not in message:
+                group.hear(message)
+            elif rank in group.stepped:
+                group.stepped[rank] = message["step"]
+                group.arrived.set()
+            else:
+                writer.write(line)
     except (OSError, ValueError):
         pass
     group.why = (

@@ -128,7 +128,7 @@ async def _serve(
     await stages.load(config, model, conduct)
     speed = pace.Pace.of(config, model, precedent)
     if config.rank == 0:
-        engine = Model(speed, conduct, config.max_running or 32, formed.tell)
+        engine = Model(speed, conduct, config.max_running or 32, formed.tell, formed.together)
         handler = serve.Server(config, model, engine).handle
     else:
         handler = serve.deaf
