@@ -18,6 +18,11 @@ from sparkloom.measure.matrix import report, run
 from sparkloom.render.manifests import to_yaml
 
 
+class Backend(StrEnum):
+    nccl = jobs.NCCL
+    gloo = jobs.GLOO
+
+
 class MatrixAction(StrEnum):
     run = "run"
     propose = "propose"
@@ -64,14 +69,18 @@ def allreduce(
     profile: Profile,
     inventory: Inventory = None,
     largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
+    backend: Annotated[
+        Backend, typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, by processors alone")
+    ] = Backend.nccl,
     render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,
 ) -> None:
     if render:
         cluster = case.cluster(inventory)
-        show.say(to_yaml(jobs.objects(case.judge(profile, cluster).launch, cluster, largest=largest)))
+        launch = case.judge(profile, cluster).launch
+        show.say(to_yaml(jobs.objects(launch, cluster, largest=largest, backend=backend)))
         return
-    sweep = collective.run(profile, inventory, show.complain, largest=largest)
+    sweep = collective.run(profile, inventory, show.complain, largest=largest, backend=backend)
     show.out(sweep, json, _sweep)
     raise typer.Exit(0 if sweep["verdict"] == "ok" else 1)
 

@@ -1,5 +1,8 @@
 """An all-reduce of growing size over all ranks. Runs in the engine's image, one process a pod; needs torch alone.
 
+With ALLREDUCE_BACKEND=gloo the same over TCP, by processors alone: beside it stand what one TCP stream carries from
+each rank to the next, and how many bytes left by which interface, since no log of gloo's says which way it took.
+
 RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who and where. Rank 0 prints one JSON line for each size, and one that
 begins with {"allreduce" at the end; every rank prints a line with "error" when it fails. Small sizes show the latency
 that every decode step pays, large ones the bandwidth that prefill gets: busbw = bytes * 2 (n - 1) / n / seconds.
@@ -8,15 +11,21 @@ that every decode step pays, large ones the bandwidth that prefill gets: busbw =
 from __future__ import annotations
 
 import datetime
+import fcntl
 import importlib
 import json
 import os
+import socket
+import struct
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 MEBI = 1 << 20
 SMALLEST, LARGEST = 8 << 10, 1 << 30
+SIOCGIFADDR = 0x8915
+TCP_SECONDS = 1.0
 
 
 def sizes(largest: int) -> list[int]:
@@ -32,6 +41,65 @@ def sizes(largest: int) -> list[int]:
 def rounds(size: int) -> tuple[int, int]:
     """(warm-up, measured): many for what takes microseconds, few for what takes a tenth of a second."""
     return (20, 200) if size <= MEBI else (5, 40) if size <= 64 * MEBI else (2, 10)
+
+
+def sent() -> dict[str, int]:
+    """Bytes that left this pod, by interface."""
+    found = {}
+    for path in Path("/sys/class/net").iterdir():
+        if path.name != "lo":
+            found[path.name] = int((path / "statistics/tx_bytes").read_text())
+    return found
+
+
+def address(interface: str) -> str:
+    """The first IPv4 address of an interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        answer = fcntl.ioctl(asking.fileno(), SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
+    return socket.inet_ntoa(answer[20:24])
+
+
+class Wire:
+    """What one TCP stream carries from each rank to the next over the first rail, one pair after the other."""
+
+    def __init__(self, dist: Any, rank: int, world: int, interface: str) -> None:
+        self.dist, self.rank, self.world = dist, rank, world
+        mine = address(interface)
+        self.door = socket.create_server((mine, 0))
+        doors: list[Any] = [None] * world
+        dist.all_gather_object(doors, (mine, self.door.getsockname()[1]))
+        self.mine, self.doors = mine, doors
+
+    def slowest(self) -> float:
+        """GB/s of the slowest pair."""
+        found = 0.0
+        for number in range(self.world):
+            self.dist.barrier()
+            if number == self.rank:
+                found = self._send(self.doors[(number + 1) % self.world])
+            elif (number + 1) % self.world == self.rank:
+                self._take()
+        every: list[Any] = [None] * self.world
+        self.dist.all_gather_object(every, found)
+        return float(min(every))
+
+    def _send(self, where: tuple[str, int]) -> float:
+        piece, begun, count = bytes(MEBI), time.perf_counter(), 0
+        with socket.create_connection(where, timeout=30, source_address=(self.mine, 0)) as wire:
+            while time.perf_counter() - begun < TCP_SECONDS:
+                wire.sendall(piece)
+                count += MEBI
+            wire.shutdown(socket.SHUT_WR)
+            wire.recv(1)  # the other end has all of it
+            return count / (time.perf_counter() - begun) / 1e9
+
+    def _take(self) -> None:
+        self.door.settimeout(30)
+        wire, _ = self.door.accept()
+        room = bytearray(MEBI)
+        with wire:
+            while wire.recv_into(room):
+                pass
 
 
 def say(data: dict[str, Any]) -> None:
@@ -87,15 +155,21 @@ def main(words: list[str]) -> int:
         torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=patience))
         sweep = Sweep(torch, backend, rank, world)
         sweep.check()
-        rows = []
+        rows, before = [], sent() if backend == "gloo" else {}
         for size in sizes(int(os.environ.get("ALLREDUCE_LARGEST", LARGEST))):
             rows.append(sweep.measure(size))
             if rank == 0:
                 say({"size": rows[-1]})
+        over: dict[str, Any] = {}
+        if backend == "gloo":
+            moved: list[Any] = [None] * world
+            torch.distributed.all_gather_object(moved, {name: now - before[name] for name, now in sent().items()})
+            rail = os.environ.get("ALLREDUCE_RAILS", "").split(",")[0]
+            over = {"sent": moved, "tcp_gb_s": round(Wire(torch.distributed, rank, world, rail).slowest(), 3)}
         version = ".".join(map(str, torch.cuda.nccl.version())) if backend == "nccl" else None
         if rank == 0:
             known = {"ranks": world, "backend": backend, "nccl": version, "torch": torch.__version__}
-            say({"allreduce": {**known, "sizes": rows}})
+            say({"allreduce": {**known, **over, "sizes": rows}})
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
     except Exception as error:  # any failure is the answer: the reader has no other way to learn of it

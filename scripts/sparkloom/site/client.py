@@ -206,9 +206,15 @@ class Client:
         kept = _or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
         return kept and dict(kept.data or {})
 
-    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
-        """Make or replace a ConfigMap of ours; tells whether it differed."""
-        return self._put("config_map", name, self.config_map(name), data, {"data": data}, dry)
+    def put_config_map(
+        self, name: str, data: dict[str, str], *, binary: Mapping[str, str] | None = None, dry: bool = False
+    ) -> bool:
+        """Make or replace a ConfigMap of ours; tells whether it differed, which one with bytes in it always does."""
+        wanted, content = {**data, **(binary or {})}, {"data": data, **({"binaryData": dict(binary)} if binary else {})}
+        return self._put("config_map", name, self.config_map(name), wanted, content, dry)
+
+    def remove_config_map(self, name: str) -> None:
+        _or_none(lambda: self.core.delete_namespaced_config_map(name, self.namespace))
 
     def _put(
         self,

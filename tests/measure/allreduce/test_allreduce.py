@@ -156,6 +156,7 @@ class Cluster:
     def __init__(self, logs: dict[str, str], phases: list[list[str]], served: bool = False) -> None:
         self.namespace, self.logs, self.phases, self.served = "sparkloom", logs, phases, served
         self.made: list[str] = []
+        self.gone: list[str] = []
         self.removed: list[int] = []
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
@@ -167,9 +168,14 @@ class Cluster:
                             status=SimpleNamespace(phase=phase)) for n, phase in enumerate(now)
         ]  # fmt: skip
 
-    def put_config_map(self, name: str, data: dict[str, str]) -> bool:
+    def put_config_map(self, name: str, data: dict[str, str], *, binary: dict[str, str]) -> bool:
+        """The Jobs mount the program from it: without the bytes no pod starts (it was so until 2026-11-24)."""
+        assert binary.keys() == {"allreduce"} and binary["allreduce"]
         self.made.append(name)
         return True
+
+    def remove_config_map(self, name: str) -> None:
+        self.gone.append(name)
 
     def whole(self, pod: str) -> str:
         return self.logs[pod[-1]]
@@ -199,6 +205,7 @@ def test_the_course_of_a_check() -> None:
     found = carry_out(cluster)
     assert found["verdict"] == "wrong-transport" and found["ranks"] == dict.fromkeys("0123", "Succeeded")
     assert len(cluster.made) == 5 and cluster.removed == [0, 5], "old ones go before, its own afterwards"
+    assert cluster.gone == cluster.made[:1], "the program's ConfigMap goes too"
 
 
 def test_one_that_fails_does_not_let_it_wait_for_ever() -> None:
@@ -212,6 +219,33 @@ def test_nothing_is_made_while_a_model_is_served() -> None:
     with pytest.raises(InputError, match="stop the model first"):
         carry_out(cluster)
     assert cluster.made == []
+
+
+def gloo(busbw: float, sent: list[dict[str, int]], tcp: float = 2.0) -> dict[str, Any]:
+    sizes = [{"bytes": 8192, "us": 300.0, "busbw_gb_s": 0.05}, {"bytes": 1 << 26, "us": 9e4, "busbw_gb_s": busbw}]
+    line = {"allreduce": {"backend": "gloo", "nccl": None, "sizes": sizes, "sent": sent, "tcp_gb_s": tcp}}
+    return verdict.judge({"0": json.dumps(line), "1": ""}, rails=2, nodes=2)
+
+
+def test_gloo_is_judged_by_the_bytes_on_the_rails_and_by_what_tcp_carries_there() -> None:
+    rails = [{"eth0": 2_000_000, "net1": 800_000_000, "net2": 0}] * 2
+    found = gloo(1.1, rails)
+    assert found["verdict"] == "ok" and "one TCP stream carries 2.00" in found["why"], found
+    assert found["transport"]["verdict"] == "rails" and found["least_busbw_gb_s"] == 0.5
+    assert gloo(0.4, rails)["verdict"] == "slow"
+
+
+def test_gloo_beside_the_rails_is_no_success_at_any_speed() -> None:
+    beside = [{"eth0": 1000, "net1": 800_000_000}, {"eth0": 790_000_000, "net1": 10_000_000}]
+    found = gloo(1.9, beside)
+    assert found["verdict"] == "wrong-transport" and "gloo took eth0" in found["why"] and "rank 1" in found["why"]
+
+
+def test_a_backend_is_told_to_every_rank() -> None:
+    found = jobs.objects(case.launch(case.ULTRA), case.cluster(), backend=jobs.GLOO)
+    for pod in pods(found):
+        env = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
+        assert (env["ALLREDUCE_BACKEND"], env["ALLREDUCE_RAILS"]) == ("gloo", "net1,net2")
 
 
 def test_sizes_grow_to_the_largest() -> None:

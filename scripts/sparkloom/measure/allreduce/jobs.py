@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch import engines
+from sparkloom.launch import engines, fabric
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import pack
 from sparkloom.render.manifests import attachments, files, names, pod
@@ -21,9 +21,10 @@ LABELS = {**names.PART_OF, "app.kubernetes.io/component": COMPONENT}
 DEADLINE_S = 900
 KEPT_S = 3600  # finished Jobs stay this long, for who wants to look
 LARGEST = 1 << 30
+NCCL, GLOO = "nccl", "gloo"  # the engine's own; and torch's over TCP, with processors alone
 
 
-def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST) -> list[dict[str, Any]]:
+def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST, backend: str = NCCL) -> list[dict[str, Any]]:
     """The program's ConfigMap and the Jobs; InputError where no all-reduce crosses the network."""
     if not launch.topology.distributed:
         raise InputError.single(
@@ -33,7 +34,7 @@ def objects(launch: Launch, cluster: Cluster, *, largest: int = LARGEST) -> list
         others = " or ".join(name for name in engines.names() if engines.get(name).nccl)
         message = f"{launch.engine}'s ranks speak no NCCL; choose a profile of {others}"
         raise InputError.single(launch.profile.name, message, rule="no-torch")
-    return [_program(launch, cluster), *(_job(launch, cluster, rank, largest) for rank in launch.ranks)]
+    return [_program(launch, cluster), *(_job(launch, cluster, rank, largest, backend) for rank in launch.ranks)]
 
 
 def name(launch: Launch, rank: int | None = None) -> str:
@@ -56,13 +57,13 @@ def _nccl_conf(launch: Launch) -> dict[str, str]:
     return files.NCCL_CONF if launch.fabric else {}
 
 
-def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str, Any]:
+def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
     labels = {**LABELS, names.RANK: str(rank.index)}
     serving = pod.template(launch, cluster, rank)["spec"]
     spec = {
         **{key: serving[key] for key in SHAPE},
         "restartPolicy": "Never",
-        "containers": [_container(launch, cluster, rank, largest)],
+        "containers": [_container(launch, cluster, rank, largest, backend)],
         "volumes": [
             {"name": "program", "configMap": {"name": name(launch)}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
@@ -86,13 +87,15 @@ def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str
 SHAPE = ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks", "automountServiceAccountToken")
 
 
-def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int) -> dict[str, Any]:
+def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
     told = {
         "RANK": str(rank.index),
         "WORLD_SIZE": str(len(launch.ranks)),
         "MASTER_ADDR": launch.topology.address(launch.topology.head),
         "MASTER_PORT": str(PORT),
         "ALLREDUCE_LARGEST": str(largest),
+        "ALLREDUCE_BACKEND": backend,
+        "ALLREDUCE_RAILS": ",".join(fabric.pod_interface(number) for number, _ in enumerate(rank.place.endpoints)),
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
     }

@@ -28,13 +28,15 @@ class Batch(Protocol):
     def delete_collection_namespaced_job(self, namespace: str, **options: Any) -> Any: ...
 
 
-def run(profile: str, inventory: case.Inventory, say: Callable[[str], object], *, largest: int) -> dict[str, Any]:
+def run(
+    profile: str, inventory: case.Inventory, say: Callable[[str], object], *, largest: int, backend: str = jobs.NCCL
+) -> dict[str, Any]:
     """The verdict over the pods of this profile; InputError where the pods would have nothing to run on."""
     from kubernetes.client import BatchV1Api
 
     cluster = case.cluster(inventory)
     launch = case.judge(profile, cluster).launch
-    objects = jobs.objects(launch, cluster, largest=largest)
+    objects = jobs.objects(launch, cluster, largest=largest, backend=backend)
     reached = client.of(cluster)
     batch = BatchV1Api(reached.core.api_client)
     return carry_out(launch, objects, reached, batch, say, rail_gbit=cluster.fabric.rail_gbit)
@@ -53,15 +55,17 @@ def carry_out(
         if not batch.list_namespaced_job(reached.namespace, label_selector=SELECTOR).items:
             break
         sleep(LOOK_S)
+    program, *made = objects
+    held = str(program["metadata"]["name"])
     try:
-        program, *made = objects
-        reached.put_config_map(program["metadata"]["name"], program["data"])
+        reached.put_config_map(held, program["data"], binary=program["binaryData"])
         for job in made:
             batch.create_namespaced_job(reached.namespace, job)
         phases = _wait(reached, len(made), say, sleep, now)
         logs = {rank: reached.whole(pod) for rank, (pod, _) in phases.items()}
     finally:
         _remove(reached, batch)
+        reached.remove_config_map(held)
     judged = verdict.judge(
         logs, rails=len(launch.fabric), nodes=len(launch.ranks), rail_gbit=rail_gbit, ring=launch.topology.ring
     )

@@ -6,10 +6,12 @@ GPU load says nothing: it is 100 % over sockets too. The bandwidth of large all-
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.inputs.platform import GB10
+from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.site.checks import bandwidth
 
@@ -22,6 +24,11 @@ SEVERAL = min(PAIR, 2 * ONE_HALF)  # three and more on both halves: nobody publi
 SCRIPT = 21.9  # where NVIDIA's own script passes a group: 175 Gb/s
 SOCKETS = 4.0  # what sockets reach at best: below it, they are the likely reason whatever the log says
 RING = 10.0  # three in a ring: where NVIDIA's script passes them (2026-03); 21 by nccl-tests (eugr's issue 252)
+# Of what one TCP stream carries over the rail, this much must arrive as gloo's bus bandwidth: its ring sends and takes
+# at once, by one processor's hands, and adds the numbers up.
+GLOO = 0.25
+RAIL = re.compile(rf"{fabric.pod_interface(0)[:-1]}\d+$")  # as the pods call them
+BY_RAILS = 0.9  # of the bytes that left a pod; its beats, its probes and DNS go by the cluster's network
 SMALL = 128 << 10  # what a decode step reduces
 
 
@@ -66,6 +73,8 @@ def judge(
     best = max(row["busbw_gb_s"] for row in result["sizes"])
     small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
     judged |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
+    if result.get("backend") == "gloo":
+        return {**judged, **_gloo(result, best)}
     return {**_verdict(report.verdict, report.why, best, wanted, mode), **judged}
 
 
@@ -92,6 +101,32 @@ def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) ->
     )
     cure = "playbooks/verify.yml measures every pair of nodes and names the slow end"
     return {"verdict": "slow", "why": f"{best:.1f} GB/s over {mode}{hint}; {wanted:g} were expected; {cure}"}
+
+
+def _gloo(result: Mapping[str, Any], best: float) -> dict[str, Any]:
+    """By the bytes that left each pod, since gloo's log tells no way; and by what TCP carries there, not by RDMA."""
+    tcp = float(result["tcp_gb_s"])
+    wanted = round(GLOO * tcp, 3)
+    shares = [_by_rails(moved) for moved in result["sent"]]
+    facts = {"mode": "TCP over the rails", "nccl": None, "tcp_gb_s": tcp, "least_busbw_gb_s": wanted}
+    if (least_share := min(shares)) < BY_RAILS:
+        rank, moved = shares.index(least_share), result["sent"][shares.index(least_share)]
+        other = max((name for name in moved if not RAIL.match(name)), key=lambda name: moved[name], default="?")
+        why = (
+            f"gloo took {other}: {least_share:.0%} of what rank {rank} sent left by a rail; GLOO_SOCKET_IFNAME decides"
+        )
+        return {"verdict": "wrong-transport", "why": why, **facts, "transport": {"verdict": "socket", "why": why}}
+    way = {"verdict": "rails", "why": f"{least_share:.0%} and more of what each rank sent left by a rail"}
+    words = f"{best:.2f} GB/s by gloo over the rails, where one TCP stream carries {tcp:.2f}; {wanted:g} were expected"
+    if best < wanted:
+        return {"verdict": "slow", "why": f"{words}; the nodes' processors are busy, or frames are lost", **facts,
+                "transport": way}  # fmt: skip
+    return {"verdict": "ok", "why": words, **facts, "transport": way}
+
+
+def _by_rails(moved: Mapping[str, int]) -> float:
+    whole = sum(moved.values())
+    return sum(count for name, count in moved.items() if RAIL.match(name)) / whole if whole else 0.0
 
 
 def _json(line: str) -> dict[str, Any]:
