@@ -73,13 +73,14 @@ class Rack:
     def ask(self, timeout: float) -> Any:
         """Four tokens of rank 0."""
         body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
-        asks = (
-            "import sys, urllib.request as u; print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions',"
-            " sys.argv[1].encode()).read().decode())"
-        )
-        command = ["ip", "netns", "exec", "si0", sys.executable, "-c", asks, body]
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-        return json.loads(asked.stdout)
+        asks = f"print(u.urlopen('http://127.0.0.1:30000/v1/chat/completions', {body!r}.encode()).read().decode())"
+        return json.loads(self.inside(asks, timeout))
+
+    def inside(self, program: str, timeout: float) -> str:
+        """What it printed in rank 0's namespace; `u` is urllib.request."""
+        command = ["ip", "netns", "exec", "si0", sys.executable, "-c", f"import urllib.request as u; {program}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        return done.stdout + done.stderr
 
     def devices(self, node: int) -> Path:
         """What a pod of the rack sees in /sys/class/infiniband."""
@@ -174,6 +175,7 @@ def test_a_rank_that_stands_still_lets_nobody_go_on(rack: Rack) -> None:
     ranks[1].send_signal(signal.SIGSTOP)
     with pytest.raises(subprocess.TimeoutExpired):
         rack.ask(timeout=6)
+    assert "503" in rack.inside("u.urlopen('http://127.0.0.1:30000/health_generate')", timeout=40)
     ranks[1].send_signal(signal.SIGCONT)
     assert rack.ask(timeout=20)["usage"]["completion_tokens"] == 4
 

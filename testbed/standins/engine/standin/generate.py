@@ -82,6 +82,14 @@ class Model:
                 raise ClientLeft("the client left")
             await asyncio.sleep(0.2)
 
+    async def meets(self, seconds: float) -> bool:
+        """Whether all ranks take part in a step within this time."""
+        try:
+            await asyncio.wait_for(self._meet(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
     async def _meet(self) -> None:
         if self.together:
             await self.together()

@@ -82,6 +82,9 @@ class Server:
             await asyncio.sleep(HEALTH_SECONDS)
             await request.reply(503)
             return
+        if not await self.model.meets(HEALTH_SECONDS):
+            await request.reply(503)
+            return
         if not self.model.meter.running:
             await asyncio.sleep(1 / self.model.pace.rate(1))
         await request.reply(200, "", web.PLAIN)
