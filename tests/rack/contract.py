@@ -63,9 +63,13 @@ def goes_within_its_grace(served: Served) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     assert not served.group.pods() and time.monotonic() - begun < 90
     until = time.monotonic() + 30
-    while available() - before < 0.7 * held:
+    while available() - before < 0.7 * held - OTHERS:
         assert time.monotonic() < until, f"{held} kB were held, {available() - before} kB are back"
         time.sleep(1)
+
+
+# What else on this machine may take meanwhile, in kB: more than a stand-in holds, a tenth of an engine.
+OTHERS = 300_000
 
 
 def available() -> int:

@@ -12,6 +12,7 @@ from testbed.base.shell import RackError, run
 from testbed.beds.rack.faults import node
 from testbed.make import oci
 
+PINNED = "io.cri-containerd.pinned=pinned"
 CTR = ["ctr", "--namespace=k8s.io", "images"]
 
 
@@ -46,10 +47,13 @@ def _load_one(container: str, archive: Path, references: dict[str, str], unpack:
     if all(digest and there.get(reference) == digest for reference, digest in references.items()):
         return "has it"
     # pinned: the kubelet must not collect what no registry can give again
-    how = ["--label=io.cri-containerd.pinned=pinned", *([] if unpack else ["--no-unpack"])]
+    # an older ctr knows no label where it unpacks
+    how = [] if unpack else [f"--label={PINNED}", "--no-unpack"]
     command = ["docker", "exec", "-i", container, *CTR, "import", *how, "-"]
     with archive.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, text=True)
     if done.returncode:
         raise RackError(f"{container} did not take {archive.name}: {(done.stderr or done.stdout).strip()[-500:]}")
+    for reference in references if unpack else ():
+        run(["docker", "exec", container, *CTR, "label", reference, PINNED])
     return "loaded"
