@@ -1,4 +1,4 @@
-"""SGLang itself in the shape that a rack of four has: TP=4 and EP=4, a mixture of experts, one rank on each node."""
+"""SGLang itself in the shape that a rack of four has: TP=4, a mixture of experts, one rank on each node."""
 
 from __future__ import annotations
 

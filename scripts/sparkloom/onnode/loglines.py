@@ -27,11 +27,13 @@ RANK = re.compile(r"\[rank\s?(\d+)(?: epoch \d+)?\]|\bTP(\d+)\b|node[_-]rank[= ]
 TELLING = (
     (re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(\.\w+)*(Error|Exception|Interrupt)\b"), 8),
     (re.compile(r"\b(Assertion|assert)\w*\b|CHECK failed|device-side"), 6),
-    (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|OOM", re.IGNORECASE), 6),
+    (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|\bOOM", re.IGNORECASE), 6),
     (re.compile(r"NCCL WARN|ibv_\w+ failed|unhandled (system|cuda) error", re.IGNORECASE), 6),
     (re.compile(r"\b(error|fatal|failed|cannot|refused|unsupported|timed? ?out|killed)\b", re.IGNORECASE), 3),
     (re.compile(r"^\s*File \"|^Trace(?:back)|^\s+at |DeprecationWarning|FutureWarning"), -6),
     (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
+    # all settings in one line, of any words
+    (re.compile(r"^(?:server_args|non-default args)\b|^(?:ServerArgs|Namespace)\("), -20),
     # SGLang's server on its way out: what its scheduler said before is the cause
     (re.compile(r"It usually means (?:the|one) child failed|kill_process_tree called"), -6),
 )

@@ -199,6 +199,20 @@ def test_what_a_scheduler_said_is_the_cause_and_not_that_its_server_then_killed_
     assert causes.named(lines, []).startswith("torch.distributed.DistBackendError: NCCL error")
 
 
+def test_a_line_of_all_settings_is_no_cause() -> None:
+    """SGLang 0.5.23 on four nodes, 2026-11-24: 'room' and 'timeout' among its settings outweighed its only error."""
+    settings = (
+        "'stream_interval': 1, 'headroom': 'zoom', 'timeout': None, 'dist_timeout': None, 'watchdog_timeout': 300"
+    )
+    lines = [
+        f"[2026-11-24 02:50:30] server_args={{'model_path': 'sparkloom-testbed/tiny-moe', {settings}}}",
+        "[2026-11-24 02:51:00 TP1 EP1] Scheduler hit an exception: Traceback (most recent call last):",
+        "RuntimeError: index -1 is out of bounds for dimension 1 with size 8",
+        "[2026-11-24 02:51:00] Received sigquit from a child process. It usually means the child failed.",
+    ]
+    assert causes.named(lines, []) == "RuntimeError: index -1 is out of bounds for dimension 1 with size 8"
+
+
 def test_an_engine_that_killed_itself_was_killed_by_nobody_else() -> None:
     """SGLang 0.5.23's last lines after a failed scheduler; before, a person looked for who was out of memory."""
     words = [
