@@ -31,9 +31,9 @@ def build(_: argparse.Namespace) -> int:
 
 def up(args: argparse.Namespace) -> int:
     machine.require_root()
-    if not (docker.answers() and docker.image_id(nodeimage.tag())):
-        with locks.shared():
-            steps.perform(rack.built())
+    there = docker.answers() and docker.image_id(nodeimage.tag())
+    with locks.shared():  # Docker too: the rack's `down` puts its runtime back, which these machines need
+        steps.perform(docker.steps() if there else rack.built())
     began = time.monotonic()
     if not machines.there() and not BASELINE.exists():
         store.write_json(BASELINE, {"counts": down.counts()})
