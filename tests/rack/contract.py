@@ -8,13 +8,28 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
+from sparkloom.inputs import profile
+from sparkloom.launch import engines, ports
 from tests.rack.real import Served
 
 
 def streams_what_its_usage_counts(served: Served) -> None:
     told = served.asked()
     assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+
+
+def listens_where_the_table_says_and_at_ports_of_chance(served: Served) -> None:
+    told = profile.load(served.name).profile.engine
+    said = engines.get(told.name).ports({}, {}, told.release, len(served.nodes))
+    fixed = {port.number for port in [*said, *ports.OURS]}
+    low = int(served.inside(0, "print(open('/proc/sys/net/ipv4/ip_local_port_range').read())").split()[0])
+    for rank in range(len(served.nodes)):
+        open_ports = served.listening(rank)
+        assert {number for number in open_ports if number < low} <= fixed, open_ports
+        if rank == 0:
+            assert {served.port, ports.RENDEZVOUS} <= open_ports
 
 
 def answers_a_full_queue(served: Served, words: int) -> None:
@@ -33,8 +48,8 @@ def forgets_a_client_that_left(served: Served, gauge: str) -> None:
         time.sleep(1)
 
 
-def comes_back_from_a_kill(served: Served, rank: int) -> None:
-    """The stream that was cut ends without [DONE], and soon; the log of that rank names the failure."""
+def comes_back_from_a_kill(served: Served, rank: int) -> dict[str, Any]:
+    """The stream that was cut is not whole, and ends soon; the log of that rank names the failure."""
     epoch = served.group.epoch()
     with served.somebody_reads() as told:
         served.signal(rank, signal.SIGKILL)
@@ -42,6 +57,7 @@ def comes_back_from_a_kill(served: Served, rank: int) -> None:
     print(f"back after {served.wait_back(epoch):.0f} s")
     assert served.asked(patience=300)["end"] == "whole"
     assert "failed: " in served.log(rank), served.log(rank)[-3000:]
+    return told
 
 
 def is_found_when_it_freezes(served: Served, rank: int, load: str) -> None:

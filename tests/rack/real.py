@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -154,6 +155,10 @@ class Served:
         client.join(waits)
         assert not client.is_alive(), "its client still waits"
         told["waited"] = time.monotonic() - begun
+
+    def listening(self, rank: int) -> set[int]:
+        """TCP ports."""
+        return {int(found, 16) for found in re.findall(r":([0-9A-F]{4}) [0-9A-F]+:0000 0A", self.inside(rank, LISTENS))}
 
     def metric(self, name: str) -> float:
         rows = [line for line in self.inside(0, PAGE % (self.port, "/metrics")).splitlines() if line.startswith(name)]

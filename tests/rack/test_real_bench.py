@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from testbed.base import names
+from testbed.make import nodeimage
 from tests.rack import real
 from tests.rack.running import run
 from tests.rack.test_real_sglang import GLOO
@@ -95,7 +96,8 @@ class Relay:
 @contextmanager
 def forwarded(group: real.Served) -> Iterator[int]:
     """A port of this machine that leads to rank 0's engine."""
-    command = ["kubectl", "--kubeconfig", str(names.KUBECONFIG), "-n", "sparkloom", "port-forward", group.pod(0)]
+    tool = [str(nodeimage.kubectl()), "--kubeconfig", str(names.KUBECONFIG), "-n", "sparkloom"]
+    command = [*tool, "port-forward", group.pod(0)]
     with subprocess.Popen([*command, f":{group.port}"], stdout=subprocess.PIPE, text=True) as tunnel:
         assert tunnel.stdout
         found = re.search(r"127\.0\.0\.1:(\d+)", tunnel.stdout.readline())

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from sparkloom.inputs import profile
-from sparkloom.launch import engines, ports
+from sparkloom.launch import engines
 from testbed.beds.rack import inventory
-from tests.rack import real
+from tests.rack import contract, real
 from tests.rack.running import run
 from tests.rack.test_real_sglang import GLOO
 
@@ -35,8 +33,7 @@ def served() -> Iterator[real.Served]:
 
 
 def test_it_streams_what_its_own_usage_counts(served: real.Served) -> None:
-    told = served.asked()
-    assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+    contract.streams_what_its_usage_counts(served)
 
 
 def test_a_second_run_changes_nothing(served: real.Served) -> None:
@@ -63,42 +60,22 @@ def test_a_client_needs_the_key(served: real.Served) -> None:
 
 
 def test_it_listens_where_the_table_says_and_at_ports_of_chance(served: real.Served) -> None:
-    said = engines.get("vllm").ports({}, {}, profile.load(NAME).profile.engine.release, 2)
-    fixed = {port.number for port in [*said, *ports.OURS]}
-    low = int(served.inside(0, "print(open('/proc/sys/net/ipv4/ip_local_port_range').read())").split()[0])
-    for rank in (0, 1):
-        table = served.inside(rank, real.LISTENS)
-        open_ports = {int(found, 16) for found in re.findall(r":([0-9A-F]{4}) [0-9A-F]+:0000 0A", table)}
-        assert {number for number in open_ports if number < low} <= fixed, open_ports
-        if rank == 0:
-            assert {PORT, ports.RENDEZVOUS} <= open_ports
+    contract.listens_where_the_table_says_and_at_ports_of_chance(served)
 
 
 def test_a_full_queue_of_long_prompts_is_answered_and_nobody_is_killed(served: real.Served) -> None:
     """Four run at once, twelve ask; a prompt is 1,800 tokens of a model that takes 4,096."""
-    epoch = served.group.epoch()
-    answers = served.crowd(clients=12, tokens=16, words=300)
-    assert [told["end"] for told in answers] == ["whole"] * 12, answers
-    assert served.group.epoch() == epoch and served.group.serves(epoch - 1)
+    contract.answers_a_full_queue(served, words=300)
 
 
 def test_a_client_that_leaves_leaves_nothing_running(served: real.Served) -> None:
-    assert served.asked(tokens=3000, leave=3)["end"] == "left"
-    until = time.monotonic() + 30
-    while served.metric("vllm:num_requests_running") > 0:
-        assert time.monotonic() < until, "it still computes for somebody who left"
-        time.sleep(1)
+    contract.forgets_a_client_that_left(served, "vllm:num_requests_running")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_brings_the_group_back_and_no_client_waits(served: real.Served, rank: int) -> None:
     """Its server says an error and then [DONE], and ends with status 0; rank 1 alone would outlive rank 0 for ever."""
-    epoch = served.group.epoch()
-    with served.somebody_reads() as told:
-        served.signal(rank, signal.SIGKILL)
-    assert told["pieces"] and told["end"] != "whole", told
-    served.wait_back(epoch)
-    assert served.asked()["end"] == "whole"
+    assert contract.comes_back_from_a_kill(served, rank)["pieces"]
     log = served.log(rank)
     assert re.search(r"failed: .*scheduler|failed: .*the engine", log), log[-3000:]
 
@@ -114,18 +91,8 @@ def test_a_killed_process_of_an_idle_group_is_found(served: real.Served) -> None
 @pytest.mark.parametrize("load", ["idle", "busy"])
 def test_a_frozen_process_is_found(served: real.Served, load: str) -> None:
     served.forget_failures()
-    epoch = served.group.epoch()
-    if load == "idle":  # nobody asks, and the ranks' own question gets no answer
-        served.signal(1, signal.SIGSTOP)
-        print(f"found after {served.wait_found(epoch, 180):.0f} s")
-    else:
-        with served.somebody_reads(waits=240):
-            served.signal(1, signal.SIGSTOP)
-    print(f"back after {served.wait_back(epoch):.0f} s more")
+    contract.is_found_when_it_freezes(served, 1, load)
 
 
 def test_it_goes_within_its_grace(served: real.Served) -> None:
-    begun = time.monotonic()
-    done = served.stop()
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert not served.group.pods() and time.monotonic() - begun < 90
+    contract.goes_within_its_grace(served)
