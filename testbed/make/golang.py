@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base import machine, names, store
@@ -30,6 +33,23 @@ def environment(go: Path) -> dict[str, str]:
         "GOMAXPROCS": str(os.cpu_count() or 1),
         "PATH": f"{go.parent}:{os.environ.get('PATH', '')}",
     }
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source at Go's module proxy, with what go.sum would hold of it where no go.sum asks."""
+
+    path: str
+    version: str
+    sum: str
+
+    def fetch(self, go: Path, env: Mapping[str, str], where: Path) -> Path:
+        """Its folder, when it is the one that was looked at."""
+        asked = [go, "mod", "download", "-json", f"{self.path}@{self.version}"]
+        told = json.loads(run(asked, env={**env, "GOSUMDB": "off"}, cwd=where).stdout)
+        if told["Sum"] != self.sum:
+            raise RackError(f"{self.path}@{self.version} has sum {told['Sum']}, expected {self.sum} (testbed/make)")
+        return Path(told["Dir"])
 
 
 def found() -> Path | None:

@@ -27,7 +27,8 @@ def _inputs() -> list[store.Part]:
     return [RECIPE, *binaries.inputs(*builds), *rootfs.base_inputs(), FILES, Path(oci.__file__)]
 
 
-def _stage(tree: Path, files: Iterable[tuple[Path, str]]) -> Path:
+def stage(tree: Path, files: Iterable[tuple[Path, str]]) -> Path:
+    """A layer's tree: programs at their places."""
     for origin, name in files:
         target = tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,27 +39,27 @@ def _stage(tree: Path, files: Iterable[tuple[Path, str]]) -> Path:
 
 def _pause(work: Path) -> Path:
     go = binaries.binary("pause", "pause")
-    return _stage(work / "pause", [(go, "pause")])
+    return stage(work / "pause", [(go, "pause")])
 
 
 def _proxy(work: Path) -> Path:
     """kube-proxy over the base: its iptables must be of the same kind (nft, legacy) as the kubelet's on the node."""
     wrappers = [(FILES / "iptables-like-the-node", f"usr/local/sbin/{name}") for name in IPTABLES]
     binary = (binaries.binary("kubernetes", "kube-proxy"), "usr/local/bin/kube-proxy")
-    return _stage(work / "kube-proxy", [*wrappers, binary])
+    return stage(work / "kube-proxy", [*wrappers, binary])
 
 
 def _multus(work: Path) -> Path:
     place = "usr/src/multus-cni/bin"
     files = [(binaries.binary("multus", c), f"{place}/{c.removesuffix('-cni')}") for c in binaries.MULTUS_COMMANDS]
-    tree = _stage(work / "multus-image", files)
+    tree = stage(work / "multus-image", files)
     for name in ("install_multus", "thin_entrypoint"):
         (tree / name).symlink_to(f"/{place}/{name}")
     return tree
 
 
 def _gpu_plugin(work: Path) -> Path:
-    return _stage(work / "gpu-plugin", [(binaries.binary("gpu", "gpu-stand-in"), "usr/bin/nvidia-device-plugin")])
+    return stage(work / "gpu-plugin", [(binaries.binary("gpu", "gpu-stand-in"), "usr/bin/nvidia-device-plugin")])
 
 
 def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
@@ -76,10 +77,10 @@ def _kubernetes(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
     """Kubernetes' own images; kind's published node image brings its own."""
     simple = []
     for name in SIMPLE:
-        tree = _stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
+        tree = stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
         simple.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
-    etcd = pack(_stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
-    coredns = pack(_stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
+    etcd = pack(stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
+    coredns = pack(stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
     proxy = [base, pack(_proxy(scratch))]
     return [
         *simple,

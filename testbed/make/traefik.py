@@ -7,14 +7,13 @@ the cloud SDKs behind it: nothing here asks an authority for a certificate. The 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from functools import partial
 from pathlib import Path
 
 from testbed.base import machine, names, store
-from testbed.base.shell import RackError, run
+from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import golang, oci
 
@@ -24,23 +23,13 @@ IMAGE = f"docker.io/rancher/mirrored-library-traefik:{VERSION}"
 
 SOURCE = names.REPO / "testbed" / "make" / "traefik_go"
 MODULE = "github.com/traefik/traefik/v3"
-ACME = "github.com/go-acme/lego/v5@v5.2.2"
-ACME_SUM = "h1:KqFas/Ak2QDdU+Qm7MO9OEnS35zC000kPmM+5tLdZKk="
+# its sum stands here: go.sum leaves out what is replaced by a folder
+ACME = golang.Module("github.com/go-acme/lego/v5", "v5.2.2", "h1:KqFas/Ak2QDdU+Qm7MO9OEnS35zC000kPmM+5tLdZKk=")
 DEFINITIONS = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
 
 def _inputs() -> list[store.Part]:
     return [RECIPE, VERSION, machine.architecture(), SOURCE, Path(oci.__file__)]
-
-
-def _acme(go: Path, env: dict[str, str], where: Path) -> Path:
-    """The ACME library as the module proxy gives it, if it is the one that was looked at."""
-    # its sum is compared here: go.sum leaves out what is replaced by a folder
-    asked = run([go, "mod", "download", "-json", ACME], env={**env, "GOSUMDB": "off"}, cwd=where)
-    told = json.loads(asked.stdout)
-    if told["Sum"] != ACME_SUM:
-        raise RackError(f"{ACME} has sum {told['Sum']}, expected {ACME_SUM} (testbed/make/traefik.py)")
-    return Path(told["Dir"])
 
 
 def _without_providers(source: Path, target: Path) -> None:
@@ -60,7 +49,7 @@ def _build(work: Path, say: Say) -> None:
     source = work / "source"
     shutil.copytree(SOURCE, source)
     say("fetching modules")
-    _without_providers(_acme(go, env, work), source / "lego")
+    _without_providers(ACME.fetch(go, env, work), source / "lego")
     say("compiling Traefik")
     log = names.CACHE / "logs" / "traefik.log"
     log.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ Helm charts, so that Traefik is disabled where this program runs.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -17,9 +16,10 @@ from functools import partial
 from pathlib import Path
 
 from testbed.base import machine, names, store
-from testbed.base.shell import RackError, out, run
+from testbed.base.shell import out, run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import binaries, golang, oci, rootfs
+from testbed.make import images as rack_images
 
 RECIPE = "1"  # raise to rebuild
 RELEASE = "v1.32.0+k3s1"
@@ -48,32 +48,18 @@ IMAGES = {  # under the names by which this release asks for them, with the rack
 PACKAGES = {"cc": ("gcc", "libc6-dev"), "zstd": ("zstd",)}
 
 
-@dataclass(frozen=True)
-class Module:
-    """A source at Go's module proxy, with what go.sum would hold of it (seen on 2026-11-24)."""
-
-    path: str
-    version: str
-    sum: str
-
-    def fetch(self, go: Path, env: dict[str, str], where: Path) -> Path:
-        """Its folder, when it is the one that was looked at: no checksum database knows K3s' own modules."""
-        asked = [go, "mod", "download", "-json", f"{self.path}@{self.version}"]
-        told = json.loads(run(asked, env=env | {"GOSUMDB": "off"}, cwd=where).stdout)
-        if told["Sum"] != self.sum:
-            raise RackError(f"{self.path}@{self.version} has sum {told['Sum']}, expected {self.sum} ({__name__})")
-        return Path(told["Dir"])
-
-
+# No checksum database knows K3s' own modules: what each must be was seen on 2026-11-24.
 CONTAINERD_PATH = "github.com/k3s-io/containerd"
-SOURCE = Module(
+SOURCE = golang.Module(
     "github.com/k3s-io/k3s",
     "v1.32.1-0.20250107171309-cca8facaa33a",  # the tag v1.32.0+k3s1, as Go calls it
     "h1:TU64dN3gxaaUBBVWZeMXlu5NeLFCyUZH62R1MpwwErk=",
 )
-SHIM = Module(CONTAINERD_PATH, "v1.7.23-k3s2", "h1:QPS588RkyWooj/M+C64EAd1wDeqLmW/RB0DNW08x7ls=")
-CNI = Module("github.com/containernetworking/plugins", "v1.6.0", "h1:lrsUrLF7QODLx6gncHOqk/pnCiC7c6bvDAskV4KUifQ=")
-FLANNEL = Module(CNI.path, "v0.9.1", "h1:FD1tADPls2EEi3flPc2OegIY1M9pUa9r2Quag7HMLV8=")
+SHIM = golang.Module(CONTAINERD_PATH, "v1.7.23-k3s2", "h1:QPS588RkyWooj/M+C64EAd1wDeqLmW/RB0DNW08x7ls=")
+CNI = golang.Module(
+    "github.com/containernetworking/plugins", "v1.6.0", "h1:lrsUrLF7QODLx6gncHOqk/pnCiC7c6bvDAskV4KUifQ="
+)
+FLANNEL = golang.Module(CNI.path, "v0.9.1", "h1:FD1tADPls2EEi3flPc2OegIY1M9pUa9r2Quag7HMLV8=")
 MODULES = (SOURCE, SHIM, CNI, FLANNEL)
 
 
@@ -117,7 +103,7 @@ class _Workshop:
     def compiler(self) -> str:
         return out([self.go, "env", "GOVERSION"])
 
-    def copied(self, module: Module, name: str) -> Path:
+    def copied(self, module: golang.Module, name: str) -> Path:
         """A module's files as a folder of our own to change and to build in."""
         target = self.work / name
         unused = shutil.ignore_patterns("*_test.go", "testdata", "vendor")
@@ -223,9 +209,7 @@ def _pack_images(work: Path, say: Say) -> None:
     say("writes the archive of K3s' images")
     images = []
     for name, program in IMAGES.items():
-        tree = work / program
-        tree.mkdir()
-        shutil.copy2(binaries.binary(program, program), tree / program)
+        tree = rack_images.stage(work / program, [(binaries.binary(program, program), program)])
         layer = oci.pack(tree, work / "layers")
         images.append(oci.Image([name], [layer], {"Entrypoint": [f"/{program}"]}))
     tools = oci.pack(rootfs.base(), work / "layers")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from testbed.base import store
 from testbed.base.shell import run
-from testbed.base.steps import Say, Step, artefact
+from testbed.base.steps import Say
 from testbed.make import oci, rootfs
 from testbed.make.real import debian, stub_libraries, wheels
 
@@ -48,10 +48,6 @@ def _layer_inputs() -> list[store.Part]:
     return [*parts, Path(stub_libraries.__file__), Path(oci.__file__)]
 
 
-def _inputs() -> list[store.Part]:
-    return [*_layer_inputs(), REFERENCE, *SETTINGS, *PROGRAMS]
-
-
 def _build_layer(work: Path, say: Say) -> None:
     """What takes minutes and changes seldom."""
     tree, scratch = work / "tree", work / "scratch"
@@ -83,16 +79,13 @@ def _named(folder: Path) -> None:
     (said / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {RELEASE}+cpu\n")
 
 
-def _build(work: Path, say: Say) -> None:
-    layer = store.place("real-vllm-layer", store.key_of(_layer_inputs()))
-    wheels.image(work, layer, PROGRAMS, REFERENCE, SETTINGS, say)
-
-
-def archive() -> Path:
-    return store.place("real-vllm", store.key_of(_inputs())) / "engine.tar"
-
-
-def steps() -> list[Step]:
-    title = f"installs vLLM {RELEASE} itself and torch, without what only a GPU uses"
-    layer = artefact("real-vllm-layer", title, _layer_inputs, _build_layer)
-    return [*rootfs.steps(), layer, artefact("real-vllm", "packs the image of it", _inputs, _build)]
+IMAGE = wheels.Image(
+    "vllm",
+    f"installs vLLM {RELEASE} itself and torch, without what only a GPU uses",
+    _layer_inputs,
+    _build_layer,
+    REFERENCE,
+    SETTINGS,
+    PROGRAMS,
+)
+archive, steps = IMAGE.archive, IMAGE.steps

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import compileall
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
 from testbed.base import store
 from testbed.base.shell import run
-from testbed.base.steps import Say
+from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 from testbed.make.real import stub_libraries
 
@@ -60,15 +61,36 @@ def keep(work: Path, tree: Path, say: Say) -> None:
     store.remove_tree(tree)
 
 
-def image(work: Path, kept: Path, programs: Iterable[str], reference: str, settings: list[str], say: Say) -> None:
-    """The kept layers, a few of the system's programs and the settings, as work/engine.tar."""
-    layers, tree = oci.kept(kept), work / "tree"
-    for name in programs:
-        rootfs.add_program(tree, name)
-    top = oci.pack(tree, work / "layers")
-    say("writing the archive")
-    oci.write(
-        [oci.Image([reference], [layers["base"], layers["packages"], top], {"Env": settings})], work / "engine.tar"
-    )
-    store.remove_tree(tree)
-    store.remove_tree(work / "layers")
+@dataclass(frozen=True)
+class Image:
+    """One engine's: a layer that takes minutes and changes seldom, and what is quickly put over it."""
+
+    engine: str
+    title: str
+    made_of: Callable[[], list[store.Part]]  # the layer
+    build: Callable[[Path, Say], None]
+    reference: str
+    settings: list[str]
+    programs: tuple[str, ...]  # of the node's system, which it calls
+
+    def _inputs(self) -> list[store.Part]:
+        return [*self.made_of(), self.reference, *self.settings, *self.programs]
+
+    def _pack(self, work: Path, say: Say) -> None:
+        layers = oci.kept(store.place(f"real-{self.engine}-layer", store.key_of(self.made_of())))
+        tree = work / "tree"
+        for name in self.programs:
+            rootfs.add_program(tree, name)
+        chosen = [layers["base"], layers["packages"], oci.pack(tree, work / "layers")]
+        say("writing the archive")
+        oci.write([oci.Image([self.reference], chosen, {"Env": self.settings})], work / "engine.tar")
+        store.remove_tree(tree)
+        store.remove_tree(work / "layers")
+
+    def archive(self) -> Path:
+        return store.place(f"real-{self.engine}", store.key_of(self._inputs())) / "engine.tar"
+
+    def steps(self) -> list[Step]:
+        layer = artefact(f"real-{self.engine}-layer", self.title, self.made_of, self.build)
+        packed = artefact(f"real-{self.engine}", "packs the image of it", self._inputs, self._pack)
+        return [*rootfs.steps(), layer, packed]
