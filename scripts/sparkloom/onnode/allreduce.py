@@ -3,20 +3,19 @@
 With ALLREDUCE_BACKEND=gloo the same over TCP, by processors alone: beside it stand what one TCP stream carries from
 each rank to the next, and how many bytes left by which interface, since no log of gloo's says which way it took.
 
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who and where. Rank 0 prints one JSON line for each size, and one that
-begins with {"allreduce" at the end; every rank prints a line with "error" when it fails. Small sizes show the latency
-that every decode step pays, large ones the bandwidth that prefill gets: busbw = bytes * 2 (n - 1) / n / seconds.
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who and where, ALLREDUCE_ADDRESS where this rank is. Rank 0 prints
+one JSON line for each size, and one that begins with {"allreduce" at the end; every rank prints a line with "error"
+when it fails. Small sizes show the latency that every decode step pays, large ones the bandwidth that prefill gets:
+busbw = bytes * 2 (n - 1) / n / seconds.
 """
 
 from __future__ import annotations
 
 import datetime
-import fcntl
 import importlib
 import json
 import os
 import socket
-import struct
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,6 @@ from typing import Any
 
 MEBI = 1 << 20
 SMALLEST, LARGEST = 8 << 10, 1 << 30
-SIOCGIFADDR = 0x8915
 TCP_SECONDS = 1.0
 
 
@@ -52,23 +50,14 @@ def sent() -> dict[str, int]:
     return found
 
 
-def address(interface: str) -> str:
-    """The first IPv4 address of an interface."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        answer = fcntl.ioctl(asking.fileno(), SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
-    return socket.inet_ntoa(answer[20:24])
-
-
 class Wire:
     """What one TCP stream carries from each rank to the next over the first rail, one pair after the other."""
 
-    def __init__(self, dist: Any, rank: int, world: int, interface: str) -> None:
-        self.dist, self.rank, self.world = dist, rank, world
-        mine = address(interface)
-        self.door = socket.create_server((mine, 0))
-        doors: list[Any] = [None] * world
-        dist.all_gather_object(doors, (mine, self.door.getsockname()[1]))
-        self.mine, self.doors = mine, doors
+    def __init__(self, dist: Any, rank: int, world: int, address: str) -> None:
+        self.dist, self.rank, self.world, self.mine = dist, rank, world, address
+        self.door = socket.create_server((address, 0))
+        self.doors: list[Any] = [None] * world
+        dist.all_gather_object(self.doors, self.door.getsockname())
 
     def slowest(self) -> float:
         """GB/s of the slowest pair."""
@@ -164,8 +153,8 @@ def main(words: list[str]) -> int:
         if backend == "gloo":
             moved: list[Any] = [None] * world
             torch.distributed.all_gather_object(moved, {name: now - before[name] for name, now in sent().items()})
-            rail = os.environ.get("ALLREDUCE_RAILS", "").split(",")[0]
-            over = {"sent": moved, "tcp_gb_s": round(Wire(torch.distributed, rank, world, rail).slowest(), 3)}
+            wire = Wire(torch.distributed, rank, world, os.environ["ALLREDUCE_ADDRESS"])
+            over = {"sent": moved, "tcp_gb_s": round(wire.slowest(), 3)}
         version = ".".join(map(str, torch.cuda.nccl.version())) if backend == "nccl" else None
         if rank == 0:
             known = {"ranks": world, "backend": backend, "nccl": version, "torch": torch.__version__}

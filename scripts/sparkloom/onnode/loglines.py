@@ -23,6 +23,9 @@ PREFIX = re.compile(
     r")"
 )
 RANK = re.compile(r"\[rank\s?(\d+)(?: epoch \d+)?\]|\bTP(\d+)\b|node[_-]rank[= ](\d+)")
+# SGLang's server on its way out: a scheduler failed, and it kills its own tree; "the child" while it loads, "one child"
+# once it serves. What that scheduler said before is the cause.
+ENDS_ITSELF = re.compile(r"It usually means (?:the|one) child failed")
 # What makes a line tell something, and how much. The last exception is usually the cause's own message.
 TELLING = (
     (re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(\.\w+)*(Error|Exception|Interrupt)\b"), 8),
@@ -34,8 +37,8 @@ TELLING = (
     (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
     # all settings in one line, of any words
     (re.compile(r"^(?:server_args|non-default args)\b|^(?:ServerArgs|Namespace)\("), -20),
-    # SGLang's server on its way out: what its scheduler said before is the cause
-    (re.compile(r"It usually means (?:the|one) child failed|kill_process_tree called"), -6),
+    (ENDS_ITSELF, -6),
+    (re.compile(r"kill_process_tree called"), -6),
 )
 
 

@@ -243,9 +243,9 @@ def test_gloo_beside_the_rails_is_no_success_at_any_speed() -> None:
 
 def test_a_backend_is_told_to_every_rank() -> None:
     found = jobs.objects(case.launch(case.ULTRA), case.cluster(), backend=jobs.GLOO)
-    for pod in pods(found):
+    for number, pod in enumerate(pods(found)):
         env = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
-        assert (env["ALLREDUCE_BACKEND"], env["ALLREDUCE_RAILS"]) == ("gloo", "net1,net2")
+        assert (env["ALLREDUCE_BACKEND"], env["ALLREDUCE_ADDRESS"]) == ("gloo", f"192.168.100.{11 + number}")
 
 
 def test_sizes_grow_to_the_largest() -> None:

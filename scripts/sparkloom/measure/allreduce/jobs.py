@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch import engines, fabric
+from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import pack
 from sparkloom.render.manifests import attachments, files, names, pod
@@ -95,7 +95,7 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backe
         "MASTER_PORT": str(PORT),
         "ALLREDUCE_LARGEST": str(largest),
         "ALLREDUCE_BACKEND": backend,
-        "ALLREDUCE_RAILS": ",".join(fabric.pod_interface(number) for number, _ in enumerate(rank.place.endpoints)),
+        "ALLREDUCE_ADDRESS": launch.topology.address(rank.place),
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
     }

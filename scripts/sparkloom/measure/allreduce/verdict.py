@@ -6,8 +6,7 @@ GPU load says nothing: it is 100 % over sockets too. The bandwidth of large all-
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from sparkloom.inputs.platform import GB10
@@ -27,7 +26,6 @@ RING = 10.0  # three in a ring: where NVIDIA's script passes them (2026-03); 21 
 # Of what one TCP stream carries over the rail, this much must arrive as gloo's bus bandwidth: its ring sends and takes
 # at once, by one processor's hands, and adds the numbers up.
 GLOO = 0.25
-RAIL = re.compile(rf"{fabric.pod_interface(0)[:-1]}\d+$")  # as the pods call them
 BY_RAILS = 0.9  # of the bytes that left a pod; its beats, its probes and DNS go by the cluster's network
 SMALL = 128 << 10  # what a decode step reduces
 
@@ -74,7 +72,7 @@ def judge(
     small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
     judged |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
     if result.get("backend") == "gloo":
-        return {**judged, **_gloo(result, best)}
+        return {**judged, **_gloo(result, best, {fabric.pod_interface(number) for number in range(rails)})}
     return {**_verdict(report.verdict, report.why, best, wanted, mode), **judged}
 
 
@@ -103,15 +101,15 @@ def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) ->
     return {"verdict": "slow", "why": f"{best:.1f} GB/s over {mode}{hint}; {wanted:g} were expected; {cure}"}
 
 
-def _gloo(result: Mapping[str, Any], best: float) -> dict[str, Any]:
+def _gloo(result: Mapping[str, Any], best: float, over: Set[str]) -> dict[str, Any]:
     """By the bytes that left each pod, since gloo's log tells no way; and by what TCP carries there, not by RDMA."""
     tcp = float(result["tcp_gb_s"])
     wanted = round(GLOO * tcp, 3)
-    shares = [_by_rails(moved) for moved in result["sent"]]
+    shares = [_share(moved, over) for moved in result["sent"]]
     facts = {"mode": "TCP over the rails", "nccl": None, "tcp_gb_s": tcp, "least_busbw_gb_s": wanted}
     if (least_share := min(shares)) < BY_RAILS:
         rank, moved = shares.index(least_share), result["sent"][shares.index(least_share)]
-        other = max((name for name in moved if not RAIL.match(name)), key=lambda name: moved[name], default="?")
+        other = max(moved.keys() - over, key=lambda name: moved[name], default="?")
         why = (
             f"gloo took {other}: {least_share:.0%} of what rank {rank} sent left by a rail; GLOO_SOCKET_IFNAME decides"
         )
@@ -124,9 +122,9 @@ def _gloo(result: Mapping[str, Any], best: float) -> dict[str, Any]:
     return {"verdict": "ok", "why": words, **facts, "transport": way}
 
 
-def _by_rails(moved: Mapping[str, int]) -> float:
+def _share(moved: Mapping[str, int], over: Set[str]) -> float:
     whole = sum(moved.values())
-    return sum(count for name, count in moved.items() if RAIL.match(name)) / whole if whole else 0.0
+    return sum(count for name, count in moved.items() if name in over) / whole if whole else 0.0
 
 
 def _json(line: str) -> dict[str, Any]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import re
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkloom.onnode import loglines
+
 PR_SET_CHILD_SUBREAPER = 36
 DEAD = ("Z", "X")
-# A scheduler of SGLang failed, and its server kills the whole tree: "the child" while it loads, "one child" later.
-ENDS_ITSELF = re.compile(r"It usually means (?:the|one) child failed")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def described(code: int, said: Iterable[str] = ()) -> str:
     """How a process ended, with its last lines: SGLang kills itself, and nobody else is to be looked for then."""
     if code >= 0:
         return f"ended with status {code}"
-    if code == -signal.SIGKILL and any(ENDS_ITSELF.search(line) for line in said):
+    if code == -signal.SIGKILL and any(loglines.ENDS_ITSELF.search(line) for line in said):
         return "ended itself"
     try:
         name = signal.Signals(-code).name
