@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from testbed.base.steps import Say, Step
 
 CAP_SYS_RESOURCE = 24
 APT_WAIT_SECONDS = 300
+_ONE_APT = threading.Lock()  # steps that go on aside install too
 # what a bare Debian or Ubuntu lacks of the programs that the rack calls, and the packages that bring them
 TOOLS = {
     "ip": "iproute2",
@@ -73,6 +75,11 @@ def require_space(folder: Path, gib: int, what: str) -> None:
 
 def apt_install(packages: list[str], say: Say) -> None:
     """Install Debian or Ubuntu packages that are missing; says so first."""
+    with _ONE_APT:
+        _apt_install(packages, say)
+
+
+def _apt_install(packages: list[str], say: Say) -> None:
     missing = [p for p in packages if not _installed(p)]
     if not missing:
         return

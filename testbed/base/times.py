@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from datetime import date
 
@@ -11,6 +12,7 @@ from testbed.base import names, store
 FILE = names.CACHE / "times.json"
 JUDGED_BY = 20.0  # seconds of shipped steps: fewer say nothing of a machine
 SHIPPED = names.KIND_DIR / "times.json"  # written by `python -m testbed rack times --ship` after a cold run
+_ONE_AT_A_TIME = threading.Lock()  # steps that go on aside
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,12 @@ def expected(name: str, warm: bool = False) -> Usual | None:
 
 
 def record(name: str, seconds: float, warm: bool = False) -> None:
-    known = store.read_json(FILE)
-    kept = {kind: value for kind, value in known.get(name, {}).items() if kind in ("cold", "warm")}
-    known[name] = {**kept, "warm" if warm else "cold": {"seconds": round(seconds, 1), "date": date.today().isoformat()}}
-    store.write_json(FILE, known)
+    taken = {"seconds": round(seconds, 1), "date": date.today().isoformat()}
+    with _ONE_AT_A_TIME:
+        known = store.read_json(FILE)
+        kept = {kind: value for kind, value in known.get(name, {}).items() if kind in ("cold", "warm")}
+        known[name] = {**kept, "warm" if warm else "cold": taken}
+        store.write_json(FILE, known)
 
 
 def ship(order: list[str]) -> None:

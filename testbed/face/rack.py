@@ -40,10 +40,11 @@ docs/rack.md tells what is real."""
 
 def built(lean: bool = False) -> list[steps.Step]:
     chosen = source.steps(binaries.kubernetes_is_built)
-    before = [*machine.steps(), *docker.steps(), *chosen, *rootfs.steps()]
+    system, base = rootfs.steps()
+    before = [*machine.steps(), *docker.steps(), *chosen, system]
     controller = [] if lean else policy.steps()
     programs = golang.steps_around([*binaries.steps(), *traefik.steps(), *controller])
-    return [*before, *programs, *images.steps(), *nodeimage.steps()]
+    return [*before, *programs, base, *images.steps(), *nodeimage.steps()]
 
 
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:

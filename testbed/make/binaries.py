@@ -1,8 +1,11 @@
-"""Static binaries built from Go modules at pinned versions (go.mod and go.sum under testbed/make/kind/go)."""
+"""Static binaries built from Go modules at pinned versions (testbed/make/go).
+
+One go.mod for all of them: Kubernetes, CoreDNS, Multus, etcd and Traefik share a third of their source, and what two
+programs take from one version of a module is compiled once. It asks for the newest version that any of them asks for.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 import time
@@ -18,6 +21,8 @@ from testbed.base.steps import Say, Step, artefact, duration
 from testbed.make import golang, source
 
 RECIPE = "1"  # raise to rebuild
+SOURCE = names.REPO / "testbed" / "make" / "go"
+VERSIONS = (SOURCE / "go.mod", SOURCE / "go.sum")
 MULTUS_MODULE = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 
@@ -31,8 +36,9 @@ class Build:
     ldflags: str = ""
 
     @property
-    def folder(self) -> Path:
-        return names.KIND_DIR / "go" / self.name
+    def own(self) -> list[Path]:
+        """What is written here of it."""
+        return [SOURCE / self.name] if f"./{self.name}" in self.packages else []
 
 
 def _kubernetes_flags() -> str:
@@ -54,9 +60,9 @@ MULTUS_COMMANDS = ("multus", "multus-daemon", "multus-shim", "thin_entrypoint", 
 BUILDS = (
     Build("kind", f"builds kind {names.KIND}", ("sigs.k8s.io/kind",)),
     Build("etcd", "builds etcd", ("go.etcd.io/etcd/server/v3",), rename="etcd"),
-    Build("pause", "builds the pause program of pods", (".",), rename="pause"),
-    Build("gpu", "builds the stand-in for NVIDIA's device plugin", (".",), rename="gpu-stand-in"),
-    Build("coredns", "builds CoreDNS with a dozen plugins", (".",), rename="coredns"),
+    Build("pause", "builds the pause program of pods", ("./pause",), rename="pause"),
+    Build("gpu", "builds the stand-in for NVIDIA's device plugin", ("./gpu",), rename="gpu-stand-in"),
+    Build("coredns", "builds CoreDNS with a dozen plugins", ("./coredns",), rename="coredns"),
     Build(
         "kubernetes",
         f"builds Kubernetes {names.KUBERNETES} (the longest step)",
@@ -70,7 +76,7 @@ BUILDS = (
 
 
 def _inputs(build: Build) -> list[store.Part]:
-    return [RECIPE, machine.architecture(), *build.packages, build.ldflags, build.folder]
+    return [RECIPE, machine.architecture(), *build.packages, build.ldflags, *VERSIONS, *build.own]
 
 
 def _compile(build: Build, work: Path, say: Say) -> None:
@@ -80,16 +86,16 @@ def _compile(build: Build, work: Path, say: Say) -> None:
     log = names.CACHE / "logs" / f"{build.name}.log"
     log.unlink(missing_ok=True)
     say(f"fetching modules ({out([go, 'version']).removeprefix('go version ')})")
-    run([go, "mod", "download"], env=env, cwd=build.folder, log=log)
+    run([go, "list", "-deps", *build.packages], env=env, cwd=SOURCE, log=log)  # those that it needs, not all
     target = work / "bin"
     target.mkdir()
-    flags = ["-trimpath", "-p", str(os.cpu_count() or 1), "-ldflags", f"-s -w {build.ldflags}".strip()]
+    flags = [*golang.FLAGS, "-ldflags", f"-s -w {build.ldflags}".strip()]
     # one command for all: while one binary is linked, the next one's packages compile
     destination = target / build.rename if build.rename else f"{target}/"
     command = [go, "build", *flags, "-o", destination, *build.packages]
     say(f"compiling {len(build.packages)} program(s)")
     with _announce(target, say):
-        run(command, env=env, cwd=build.folder, log=log)
+        run(command, env=env, cwd=SOURCE, log=log)
     if build.name == "kind":
         _keep_base_files(go, build, env, work)
 
@@ -121,7 +127,7 @@ def _announce(folder: Path, say: Say) -> Iterator[None]:
 
 def _keep_base_files(go: Path, build: Build, env: dict[str, str], work: Path) -> None:
     """kind's own files for a node (units, containerd's configuration, entrypoint) come with its module."""
-    listed = run([go, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kind"], env=env, cwd=build.folder).stdout.strip()
+    listed = run([go, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kind"], env=env, cwd=SOURCE).stdout.strip()
     shutil.copytree(Path(listed) / "images/base/files", work / "node-files")
     run(["chmod", "-R", "u+w", work / "node-files"])
 

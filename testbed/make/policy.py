@@ -14,7 +14,7 @@ from testbed.base.steps import Say, Step, artefact
 from testbed.make import golang
 
 RECIPE = "1"  # raise to rebuild
-SOURCE = names.KIND_DIR / "go" / "policy"
+SOURCE = names.REPO / "testbed" / "make" / "go" / "policy"  # its libraries are years older than the others'
 PROGRAM = "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"
 HOME = "/usr/local/lib/testbed-policy"  # on a node
 PACKAGES = ("ipset", "libipset13")

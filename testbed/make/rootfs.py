@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.base import machine, names, store
@@ -158,7 +159,6 @@ def base() -> Path:
 def steps() -> list[Step]:
     distro = machine.os_release().get("PRETTY_NAME", "this distribution")
     title = f"bootstraps a node's system ({distro}) with debootstrap, which it installs if missing"
-    return [
-        artefact("rootfs", title, _rootfs_inputs, _build_rootfs),
-        artefact("base", "picks the small base layer of pods' images out of it", base_inputs, _build_base),
-    ]
+    system = artefact("rootfs", title, _rootfs_inputs, _build_rootfs)
+    layer = artefact("base", "picks the small base layer of pods' images out of it", base_inputs, _build_base)
+    return [replace(system, aside=True), replace(layer, after=(system.name,))]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +112,59 @@ def test_every_step_that_was_passed_is_told_in_order() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (60, "1 min 00 s")])
 def test_duration(seconds: float, text: str) -> None:
     assert steps.duration(seconds) == text
+
+
+class Waiting:
+    """A step that goes on aside until it is let go."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.go, self.error = threading.Event(), error
+        self.log: list[str] = []
+
+    def act(self, say: steps.Say) -> None:
+        assert self.go.wait(30)
+        self.log.append("aside")
+        if self.error:
+            raise self.error
+
+    def step(self, name: str, act: Callable[[], object], **more: Any) -> steps.Step:
+        return steps.Step(name, "", lambda: False, lambda say: (act(), None)[1], **more)
+
+    @property
+    def aside(self) -> steps.Step:
+        return steps.Step("aside", "", lambda: False, self.act, aside=True)
+
+
+def test_the_next_steps_begin_while_one_goes_on_aside_and_who_needs_it_waits() -> None:
+    """A node's system waits for a mirror with one processor while the compiler could have the other."""
+    waiting = Waiting()
+    heard: list[str] = []
+    todo = [
+        waiting.aside,
+        waiting.step("next", lambda: (waiting.log.append("next"), waiting.go.set())),
+        waiting.step("needs", lambda: waiting.log.append("needs"), after=("aside",)),
+    ]
+    spent = steps.perform(todo, passed=lambda step: heard.append(step.name))
+    assert waiting.log == ["next", "aside", "needs"]
+    assert heard == ["next", "aside", "needs"] and list(spent) == ["next", "aside", "needs"]
+    assert times.expected("aside") is not None
+
+
+def test_what_went_wrong_aside_ends_the_work_before_the_next_step() -> None:
+    waiting = Waiting(error=RuntimeError("no mirror"))
+
+    def let_go() -> None:
+        waiting.go.set()
+        while any(thread.name == "step aside" and thread.is_alive() for thread in threading.enumerate()):
+            time.sleep(0.01)
+
+    todo = [waiting.aside, waiting.step("next", let_go), waiting.step("never", lambda: waiting.log.append("never"))]
+    with pytest.raises(RuntimeError, match="no mirror"):
+        steps.perform(todo)
+    assert waiting.log == ["aside"] and times.expected("aside") is None
+
+
+def test_all_is_there_at_the_end_though_nobody_waited_for_it() -> None:
+    waiting = Waiting()
+    steps.perform([waiting.aside, waiting.step("next", waiting.go.set)])
+    assert waiting.log == ["aside"]

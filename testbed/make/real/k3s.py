@@ -104,12 +104,7 @@ class _Workshop:
         return out([self.go, "env", "GOVERSION"])
 
     def copied(self, module: golang.Module, name: str) -> Path:
-        """A module's files as a folder of our own to change and to build in."""
-        target = self.work / name
-        unused = shutil.ignore_patterns("*_test.go", "testdata", "vendor")
-        shutil.copytree(module.fetch(self.go, self.env, self.work), target, ignore=unused)
-        run(["chmod", "-R", "u+w", target])
-        return target
+        return module.copy(self.go, self.env, self.work / name)
 
     def compile(
         self, folder: Path, package: str, target: Path, *, tags: str = "", stamps: dict[str, str], c: bool = False

@@ -1,3 +1,0 @@
-module sparkloom/testbed/pause
-
-go 1.25.0

@@ -1,0 +1,42 @@
+"""The rack's programs share one list of versions, so that what two of them have in common is compiled once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from testbed.base import names
+from testbed.make import binaries, traefik
+
+TEXT = binaries.VERSIONS[0].read_text()
+ASKED = dict(re.findall(r"^\t(\S+) (v\S+)(?: // indirect)?$", TEXT, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [
+        ("k8s.io/kubernetes", names.KUBERNETES),
+        ("sigs.k8s.io/kind", names.KIND),
+        ("gopkg.in/k8snetworkplumbingwg/multus-cni.v4", names.MULTUS),
+        ("go.etcd.io/etcd/server/v3", "v" + names.ETCD_IMAGE.rpartition(":")[2].partition("-")[0]),
+        ("github.com/coredns/coredns", names.COREDNS_IMAGE.rpartition(":")[2]),
+        (traefik.ITSELF.path, traefik.ITSELF.version),
+        (traefik.ACME.path, traefik.ACME.version),
+    ],
+)
+def test_what_is_built_is_what_the_rack_says_it_is(module: str, version: str) -> None:
+    assert ASKED[module] == version
+
+
+def test_every_part_of_kubernetes_is_of_one_release() -> None:
+    replaced = re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ (v\S+)$", TEXT, re.MULTILINE)
+    assert len(replaced) > 20 and set(replaced) == {names.KUBERNETES.replace("v1.", "v0.")}
+
+
+def test_one_folder_holds_every_program_of_ours() -> None:
+    """A second list of versions would compile client-go a second time; the policy controller's is of 2024."""
+    lists = {path.parent.relative_to(binaries.SOURCE).as_posix() for path in binaries.SOURCE.rglob("go.mod")}
+    assert lists == {".", "policy", "traefik/ext"}
+    for build in binaries.BUILDS:
+        assert all(path.is_dir() for path in build.own)
