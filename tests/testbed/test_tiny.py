@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import json
 import struct
 from pathlib import Path
@@ -14,7 +15,7 @@ from testbed.standins.hub import tiny
 NAME = f"{tiny.OWNER}tiny-dense"
 
 
-@pytest.fixture(scope="module", params=["tiny-dense", "tiny-moe"])
+@pytest.fixture(scope="module", params=["tiny-dense", "tiny-moe", "tiny-recites"])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     tiny.write(folder, f"{tiny.OWNER}{request.param}")
@@ -36,8 +37,35 @@ def test_the_tensors_fill_the_file_and_have_the_shapes_of_the_config(made: Path)
 def test_every_byte_has_a_token_and_the_turns_have_theirs(made: Path) -> None:
     words = json.loads((made / "tokenizer.json").read_text())["model"]["vocab"]
     config = json.loads((made / "config.json").read_text())
-    assert sorted(words.values()) == list(range(config["vocab_size"])) and len(words) == 256 + len(tiny.SPECIAL)
+    assert sorted(words.values()) == list(range(config["vocab_size"]))
+    assert [*words][256:259] == list(tiny.SPECIAL)
     assert words["<|im_end|>"] == config["eos_token_id"]
+
+
+def test_one_model_recites_its_page_and_ends(tmp_path: Path) -> None:
+    """By its first and its last matrix; what the layers add between them is a tenth of it."""
+    tiny.write(tmp_path, tiny.RECITES)
+    data = (tmp_path / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    table = json.loads(data[8 : 8 + length])
+    names = [*tiny.words(tiny.RECITES)]
+
+    def rows(name: str) -> list[array.array[float]]:
+        begin, end = (8 + length + at for at in table[name]["data_offsets"])
+        wide = bytearray(2 * (end - begin))
+        wide[2::4], wide[3::4] = data[begin:end:2], data[begin + 1 : end : 2]
+        numbers = array.array("f", bytes(wide))
+        return [numbers[at : at + tiny.HIDDEN] for at in range(0, len(numbers), tiny.HIDDEN)]
+
+    embedded, followed = rows("model.embed_tokens.weight"), rows("lm_head.weight")
+    token, told = names.index("\u010a"), list[str]()
+    while names[token] != "<|im_end|>" and len(told) < len(names):
+        scores = [sum(a * b for a, b in zip(row, embedded[token], strict=True)) for row in followed]
+        token = scores.index(max(scores))
+        told.append(names[token])
+        assert max(scores) > 2 * sorted(scores)[-2]
+    assert told.pop() == "<|im_end|>"
+    assert "".join(told).replace("\u0120", " ") == " ".join(tiny.PAGE.read_text().split())
 
 
 def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:

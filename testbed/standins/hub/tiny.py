@@ -1,6 +1,8 @@
 """Checkpoints that a real engine loads: a few million random numbers in the shape of a known architecture.
 
 Nothing is learned, so what they answer has no meaning; but each file is what the engine's own loader wants.
+One has its last matrix made by hand: each token is followed by one other, so that it recites a page and ends. What asks
+whether an answer is text, and which configuration is the fastest that works, has an answer that is text there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import random
 import re
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+RECITES = f"{OWNER}tiny-recites"
+PAGE = Path(__file__).with_name("page.txt")
 Tensors = Iterator[tuple[str, tuple[int, ...], float]]
 
 
@@ -45,7 +50,7 @@ def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> N
     folder.mkdir(parents=True, exist_ok=True)
     if file:
         return _gguf_model(folder / file, model, random.Random(f"{model}/{seed}"))
-    vocabulary = words()
+    vocabulary = words(model)
     texts = {
         "config.json": _config(model, len(vocabulary), vocabulary),
         "generation_config.json": {"eos_token_id": vocabulary["<|im_end|>"], "do_sample": True},
@@ -57,7 +62,11 @@ def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> N
     }  # fmt: skip
     for name, data in texts.items():
         (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), random.Random(f"{model}/{seed}"))
+    source = random.Random(f"{model}/{seed}")
+    if model == RECITES:
+        _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), source, _followers(vocabulary))
+    else:
+        _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), source)
     (folder / "README.md").write_text(f"# {model}\n\nRandom weights (seed {seed}): its answers have no meaning.\n")
 
 
@@ -169,7 +178,10 @@ def _gguf_model(path: Path, model: str, source: random.Random) -> None:
     gguf.write(path, values, tensors)
 
 
-def _weights(path: Path, tensors: list[tuple[str, tuple[int, ...], float]], source: random.Random) -> None:
+def _weights(
+    path: Path, tensors: list[tuple[str, tuple[int, ...], float]], source: random.Random, after: list[int] | None = None
+) -> None:
+    """With `after`, the row of each token in the last matrix is that of the token before it in the first one."""
     table: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for name, shape, _ in tensors:
@@ -178,10 +190,31 @@ def _weights(path: Path, tensors: list[tuple[str, tuple[int, ...], float]], sour
         offset = end
     text = json.dumps(table, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    first = b""
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for _, shape, spread in tensors:
-            file.write(_bf16(_count(shape), spread, source))
+        for name, shape, spread in tensors:
+            raw = _bf16(_count(shape), spread * (0.1 if after and "layers" in name else 1), source)
+            first = first or raw
+            file.write(_moved(first, after) if after and name == "lm_head.weight" else raw)
+
+
+def _moved(rows: bytes, after: list[int]) -> bytes:
+    width = 2 * HIDDEN
+    before = {follower: token for token, follower in enumerate(after) if follower >= 0}
+    return b"".join(
+        rows[before[token] * width : (before[token] + 1) * width] if token in before else bytes(width)
+        for token in range(len(after))
+    )
+
+
+def _followers(vocabulary: dict[str, int]) -> list[int]:
+    """Which token comes after each, -1 for none: a turn's newline begins the page, and the end of the turn ends it."""
+    after = [-1] * len(vocabulary)
+    path = [vocabulary[_letters()[ord("\n")]], *range(256 + len(SPECIAL), len(vocabulary)), vocabulary["<|im_end|>"]]
+    for token, follower in pairwise(path):
+        after[token] = follower
+    return after
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -199,9 +232,23 @@ def _bf16(count: int, spread: float, source: random.Random) -> bytes:
     return bytes(halves)
 
 
-def words() -> dict[str, int]:
-    """Every byte's letter, then the special words, by their numbers."""
-    return {word: number for number, word in enumerate([*_letters(), *SPECIAL])}
+def words(model: str = "") -> dict[str, int]:
+    """Every byte's letter, then the special words, then what one model has of its page, by their numbers."""
+    page = _pieces(PAGE.read_text()) if model == RECITES else []
+    return {word: number for number, word in enumerate([*_letters(), *SPECIAL, *page])}
+
+
+def _pieces(page: str) -> list[str]:
+    """The page in pieces of which none comes twice: a word, or as many as it takes."""
+    blank = _letters()[ord(" ")]
+    pieces: list[str] = []
+    piece = ""
+    for number, word in enumerate(page.split()):
+        piece += (blank if number else "") + word
+        if piece not in pieces and len(piece) > 1:
+            pieces.append(piece)
+            piece = ""
+    return pieces
 
 
 def _letters() -> list[str]:
