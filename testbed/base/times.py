@@ -61,9 +61,10 @@ def record(name: str, seconds: float, warm: bool = False) -> None:
 
 
 def ship(order: list[str]) -> None:
-    """Keep this machine's times with the sources: what others see before their first run."""
-    known = store.read_json(FILE)
-    steps = {name: known[name] for name in order if name in known}
+    """Keep this machine's cold times with the sources, for others' first run; a step without one keeps what it has."""
+    mine, shipped = store.read_json(FILE), store.read_json(SHIPPED).get("steps", {})
+    cold = {name: (mine if _seconds(mine.get(name), "cold") is not None else shipped).get(name, {}) for name in order}
+    steps = {name: {"cold": entry["cold"]} for name, entry in cold.items() if "cold" in entry}
     store.write_json(SHIPPED, {"machine": {"cores": os.cpu_count()}, "steps": steps})
 
 

@@ -77,6 +77,16 @@ def test_a_warm_run_does_not_shorten_what_a_cold_one_is_expected_to_take() -> No
     assert "| demo | 350.0 | 4.0 |" in times.table(["demo"])
 
 
+def test_what_is_shipped_keeps_a_time_that_this_run_did_not_take() -> None:
+    """Docker was there: its own time stays the one of a machine that had to install it."""
+    store.write_json(times.SHIPPED, {"machine": {"cores": 2}, "steps": {"docker": {"cold": {"seconds": 4.9}}}})
+    times.record("docker", 0.1, warm=True)
+    times.record("kind", 35.0)
+    times.ship(["docker", "kind"])
+    steps = store.read_json(times.SHIPPED)["steps"]
+    assert steps["docker"] == {"cold": {"seconds": 4.9}} and steps["kind"]["cold"]["seconds"] == 35.0
+
+
 def test_a_first_run_is_told_the_shipped_time_until_it_has_its_own() -> None:
     store.write_json(times.SHIPPED, {"machine": {"cores": 2}, "steps": {"demo": {"cold": {"seconds": 90}}}})
     assert times.expected("demo") == times.Usual(90.0, "on 2 cores")
