@@ -82,6 +82,17 @@ TRAEFIK = {
             "additionalProperties": False,
             "properties": {"amount": {"type": "integer"}, "sourceCriterion": BY_HEADER},
         },
+        "retry": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "attempts": {"type": "integer", "minimum": 0},
+                "status": {"type": "array", "items": {"type": "string", "pattern": "^([1-5][0-9]{2}[,-]?)+$"}},
+                "maxRequestBodyBytes": {"type": "integer", "minimum": -1},
+                "disableRetryOnNetworkError": {"type": "boolean"},
+                "retryNonIdempotentMethod": {"type": "boolean"},
+            },
+        },
         "replacePath": {"type": "object", "additionalProperties": False, "properties": {"path": {"type": "string"}}},
         "redirectScheme": {
             "type": "object",

@@ -56,6 +56,15 @@ def test_it_leads_to_the_service_of_the_profile_and_nowhere_else() -> None:
     assert away["services"] == [{"kind": "TraefikService", "name": "noop@internal"}]
 
 
+def test_a_short_post_is_read_whole_after_its_key_was_seen_and_is_sent_once() -> None:
+    """What keeps a body is Traefik's retry: of a status that no answer has, and of nothing else."""
+    route, _ = case.of_kind(objects(), "IngressRoute")
+    short, question, long = ([named["name"] for named in rule["middlewares"]] for rule in route["spec"]["routes"])
+    assert short[0] == gateway.NAME and short[-1] == gateway.WHOLE and gateway.WHOLE not in [*question, *long]
+    (kept,) = [o["spec"]["retry"] for o in case.of_kind(objects(), "Middleware") if "retry" in o["spec"]]
+    assert kept["status"] == ["599"] and kept["disableRetryOnNetworkError"] and kept["attempts"] == 2
+
+
 def test_traefik_may_reach_the_engine_by_the_policy() -> None:
     """K3s' Traefik by its namespace and label; nobody else from outside the namespace without a label."""
     policy, _ = case.of_kind(case.build(), "NetworkPolicy")
