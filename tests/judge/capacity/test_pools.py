@@ -27,6 +27,18 @@ def test_kv_tokens_of_ultra(view: Maker) -> None:
     assert plan.memory["kv_tokens"].value == pytest.approx(774_547, rel=0.10)
 
 
+def test_a_number_of_tokens_is_the_pool_where_memory_could_hold_more(view: Maker) -> None:
+    """SGLang itself, told 4,096 tokens, allocated 4,096; the plan promised sixteen million."""
+    words = ("mem_fraction_static=0.90", "max_mamba_cache_size=48")
+    most, some = fit(view(ULTRA, *words)), fit(view(ULTRA, *words, "max_total_tokens=4096"))
+    assert some.memory["kv_tokens"].value == 4096
+    saved = float(most.memory["kv_pool_gib"].value or 0) - float(some.memory["kv_pool_gib"].value or 0)
+    more = float(some.memory["headroom_gib"].value or 0) - float(most.memory["headroom_gib"].value or 0)
+    assert saved == pytest.approx(more) and saved > 1
+    over = fit(view(ULTRA, *words, "max_total_tokens=999999999"))
+    assert over.memory["kv_tokens"].value == most.memory["kv_tokens"].value
+
+
 def test_kv_tokens_of_super_when_the_engine_sizes_the_state_pool(view: Maker) -> None:
     plan = fit(view(SUPER, "mem_fraction_static=0.80", "context_length=524288", "max_mamba_cache_size="))
     assert plan.memory["kv_tokens"].value == pytest.approx(16.58e6, rel=0.10)

@@ -38,6 +38,7 @@ class Requirements:
     speculation: Speculation | None = None
     ahead: int = 0  # tokens prefilled at once, which a sliding layer keeps beside its window
     elastic: bool = False  # told to shorten its context to what the cache holds
+    tokens: int | None = None  # the pool's, whatever its share of memory could hold
     whole_window: bool = False  # sliding layers keep every token
 
 

@@ -48,11 +48,17 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     per_slot, per_token = slot(view, needs, ledger), cell(view, needs, ledger)
     pools = _pools(needs, budget, per_slot, ledger)
     paid = "static budget - state slots without the padding one - speculative states"
-    kv = ledger.put("kv_pool_gib", max(0.0, budget - pools.gib), paid)
-    tokens = int(kv * GIB / per_token) if per_token else 0
-    ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
+    left = max(0.0, budget - pools.gib)
+    kv, tokens = left, int(left * GIB / per_token) if per_token else 0
+    if needs.tokens is not None and needs.tokens < tokens:
+        kv, tokens = needs.tokens * per_token / GIB, needs.tokens
+        ledger.put("kv_pool_gib", kv, f"max_total_tokens x KV bytes per token and rank; {left:.1f} could be paid for")
+        ledger.put("kv_tokens", tokens, "max_total_tokens")
+    else:
+        ledger.put("kv_pool_gib", kv, paid)
+        ledger.put("kv_tokens", tokens, "KV pool / KV bytes per token and rank")
     _floor(view, needs, loaded + pools.gib, free, ledger)
-    headroom = _headroom(view, needs, free, tokens, pools, ledger)
+    headroom = _headroom(view, needs, free, tokens, pools, left - kv, ledger)
     _ceiling(needs, tokens, pools, ledger)
     full_requests(ledger, tokens, needs)
     return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
@@ -95,7 +101,9 @@ def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, le
     )
 
 
-def _headroom(view: LaunchView, needs: Requirements, free: float, tokens: int, pools: Pools, ledger: Ledger) -> float:
+def _headroom(
+    view: LaunchView, needs: Requirements, free: float, tokens: int, pools: Pools, unused: float, ledger: Ledger
+) -> float:
     floor = constants.HOST_FLOOR_GIB
     ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
     reserve = ledger.put("reserve_gib", (1 - needs.fraction) * free, "(1 - fraction) x free before load")
@@ -108,7 +116,8 @@ def _headroom(view: LaunchView, needs: Requirements, free: float, tokens: int, p
         spent += ledger.put("draft_gib", draft, "MTP layers in their own precision + their KV cache for every token")
     elif needs.speculation:
         ledger.notes.append("the draft model's size is no fact of this profile: its memory is not counted")
-    return ledger.put("headroom_gib", reserve - spent, "reserve - graphs - draft: activations, JIT, host")
+    how = "reserve - graphs - draft" + (" + what max_total_tokens leaves of the KV pool" if unused else "")
+    return ledger.put("headroom_gib", reserve - spent + unused, f"{how}: activations, JIT, host")
 
 
 def _ceiling(needs: Requirements, tokens: int, pools: Pools, ledger: Ledger) -> None:

@@ -34,6 +34,7 @@ def requirements(view: LaunchView) -> Requirements:
         eager=view.eager,
         short_pool=True,
         speculation=speculation,
+        tokens=view.whole("max_total_tokens"),
     )
 
 
