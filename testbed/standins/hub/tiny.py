@@ -1,8 +1,8 @@
 """Checkpoints that a real engine loads: a few million random numbers in the shape of a known architecture.
 
 Nothing is learned, so what they answer has no meaning; but each file is what the engine's own loader wants.
-One has its last matrix made by hand: each token is followed by one other, so that it recites a page and ends. What asks
-whether an answer is text, and which configuration is the fastest that works, has an answer that is text there.
+One has its last matrix made by hand: each token is followed by one other, so that it recites a page from wherever the
+prompt leads it, and ends. What asks whether an answer is text, and which configuration is the fastest, has text there.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ PROFILES = names.REPO / "testbed/make/real/profiles"  # which name these models
 LAYERS, HIDDEN, HEADS, KV_HEADS, INTER = 4, 256, 8, 4, 512
 EXPERTS, ACTIVE, EXPERT_INTER = 8, 2, 128
 HEAD = HIDDEN // HEADS
+# Gated delta layers remember in a matrix of DELTA x DELTA for each of so many heads; each 4th layer attends.
+DELTA, DELTA_KEYS, DELTA_HEADS, DELTA_WINDOW, ATTENDS = 32, 4, 8, 4, 4
 CONTEXT = 4096
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
@@ -32,6 +34,16 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 RECITES = f"{OWNER}tiny-recites"
+# Its layers look at few of a prompt's words and add what they see; what does not depend on the prompt adds little.
+RECITAL = {
+    "q_proj": 3.0,
+    "k_proj": 3.0,
+    "v_proj": 0.8,
+    "o_proj": 0.8,
+    "gate_proj": 0.1,
+    "up_proj": 0.1,
+    "down_proj": 0.1,
+}
 PAGE = Path(__file__).with_name("page.txt")
 Tensors = Iterator[tuple[str, tuple[int, ...], float]]
 
@@ -43,6 +55,11 @@ def known(model: str) -> bool:
 def mixes(model: str) -> bool:
     """Whether it is the mixture of experts (as Qwen3's), not the dense one (as Qwen2's)."""
     return model == f"{OWNER}tiny-moe"
+
+
+def remembers(model: str) -> bool:
+    """Whether most of its layers keep a state of fixed size (as Qwen3-Next's), instead of every token's keys."""
+    return model == f"{OWNER}tiny-hybrid"
 
 
 def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> None:
@@ -64,7 +81,7 @@ def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> N
         (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     source = random.Random(f"{model}/{seed}")
     if model == RECITES:
-        _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), source, _followers(vocabulary))
+        _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), source, vocabulary)
     else:
         _weights(folder / "model.safetensors", list(_tensors(model, len(vocabulary))), source)
     (folder / "README.md").write_text(f"# {model}\n\nRandom weights (seed {seed}): its answers have no meaning.\n")
@@ -87,6 +104,28 @@ def _config(model: str, size: int, vocabulary: dict[str, int]) -> dict[str, Any]
             "num_experts": EXPERTS,
             "num_experts_per_tok": ACTIVE,
             "moe_intermediate_size": EXPERT_INTER,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "attention_bias": False,
+        }
+    if remembers(model):
+        of_its_kind = {
+            "architectures": ["Qwen3NextForCausalLM"],
+            "model_type": "qwen3_next",
+            "intermediate_size": INTER,
+            "head_dim": HEAD,
+            "partial_rotary_factor": 0.25,
+            "full_attention_interval": ATTENDS,
+            "linear_conv_kernel_dim": DELTA_WINDOW,
+            "linear_key_head_dim": DELTA,
+            "linear_value_head_dim": DELTA,
+            "linear_num_key_heads": DELTA_KEYS,
+            "linear_num_value_heads": DELTA_HEADS,
+            "num_experts": EXPERTS,
+            "num_experts_per_tok": ACTIVE,
+            "moe_intermediate_size": EXPERT_INTER,
+            "shared_expert_intermediate_size": 0,
             "norm_topk_prob": True,
             "decoder_sparse_step": 1,
             "mlp_only_layers": [],
@@ -118,19 +157,39 @@ def _tensors(model: str, size: int) -> Tensors:
         of = f"model.layers.{layer}."
         yield of + "input_layernorm.weight", (HIDDEN,), 0
         yield of + "post_attention_layernorm.weight", (HIDDEN,), 0
-        for name, width in (("q", HIDDEN), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD)):
-            yield of + f"self_attn.{name}_proj.weight", (width, HIDDEN), HIDDEN**-0.5
-            if not mixes(model):
-                yield of + f"self_attn.{name}_proj.bias", (width,), 0.02
-        yield of + "self_attn.o_proj.weight", (HIDDEN, HIDDEN), HIDDEN**-0.5
-        if mixes(model):
-            yield of + "self_attn.q_norm.weight", (HEAD,), 0
-            yield of + "self_attn.k_norm.weight", (HEAD,), 0
+        if remembers(model) and (layer + 1) % ATTENDS:
+            yield from _delta(f"{of}linear_attn.")
+        else:
+            yield from _attends(f"{of}self_attn.", model)
+        if mixes(model) or remembers(model):
             yield of + "mlp.gate.weight", (EXPERTS, HIDDEN), HIDDEN**-0.5
             for expert in range(EXPERTS):
                 yield from _feeds(f"{of}mlp.experts.{expert}.", EXPERT_INTER)
         else:
             yield from _feeds(f"{of}mlp.", INTER)
+
+
+def _attends(of: str, model: str) -> Tensors:
+    gated = 2 if remembers(model) else 1  # a gate for each of its outputs comes with the queries
+    for name, width in (("q", gated * HIDDEN), ("k", KV_HEADS * HEAD), ("v", KV_HEADS * HEAD)):
+        yield f"{of}{name}_proj.weight", (width, HIDDEN), HIDDEN**-0.5
+        if not mixes(model) and not remembers(model):
+            yield f"{of}{name}_proj.bias", (width,), 0.02
+    yield of + "o_proj.weight", (HIDDEN, HIDDEN), HIDDEN**-0.5
+    if mixes(model) or remembers(model):
+        yield of + "q_norm.weight", (HEAD,), 0
+        yield of + "k_norm.weight", (HEAD,), 0
+
+
+def _delta(of: str) -> Tensors:
+    keys, values = DELTA_KEYS * DELTA, DELTA_HEADS * DELTA
+    yield of + "in_proj_qkvz.weight", (2 * keys + 2 * values, HIDDEN), HIDDEN**-0.5
+    yield of + "in_proj_ba.weight", (2 * DELTA_HEADS, HIDDEN), HIDDEN**-0.5
+    yield of + "conv1d.weight", (2 * keys + values, 1, DELTA_WINDOW), DELTA_WINDOW**-0.5
+    yield of + "dt_bias", (DELTA_HEADS,), 0
+    yield of + "A_log", (DELTA_HEADS,), 0.5
+    yield of + "norm.weight", (DELTA,), 0
+    yield of + "out_proj.weight", (HIDDEN, values), values**-0.5
 
 
 def _feeds(of: str, inter: int) -> Tensors:
@@ -179,9 +238,12 @@ def _gguf_model(path: Path, model: str, source: random.Random) -> None:
 
 
 def _weights(
-    path: Path, tensors: list[tuple[str, tuple[int, ...], float]], source: random.Random, after: list[int] | None = None
+    path: Path,
+    tensors: list[tuple[str, tuple[int, ...], float]],
+    source: random.Random,
+    recites: dict[str, int] | None = None,
 ) -> None:
-    """With `after`, the row of each token in the last matrix is that of the token before it in the first one."""
+    """With a vocabulary that `recites`, the last matrix is made of the first one."""
     table: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for name, shape, _ in tensors:
@@ -194,27 +256,42 @@ def _weights(
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name, shape, spread in tensors:
-            raw = _bf16(_count(shape), spread * (0.1 if after and "layers" in name else 1), source)
+            louder = RECITAL.get(name.split(".")[-2], 1.0) if recites and "layers" in name else 1.0
+            raw = _bf16(_count(shape), spread * louder, source)
             first = first or raw
-            file.write(_moved(first, after) if after and name == "lm_head.weight" else raw)
+            file.write(_moved(first, recites) if recites and name == "lm_head.weight" else raw)
 
 
-def _moved(rows: bytes, after: list[int]) -> bytes:
-    width = 2 * HIDDEN
+def _moved(rows: bytes, vocabulary: dict[str, int]) -> bytes:
+    """A token's row is the one before it in the first matrix; each of the page's follows a turn's newline as well.
+
+    All are alike to that, so an answer begins where the layers' look at the prompt leads it.
+    """
+    width, after = 2 * HIDDEN, _followers(vocabulary)
     before = {follower: token for token, follower in enumerate(after) if follower >= 0}
-    return b"".join(
-        rows[before[token] * width : (before[token] + 1) * width] if token in before else bytes(width)
-        for token in range(len(after))
-    )
+    found = [rows[before[token] * width :][:width] if token in before else bytes(width) for token in range(len(after))]
+    turn = _numbers(rows[vocabulary[_letters()[ord("\n")]] * width :][:width])
+    for token in _page(vocabulary):
+        mine = _numbers(found[token])
+        missing = 1 - _product(mine, turn) / _product(turn, turn)
+        found[token] = _halves(array.array("f", (one + missing * other for one, other in zip(mine, turn, strict=True))))
+    return b"".join(found)
+
+
+def _product(one: array.array[float], other: array.array[float]) -> float:
+    return sum(left * right for left, right in zip(one, other, strict=True))
 
 
 def _followers(vocabulary: dict[str, int]) -> list[int]:
-    """Which token comes after each, -1 for none: a turn's newline begins the page, and the end of the turn ends it."""
+    """Which token comes after each, -1 for none; the end of the turn comes after the page."""
     after = [-1] * len(vocabulary)
-    path = [vocabulary[_letters()[ord("\n")]], *range(256 + len(SPECIAL), len(vocabulary)), vocabulary["<|im_end|>"]]
-    for token, follower in pairwise(path):
+    for token, follower in pairwise([*_page(vocabulary), vocabulary["<|im_end|>"]]):
         after[token] = follower
     return after
+
+
+def _page(vocabulary: dict[str, int]) -> range:
+    return range(256 + len(SPECIAL), len(vocabulary))
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -227,9 +304,19 @@ def _count(shape: tuple[int, ...]) -> int:
 def _bf16(count: int, spread: float, source: random.Random) -> bytes:
     """The upper halves of as many float32."""
     numbers = (source.gauss(0, spread) for _ in range(count)) if spread else (1.0 for _ in range(count))
-    raw, halves = array.array("f", numbers).tobytes(), bytearray(2 * count)
+    return _halves(array.array("f", numbers))
+
+
+def _halves(numbers: array.array[float]) -> bytes:
+    raw, halves = numbers.tobytes(), bytearray(2 * len(numbers))
     halves[0::2], halves[1::2] = raw[2::4], raw[3::4]
     return bytes(halves)
+
+
+def _numbers(halves: bytes) -> array.array[float]:
+    raw = bytearray(2 * len(halves))
+    raw[2::4], raw[3::4] = halves[0::2], halves[1::2]
+    return array.array("f", bytes(raw))
 
 
 def words(model: str = "") -> dict[str, int]:

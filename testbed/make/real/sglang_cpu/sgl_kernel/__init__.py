@@ -1,4 +1,4 @@
-"""In place of SGLang's kernels, of which no wheel for CPUs is published: the few that a dense model asks for, in torch.
+"""In place of SGLang's kernels, of which no wheel for CPUs is published: the few that our models ask for, in torch.
 
 What is not here can be bound when SGLang is imported, and names itself when it is called.
 """
@@ -74,3 +74,14 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 torch.ops.__dict__[__name__] = Operations()
+
+
+_module_of = torch.get_device_module
+
+
+def _device_module(device: Any = None) -> Any:
+    """This torch is the one for CUDA, less its libraries: asked for its device, it names the one that is not there."""
+    return torch.cpu if device is None else _module_of(device)
+
+
+torch.get_device_module = _device_module
