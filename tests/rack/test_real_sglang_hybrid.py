@@ -30,7 +30,7 @@ body = {'input_ids': ids, 'sampling_params': {'max_new_tokens': 24, 'temperature
 request = urllib.request.Request('http://127.0.0.1:30000/generate', json.dumps(body).encode(),
                                  {'Authorization': 'Bearer ' + key, 'Content-Type': 'application/json'})
 told = json.load(urllib.request.urlopen(request, timeout=120))['output_ids']
-model = AutoModelForCausalLM.from_pretrained('%s', dtype=torch.float32)
+model = AutoModelForCausalLM.from_pretrained(FOLDER, dtype=torch.float32)
 with torch.no_grad():
     scores = model(torch.tensor([ids + told])).logits[0, len(ids) - 1:-1]
 print(json.dumps([round(float(row.max() - row[token]), 3) for row, token in zip(scores, told)]))
@@ -51,8 +51,8 @@ def test_it_streams_what_its_own_usage_counts(served: real.Served) -> None:
 
 def test_its_tokens_are_those_of_transformers_own_code(served: real.Served) -> None:
     """But for ties: it computes in bfloat16, on two ranks."""
-    folder = "/models/by-name/sparkloom-testbed--tiny-hybrid"
-    behind = json.loads(served.inside(0, REFERENCE % folder).splitlines()[-1])
+    folder = "FOLDER = '/models/by-name/sparkloom-testbed--tiny-hybrid'\n"
+    behind = json.loads(served.inside(0, folder + REFERENCE).splitlines()[-1])
     assert len(behind) == 24 and sum(gap == 0 for gap in behind) >= 18 and max(behind) < 0.2, behind
 
 
