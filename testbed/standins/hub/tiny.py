@@ -36,10 +36,10 @@ TEMPLATE = (
 RECITES = f"{OWNER}tiny-recites"
 # Its layers look at few of a prompt's words and add what they see; what does not depend on the prompt adds little.
 RECITAL = {
-    "q_proj": 3.0,
-    "k_proj": 3.0,
-    "v_proj": 0.8,
-    "o_proj": 0.8,
+    "q_proj": 6.0,
+    "k_proj": 6.0,
+    "v_proj": 1.0,
+    "o_proj": 1.0,
     "gate_proj": 0.1,
     "up_proj": 0.1,
     "down_proj": 0.1,

@@ -244,6 +244,20 @@ def test_one_text_for_one_prompt_or_a_short_answer_is_none(tmp_path: Path) -> No
     assert batch(tmp_path, requests=short, prompts_distinct=True)["verdict"] == "ok"
 
 
+def test_answers_of_different_lengths_may_end_alike(tmp_path: Path) -> None:
+    """SGLang itself recited one page from different places on, and three whole answers were called one text."""
+    tail = " ".join(f"sentence {n} of the closing that all of them have" for n in range(20))[-400:]
+    lengths = (98, 144, 114)
+    requests = [
+        {"prompt": f"p{n}", "tokens_per_sec": 20.0 + n, "output_tokens": tokens, "finish_reason": "stop"}
+        | {"text_tail": tail}
+        for n, tokens in enumerate(lengths)
+    ]
+    assert batch(tmp_path, requests=requests)["verdict"] == "ok"
+    as_long = [request | {"output_tokens": 98 + n} for n, request in enumerate(requests)]
+    assert batch(tmp_path, requests=as_long)["kind"] == "same-text"
+
+
 def test_a_level_and_a_whole_result_of_bench_are_read(tmp_path: Path) -> None:
     rows = [{"tokens_per_sec": 20.0 + n, "output_tokens": 900 + n, "finish_reason": "stop"} for n in range(16)]
     level = {"concurrency": 8, "requests": 16, "per_request": rows, "bound_tok_s": 250.0, "ceiling_tok_s": 200.0}

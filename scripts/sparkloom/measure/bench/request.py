@@ -12,11 +12,11 @@ from typing import Any
 from sparkloom.measure.bench import chunk
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.shape import Shape, learn
+from sparkloom.measure.guard.batch import TAIL
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Channel, Verdict
 from sparkloom.onnode import sse
 
-TAIL = 400
 KEPT_BODY = 2_000
 # Where one kind of text ends and another begins, in the end of the answer that is kept.
 HEADS: dict[Channel, str] = {"reasoning": "\n[thinking]\n", "content": "\n[answer]\n", "tool": "\n[tool call]\n"}

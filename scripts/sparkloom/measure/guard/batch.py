@@ -14,6 +14,7 @@ from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.measure.guard.stream import Guard
 
 TEXTS = ("text", "text_tail", "content", "output_text", "tail")
+TAIL = 400  # characters of an answer's end that bench keeps
 SAID = 24  # characters and tokens below which two different questions may well have one answer
 
 
@@ -58,11 +59,11 @@ def _echoed(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> tupl
     """One text for different prompts: nobody read the prompts."""
     if distinct is None or distinct < 2:
         return None
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for request in requests:
-        text = " ".join(_text(request).split())
-        if len(text) >= SAID or (text and (number(request.get("output_tokens")) or 0) >= SAID):
-            groups.setdefault(text, []).append(request)
+    groups: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
+    for request in sorted(requests, key=_tokens):
+        text, tokens = " ".join(_text(request).split()), _tokens(request)
+        if len(text) >= SAID or (text and tokens >= SAID):
+            groups.setdefault((text, _as_long(groups, text, tokens)), []).append(request)
     most = max(groups.values(), key=len, default=[])
     named = {str(request["prompt"]) for request in most if request.get("prompt") is not None}
     prompts = len(named) or len(most) - (len(requests) - distinct)  # so many at least
@@ -70,6 +71,13 @@ def _echoed(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> tupl
         return None
     why = f"{len(most)} of {len(requests)} requests got one text, for at least {prompts} different prompts"
     return "same-text", why
+
+
+def _as_long(groups: Mapping[tuple[str, float], Any], text: str, tokens: float) -> float:
+    """Answers may end alike, in a closing or a list of sources: of an end that is kept alone, a tenth is the limit."""
+    if len(text) < 0.9 * TAIL:  # all of it
+        return 0
+    return next((known for end, known in groups if end == text and tokens <= 1.1 * known), tokens)
 
 
 def _texts(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -152,6 +160,10 @@ def _impossible(speed: float, bound: float | None) -> tuple[str, str] | None:
 
 def _text(request: Mapping[str, Any]) -> str:
     return next((value.strip() for key in TEXTS if isinstance(value := request.get(key), str) and value.strip()), "")
+
+
+def _tokens(request: Mapping[str, Any]) -> float:
+    return number(request.get("output_tokens")) or 0.0
 
 
 def number(value: Any) -> float | None:
