@@ -52,6 +52,9 @@ def test_what_only_a_gpu_can_do_ended_while_it_started_and_the_engine_says_why(r
 
 
 def test_one_request_at_a_time_does_not_win(ran: dict[str, Any]) -> None:
+    winner = json.loads(ran["done"].stdout)["winner"]
+    (settings,) = (cell["settings"] for cell in ran["cells"] if cell["id"] == winner)
+    assert settings["launch.max_running_requests"] == 4
     report = (ran["folder"] / "sglang.md").read_text()
     (names.REPO / ".build/matrix-sglang.md").write_text(report)
     (names.REPO / ".build/matrix-sglang.html").write_text((ran["folder"] / "sglang.html").read_text())

@@ -68,6 +68,16 @@ def test_failed_requests_are_in_no_figure_and_rounds_do_not_add_up() -> None:
     assert row["sum_tok_s"] == pytest.approx(3 * 10 / 2) and row["output_tokens"] == 6
 
 
+def test_requests_that_wait_for_their_turn_are_not_fast_together() -> None:
+    """SGLang itself with one request at a time made 24 tok/s, and the sum of three said 73."""
+    queue = [request([at + 0.1, at + 0.2, at + 0.3], tokens=3) for at in (1.0, 2.0, 3.0)]
+    row = figures.level(queue, 9, streams=3, open_loop=False, bound=12.0)
+    assert (row["sum_tok_s"], row["at_once"], row["guard"]["verdict"]) == (pytest.approx(30.0), 1, "ok")
+    together = figures.level([queue[0]] * 3, 9, streams=3, open_loop=False, bound=12.0)
+    assert (together["at_once"], together["guard"]["kind"]) == (3, "impossible-speed")
+    assert figures.level([], 9, streams=3, open_loop=False)["at_once"] is None
+
+
 def test_the_open_loop_measures_from_the_intended_start() -> None:
     late = request([3.0, 3.1], tokens=2, intended=0.5)
     row = figures.level([late], 9, streams=1, open_loop=True)

@@ -164,6 +164,10 @@ def test_the_winner_is_the_fastest_of_those_with_everything_fine(spec: Path) -> 
     assert seen.winner is not None and seen.winner.cell.id == fine.id
     note = next(row.notes for row in seen.cells if row.cell.id == beyond.id)
     assert "memory allows" in note[0]
+    put(folder, partial, levels=[level(1, 10), level(4, 30), level(8, 50, at_once=4)])
+    seen = grid(spec)
+    assert seen.winner is not None and seen.winner.cell.id == fine.id  # half of its requests waited for their turn
+    put(folder, partial, status="bench_crash")
     put(folder, fine, status="bench_crash")
     assert grid(spec).winner is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sparkloom.measure.bench.request import Request
@@ -129,6 +129,7 @@ def level(
     between["mean"] = _ms(_mean_gap(good, totals))
     rounds = max(1.0, len(requests) / streams)
     wall = max(r.ended for r in good) - min(r.sent for r in good) if good else 0.0
+    most = at_once(good)
     return {
         "concurrency": streams,
         "requests": len(requests),
@@ -139,7 +140,8 @@ def level(
         "decode_tok_s": round(sum(speeds) / len(speeds), 3) if speeds else None,
         "sum_tok_s": round(sum(speeds) / rounds, 3) if speeds and not open_loop else None,
         "wall_tok_s": round(sum(totals) / wall, 3) if wall > 0 else None,
-        "guard": verdict(rows, bound, ceiling, streams),
+        "at_once": most,
+        "guard": verdict(rows, bound, ceiling, min(streams, most or streams)),
         "bound_tok_s": bound,
         "ceiling_tok_s": ceiling,
         "seconds": round(wall, 3),
@@ -150,6 +152,13 @@ def level(
         "errors": dict(Counter(str(r.error) for r in requests if r.error)),
         "per_request": rows,
     }
+
+
+def at_once(good: Sequence[Request]) -> int | None:
+    """The most that were answered at the same time: an engine that takes fewer lets the others wait."""
+    spans = [(r.times[0], r.times[-1]) for r in good if len(r.times) > 1]
+    moments = sorted([(end, -1) for _, end in spans] + [(begin, 1) for begin, _ in spans])
+    return max(accumulate(step for _, step in moments), default=None)
 
 
 def verdict(

@@ -112,6 +112,12 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
         lines.append(
             "sum: tok/s of the single requests added up (what posts call peak); wall: all tokens over all time"
         )
+    lines += [
+        f"{label(level)}: at most {most} of {level['concurrency']} were answered at once, the others waited; "
+        "sum says more than the engine made"
+        for level in levels
+        if (most := level["at_once"]) and most < min(level["concurrency"], level["ok"])
+    ]
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
     lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]
     lines.append(f"over which rails: {_said(origin.get('transport'))}")

@@ -119,7 +119,7 @@ def as_entry(spec: Spec, result: CellResult, launch: Launch) -> dict[str, Any]:
 
 
 def _numbers(result: CellResult) -> dict[str, float]:
-    rates = {f"n{level.concurrency}": level.sum_tok_s for level in result.levels}
+    rates = {f"n{level.concurrency}": level.speed for level in result.levels}
     last = next((level for level in result.levels if level.concurrency == 8), None)
     if last and last.ttft_ms.get("p50"):
         rates["ttft_n8"] = (last.ttft_ms["p50"] or 0.0) / 1000

@@ -1,7 +1,8 @@
 """The grid with its results: which cells ran, which were fine, which one wins, what changed since an earlier run.
 
-The winner is the cell with the highest sum of per-request tok/s at the highest concurrency, among those in
-which every request of every level was fine and no figure beats what memory bandwidth allows.
+The winner is the cell with the highest sum of the tok/s of the requests that were answered at once, at the
+highest concurrency, among those in which every request of every level was fine and no figure beats what memory
+bandwidth allows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ReportedCell:
 
     def tok_s(self, concurrency: int) -> float | None:
         level = self.level(concurrency)
-        return level.sum_tok_s if level else None
+        return level.speed if level else None
 
     def ttft_s(self, concurrency: int) -> float | None:
         level = self.level(concurrency)
@@ -145,10 +146,8 @@ def _status(cell: Cell, result: CellResult, notes: list[str]) -> str:
         if level.garbage:
             notes.append(f"the guard calls n={level.concurrency} garbage")
             return "garbage"
-        if level.sum_tok_s is not None and impossible(level.sum_tok_s, bound):
-            notes.append(
-                f"{level.sum_tok_s:.1f} tok/s at n={level.concurrency}; memory allows {bound:.1f}: not computed"
-            )
+        if level.speed is not None and impossible(level.speed, bound):
+            notes.append(f"{level.speed:.1f} tok/s at n={level.concurrency}; memory allows {bound:.1f}: not computed")
             return "garbage"
     short = [level for level in result.levels if level.ok < level.requests]
     if short:

@@ -200,9 +200,7 @@ class GridProgress:
     def done(self, cell: Cell, result: CellResult) -> None:
         self._spent.append(result.seconds or 0.0)
         self._left -= 1
-        speeds = ", ".join(
-            f"n={lv.concurrency} {report_words.figure(lv.sum_tok_s)}" for lv in result.levels if lv.sum_tok_s
-        )
+        speeds = ", ".join(f"n={lv.concurrency} {report_words.figure(lv.speed)}" for lv in result.levels if lv.speed)
         words = "; ".join(part for part in (result.note, speeds and f"{speeds} tok/s") if part)
         begin = "\r\x1b[2K" if self._live else ""
         self._say(

@@ -116,12 +116,20 @@ class Level(BaseModel):
     requests: int
     ok: int
     sum_tok_s: float | None = None
+    at_once: int | None = None
     wall_tok_s: float | None = None
     decode_tok_s: float | None = None
     output_tokens: int | None = None
     ttft_ms: dict[str, float | None] = Field(default_factory=dict)
     accept_length: float | None = None
     guard: dict[str, Any] | str | None = None
+
+    @property
+    def speed(self) -> float | None:
+        """Of as many requests as were answered at once: those that wait for their turn are not fast together."""
+        if self.sum_tok_s is None or self.at_once is None:
+            return self.sum_tok_s
+        return self.sum_tok_s * min(1.0, self.at_once / self.concurrency)
 
     @property
     def garbage(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sparkloom.judge.beyond import impossible
-from sparkloom.measure.matrix.spec import Status
+from sparkloom.measure.matrix.spec import Level, Status
 
 SILENT = {"stall", "no-token"}  # what a client sees of an engine that hangs
 # The playbook's own words for ranks that neither became ready nor ended.
@@ -91,7 +91,7 @@ def _garbage(levels: Sequence[Mapping[str, Any]], bounds: Mapping[int, float]) -
         n, guard = level["concurrency"], level.get("guard") or {}
         if guard.get("verdict") == "garbage":
             return f"n={n}: {guard.get('kind')}: {guard.get('why', '')}".rstrip(": ")
-        speed, bound = level.get("sum_tok_s"), bounds.get(n)
+        speed, bound = Level.model_validate(level).speed, bounds.get(n)
         if speed is not None and impossible(speed, bound):
             return f"n={n}: {speed:.1f} tok/s; memory allows {bound:.1f}: not computed"
     return ""
