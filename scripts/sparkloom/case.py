@@ -18,7 +18,8 @@ from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
 __all__ = [
-    "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "render",
+    "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "rank_of",
+    "render",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -148,7 +149,11 @@ def launch_dict(launch: Launch) -> dict[str, Any]:
 
 def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
     """One rank of a profile's launch by number."""
-    launch = judge(profile, inventory, **options).launch
+    return rank_of(judge(profile, inventory, **options), index)
+
+
+def rank_of(judged: Case, index: int) -> Rank:
+    launch = judged.launch
     if not 0 <= index < len(launch.ranks):
         raise InputError.single(
             "--rank",

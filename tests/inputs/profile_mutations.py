@@ -232,8 +232,8 @@ def wrong_word(draw: Draw, data: Data) -> str:
         st.sampled_from(
             (
                 (("engine", "name"), ("SGLang", "sglnag", "")),
-                (("model", "precision", "attention"), ("fp4", "BF16", "int8")),
-                (("model", "checkpoint", "packing"), ("model_opt", "awq")),
+                (("model", "precision", "attention"), ("fp4", "BF16", "int5")),
+                (("model", "checkpoint", "packing"), ("model_opt", "awk")),
                 (("evidence", 0, "status"), ("proven", "Measured")),
                 (("evidence", 0, "date"), ("June 2026", "2026", "06-2026")),
                 (("model", "id"), ("no-org", "a/b/c", "spaced name/x")),

@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Rank, Release
-from sparkloom.judge import profile_status
+from sparkloom.judge import flags, profile_status
 
 SPEEDS = ("n1", "n4", "n8")
 
@@ -25,8 +25,11 @@ def argv(
     engine_version: Release = None,
     json: Json = False,
 ) -> None:
-    shown = case.rank(profile, rank, inventory, overrides=overrides or [], release=engine_version)
-    show.out(list(shown.argv), json, _words)
+    judged = case.judge(profile, inventory, overrides=overrides or [], release=engine_version)
+    show.out(list(case.rank_of(judged, rank).argv), json, _words)
+    for finding in judged.findings:  # standard output is the command and nothing else
+        if finding.rule == flags.OF_A_FORK:
+            show.complain(f"{finding.where}: {finding.message}\n")
 
 
 def env(

@@ -31,7 +31,7 @@ class Facts:
     gated: bool | None = None  # experts have a gate beside the up projection
     mixed: bool | None = None  # several precisions, listed per layer
     fp4_outside_experts: bool | None = None  # does a plain linear layer run through the FP4 GEMM?
-    size_gb: float | None = None  # bytes of the checkpoint, 10^9
+    size_gb: float | None = None  # bytes of the checkpoint, 10^9, less what stays on disk
     weights_gib: tuple[tuple[str, float], ...] = ()  # measured per rank, by "tp4-ep4"
     mamba_slot_gib: float | None = None  # state of one slot on one rank at tp 1
 
@@ -160,7 +160,7 @@ def facts_of(model: Model) -> Facts:
         expert_inter=model.experts.inter if model.experts else None,
         gated=model.experts.gated if model.experts else None,
         mixed=model.checkpoint.mixed,
-        size_gb=model.checkpoint.size_gb or known.size_gb,
+        size_gb=model.loaded_gb or known.size_gb,
         weights_gib=tuple(model.measured.weights_gib_per_rank.items()) or known.weights_gib,
         mamba_slot_gib=_mamba_slot_gib(model),
     )

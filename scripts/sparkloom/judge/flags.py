@@ -6,7 +6,7 @@ One that this release lacks, or a value that it refuses, is a finding: the profi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from sparkloom.base.errors import InputError, Problem
@@ -15,9 +15,9 @@ from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import Fork, LoadedProfile
 from sparkloom.judge import near_misses
-from sparkloom.launch import engines, ranges
+from sparkloom.launch import engines, forks, ranges
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 
@@ -29,13 +29,15 @@ FIXES = {
     "removed": "remove it, or write what the message names in its place",
     "range": "write a number of that range, or leave the flag out for the engine's default",
 }
+OF_A_FORK = "fork-unchecked"
+FORK = "nothing, if the image is that fork's; else take engine.fork out, and its flags"
 IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
 
 
 def require_known(loaded: LoadedProfile) -> None:
     """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
-    catalog = _catalog(engines.of(loaded).name, loaded.profile.engine.release)
+    catalog = forks.catalog(loaded, loaded.profile.engine.release)
     if catalog is None:
         return
     problems = [
@@ -47,13 +49,43 @@ def require_known(loaded: LoadedProfile) -> None:
 
 def check(launch: Launch) -> list[Finding]:
     """What the launch's release would refuse, warn about or look up in vain; one finding for each flag."""
-    catalog = _catalog(launch.engine, launch.release)
+    catalog = forks.catalog(launch.profile, launch.release)
     if catalog is None:
         return []
     by_flag: dict[str, Finding] = {}
     for problem in _problems(launch, catalog):
         by_flag.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
-    return [*_judged_by_another(launch, catalog), *by_flag.values()]
+    return [*_judged_by_another(launch, catalog), *_of_a_fork(launch, by_flag), *by_flag.values()]
+
+
+def _of_a_fork(launch: Launch, named: Mapping[str, Finding]) -> Iterator[Finding]:
+    """What the release itself would refuse and its fork is said to take: let through, and each said aloud."""
+    fork = launch.profile.profile.engine.fork
+    if fork is None:
+        return
+    official = engines.catalog(launch.engine, launch.release)
+    passed = {_key(problem.flag): problem for problem in _problems(launch, official)}
+    unchecked = [problem for key, problem in passed.items() if key not in named]
+    unchecked += [problem for problem in _words_of_a_fork(launch, fork) if _key(problem.flag) not in {*passed, *named}]
+    where = launch.profile.where("engine", "fork")
+    said = (
+        f"{launch.engine} is the fork {fork.name}: flags are judged as those of {official.version}, beside them "
+        f"{len(unchecked)} by the fork's own word alone"
+    )
+    yield Finding(where, OF_A_FORK, said, expected="", fix=FORK, severity="info", evidence=(fork.source,))
+    for problem in unchecked:
+        text = f"{forks.UNCHECKED} ({fork.name}); the release says: {problem.message}"
+        where = _where(launch, problem)
+        yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
+
+
+def _words_of_a_fork(launch: Launch, fork: Fork) -> Iterator[FlagProblem]:
+    """Words that a fork adds to a flag that takes any text: the release's parser has no opinion on them."""
+    for setting in launch.settings:
+        form = fork.flags.get(setting.name)
+        if isinstance(form, list) and setting.value in form:
+            text = f"nothing of '{setting.value}', its parser takes any text for {setting.name}"
+            yield FlagProblem(setting.name, text, "unregistered")
 
 
 def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
@@ -99,17 +131,22 @@ def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
 
 
 def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
-    name = _key(problem.flag)
-    origins = {setting.name: setting.origin.where for setting in launch.settings}
-    variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
-    where = origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", *name.split("."))
+    variables = {variable.name for variable in launch.ranks[0].env}
     # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
     ignored = problem.flag in variables and problem.kind in ("unknown", "removed")
     severity: Severity = "warning" if ignored else SEVERITIES.get(problem.kind, "error")
     sources = (catalog.source, *([catalog.asked.note] if catalog.asked.note else []))
     fix = IGNORED if ignored else FIXES.get(problem.kind, "write a value that this release takes")
     rule = f"flag-{problem.kind}"
+    where = _where(launch, problem)
     return Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
+
+
+def _where(launch: Launch, problem: FlagProblem) -> str:
+    name = _key(problem.flag)
+    origins = {setting.name: setting.origin.where for setting in launch.settings}
+    variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
+    return origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", *name.split("."))
 
 
 def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | None:
@@ -132,12 +169,6 @@ def _every_name(engine: str) -> frozenset[str]:
         for spelling in engines.catalog(engine, release).spellings
         if spelling.startswith("--")
     )
-
-
-@lru_cache
-def _catalog(engine: str, release: str) -> Catalog | None:
-    """None where no release of an engine has a catalog: then nothing can be judged, and nothing is claimed."""
-    return engines.catalog(engine, release) if releases.known(engine) else None
 
 
 def _key(flag: str) -> str:

@@ -153,6 +153,7 @@ def view_of(row: Row, *, profiles: bool = True) -> LaunchView:
         nodes=_count(row.get("nnodes")),
         tp=_count(row.get("tp")),
         pp=_count(row.get("pp")),
+        dp=_count(row.get("dp")),
         ep=_count(row.get("ep")),
         flags=_flags(row),
         partial=True,

@@ -12,6 +12,7 @@ CLOSE = 0.78  # of two names' letters
 PARALLEL = {
     "tp": ("tp", "tp_size", "tensor_parallel", "tensor_parallel_size"),
     "pp": ("pp", "pp_size", "pipeline_parallel", "pipeline_parallel_size"),
+    "dp": ("dp", "data_parallel"),
     "ep": ("ep", "ep_size", "expert_parallel", "expert_parallel_size"),
     "nodes": ("nnodes", "num_nodes", "nodes"),
 }

@@ -22,6 +22,7 @@ WEIGHTS = {
     "ep": 2.0,
     "tp": 2.0,
     "pp": 2.0,
+    "dp": 2.0,
     "nodes": 2.0,
     "moe_runner_backend": 2.0,
     "speculative_algorithm": 2.0,
@@ -81,7 +82,8 @@ def _all_measured() -> dict[str, dict[str, Any]]:
 def _settings(view: LaunchView) -> dict[str, Any]:
     fixed = {
         "model": view.model_id, "architecture": view.architecture, "packing": view.packing, "release": view.release,
-        "image": view.image.split("@")[0], "nodes": view.nodes, "tp": view.tp, "pp": view.pp, "ep": view.ep,
+        "image": view.image.split("@")[0], "nodes": view.nodes, "tp": view.tp, "pp": view.pp, "dp": view.dp,
+        "ep": view.ep,
     }  # fmt: skip
     flags = {name: view.flags.get(name) for name in WEIGHTS if name not in fixed}
     for switch in ("disable_cuda_graph", "disable_piecewise_cuda_graph"):

@@ -14,17 +14,16 @@ from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError
 from sparkloom.inputs.profile import Evidence, FlagValue, LoadedProfile
-from sparkloom.launch import engines
+from sparkloom.launch import forks
 
 FREE_TEXT = frozenset({"str", "folded", "list", "lora"})  # types whose words the engine takes as they stand
 
 
 def typed(loaded: LoadedProfile, release: str) -> LoadedProfile:
     """The same profile, its flags and those of its measured runs read by their types."""
-    engine = engines.of(loaded)
-    if not releases.known(engine.name):
+    catalog = forks.catalog(loaded, release)
+    if catalog is None:
         return loaded
-    catalog = engines.catalog(engine.name, release)
     profile = loaded.profile
     launch = profile.launch.model_copy()
     launch.__pydantic_extra__ = flags(catalog, profile.launch.flags)

@@ -15,7 +15,7 @@ from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines, fabric, patience, pins, ports, reading
+from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView
@@ -133,6 +133,10 @@ def _may_be_many(loaded: LoadedProfile, engine: base.Adapter) -> None:
             f"parallel: {{nodes: 1, tp: 1}}, or take another engine.name ({able})"
         )
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "one-node-engine")])
+    copies = loaded.profile.launch.parallel.dp
+    if engine.no_copies and copies > 1:
+        message = f"launch.parallel.dp = {copies}, but {engine.name} {engine.no_copies}"
+        raise InputError([loaded.document.problem(("launch", "parallel", "dp"), message, "no-data-parallel")])
 
 
 def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
@@ -175,7 +179,8 @@ def _from_profile(loaded: LoadedProfile) -> list[Setting]:
         if isinstance(value, str):
             value = value.replace(base.MODEL_FOLDER, folder)
         where = loaded.where("launch", name)
-        result.append(Setting(name, value, Origin("set" if where.startswith("--set") else "profile", where)))
+        why = forks.why(loaded.profile.engine.fork, name)
+        result.append(Setting(name, value, Origin("set" if where.startswith("--set") else "profile", where, why)))
     if problems:
         raise InputError(problems)
     return result
@@ -188,8 +193,9 @@ def merge(chosen: Sequence[Setting], derived: Sequence[Setting]) -> list[Setting
 
 
 def _environment(loaded: LoadedProfile, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
+    fork = loaded.profile.engine.fork
     own = {
-        name: EnvVar(name, value, Origin("profile", loaded.where("env", name)))
+        name: EnvVar(name, value, Origin("profile", loaded.where("env", name), forks.why(fork, name, variable=True)))
         for name, value in loaded.profile.env.items()
     }
     kept = [variable for variable in derived if variable.name not in own]

@@ -34,11 +34,12 @@ class LaunchView:
     moving: frozenset[str] = frozenset()  # checkpoints of a launch that no commit pins yet
     consented: frozenset[str] = frozenset()  # those whose code may run all the same, by name
     architecture: str = ""
-    packing: str = ""  # modelopt, compressed-tensors, fp8, bf16, gguf
+    packing: str = ""  # a word of inputs/precision.py
     facts: Facts = NO_FACTS
     nodes: int = 1
     tp: int = 1
     pp: int = 1
+    dp: int = 1
     ep: int = 1
     flags: Mapping[str, FlagValue] = field(default_factory=dict)  # under the engine's oldest names
     env: Mapping[str, str] = field(default_factory=dict)
@@ -55,10 +56,10 @@ class LaunchView:
 
     @property
     def parallel(self) -> Parallel:
-        return Parallel.model_construct(nodes=self.nodes, tp=self.tp, pp=self.pp, ep=self.ep)
+        return Parallel.model_construct(nodes=self.nodes, tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)
 
     def split(self, parallel: Parallel) -> LaunchView:
-        return replace(self, nodes=parallel.nodes, tp=parallel.tp, pp=parallel.pp, ep=parallel.ep)
+        return replace(self, nodes=parallel.nodes, tp=parallel.tp, pp=parallel.pp, dp=parallel.dp, ep=parallel.ep)
 
     def with_flag(self, name: str, value: FlagValue) -> LaunchView:
         return replace(self, flags={**self.flags, name: value})

@@ -104,6 +104,19 @@ class Catalog:
         """The same engine's, of another release."""
         return _load(self.engine, version, self.dialect)
 
+    def extended(
+        self,
+        flags: Mapping[str, Mapping[str, Any]],
+        env: Mapping[str, Mapping[str, Any]],
+        registries: Mapping[str, Any],
+    ) -> Catalog:
+        """This release with what somebody's build takes beyond it, by the names and in the form of a catalog's file."""
+        return replace(self, _flags={**self._flags, **flags}, _env={**self._env, **env}, registries=registries)
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """What the file says of a flag, by its own name; empty where the release has none."""
+        return dict(self._flags.get(name, {}))
+
     def flag(self, name: str) -> Flag | None:
         """By any spelling: `--tp-size`, `tp_size`, `np` of `-np`; a switch also by its turned-off name."""
         bare = name.removeprefix("--")

@@ -1,20 +1,15 @@
-"""Profiles: what a file may say (`_model.py`), how it is read (`_loading.py`). Other rooms take the names from here."""
+"""Profiles: what a file may say (`_model.py`; of a model: `_facts.py`), how it is read (`_loading.py`).
 
+Other rooms take the names from here.
+"""
+
+from sparkloom.inputs.profile._facts import Attention, Draft, Experts, Indexer, Measured, Model, Part
 from sparkloom.inputs.profile._loading import OWN, PROFILES, LoadedProfile, find, load, names
-from sparkloom.inputs.profile._model import (
-    Evidence,
-    Experts,
-    FlagValue,
-    Measured,
-    Model,
-    Numbers,
-    Parallel,
-    Precision,
-    Profile,
-    Strict,
-)
+from sparkloom.inputs.profile._model import Evidence, Fork, Form, Numbers, Parallel, Profile
+from sparkloom.inputs.profile._types import FlagValue, Precision, Strict
 
 __all__ = [
-    "OWN", "PROFILES", "Evidence", "Experts", "FlagValue", "LoadedProfile", "Measured", "Model",
-    "Numbers", "Parallel", "Precision", "Profile", "Strict", "find", "load", "names",
+    "OWN", "PROFILES", "Attention", "Draft", "Evidence", "Experts", "FlagValue", "Fork", "Form", "Indexer",
+    "LoadedProfile", "Measured", "Model", "Numbers", "Parallel", "Part", "Precision", "Profile", "Strict", "find",
+    "load", "names",
 ]  # fmt: skip

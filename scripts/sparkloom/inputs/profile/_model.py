@@ -3,182 +3,34 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from sparkloom.inputs.profile._facts import Model
+from sparkloom.inputs.profile._types import LARGEST, Count, FlagValue, Scalar, Speed, Strict
 from sparkloom.onnode.images.reference import DIGEST
 
-Precision = Literal["nvfp4", "mxfp4", "fp8", "bf16", "fp32", "int4", "q2"]
-LARGEST = 1_000_000_000  # no size here comes near it; a slipped digit does
-Count = Annotated[int, Field(ge=1, le=LARGEST)]
-Maybe = Annotated[int, Field(ge=0, le=LARGEST)]
-Size = Annotated[float, Field(gt=0, le=1e6)]
-Speed = Annotated[float, Field(ge=0, le=1e6)]
-HUB_ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
-def _hub_id(text: str) -> str:
-    if not re.fullmatch(HUB_ID, text) or ".." in text:
-        raise ValueError(
-            f"'{text}' is no hub id; write org/name as on the model's page, each beginning with a letter or digit"
-        )
-    return text
+Form = Literal["switch", "text", "int", "float", "json"] | list[Scalar]
 
 
-def _inside(text: str) -> str:
-    """A folder of the model store is named after it: nothing may lead out of there."""
-    if text.startswith(("/", "~")) or ".." in text.split("/") or not text.strip():
-        raise ValueError(f"'{text}' leads out of the model's folder; write a name inside the repository")
-    return text
+class Fork(Strict):
+    """What an image's engine takes beyond its release. Nobody here ran its parser: all of it is its author's word."""
 
-
-HubId = Annotated[str, AfterValidator(_hub_id), Field(json_schema_extra={"pattern": HUB_ID})]
-Inside = Annotated[str, AfterValidator(_inside)]
-Scalar = bool | int | float | str
-FlagValue = Scalar | list[Scalar] | dict[str, Any] | None
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
-
-
-class Layers(Strict):
-    """How many layers of each kind; a layer is counted once under what it computes."""
-
-    attention: Maybe = Field(default=0, description="softmax attention layers (full attention)")
-    sliding: Maybe = Field(default=0, description="softmax attention over a sliding window")
-    linear: Maybe = Field(default=0, description="linear attention (gated delta net) layers")
-    mamba: Maybe = Field(default=0, description="Mamba-2 layers")
-    moe: Maybe = Field(default=0, description="feed-forward layers with routed experts")
-    dense: Maybe = Field(default=0, description="plain feed-forward layers")
-
-
-class Attention(Strict):
-    q_heads: Count
-    kv_heads: Count
-    head_dim: Count
-    window: Count | None = Field(default=None, description="tokens that a sliding layer sees")
-    sliding_kv_heads: Count | None = None
-    sliding_head_dim: Count | None = None
-    kv_rank: Count | None = Field(default=None, description="latent attention: width of the compressed KV per token")
-    q_rank: Count | None = Field(default=None, description="latent attention: width of the compressed query")
-    output_gate: bool = Field(default=False, description="the query projection also makes a gate: twice as wide")
-
-
-class Experts(Strict):
-    routed: Count
-    active: Count = Field(description="routed experts per token")
-    inter: Count = Field(description="width of one routed expert")
-    shared_inter: Maybe = Field(default=0, description="width of the shared expert(s) together; 0 = none")
-    latent: Count | None = Field(default=None, description="LatentMoE: experts work in this width instead of hidden")
-    gated: bool = Field(default=True, description="gate and up projection (SwiGLU); false = one up projection")
-
-
-class Mamba(Strict):
-    heads: Count
-    head_dim: Count
-    groups: Count
-    state: Count
-    conv: Count = 4
-
-
-class Linear(Strict):
-    k_heads: Count
-    v_heads: Count
-    head_dim: Count
-    conv: Count = 4
-
-
-class Precisions(Strict):
-    """Stored precision per group of tensors."""
-
-    experts: Precision | None = None
-    shared: Precision | None = None
-    dense: Precision | None = None
-    attention: Precision = "bf16"
-    mamba: Precision | None = None
-    linear: Precision | None = None
-    embedding: Precision = "bf16"
-
-
-class Checkpoint(Strict):
-    packing: Literal["modelopt", "compressed-tensors", "fp8", "bf16", "gguf"] = Field(
-        description="who packed the weights"
+    name: str = Field(description="what the fork or branch is called")
+    source: str = Field(description="where its code is: repository and branch or commit, or the image that has it")
+    flags: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")], Form] = Field(
+        default_factory=dict,
+        description="launch keys that it adds, or takes further values for, with the form of their values: switch, "
+        "text, int, float, json, or a list of the words that it takes",
     )
-    mixed: bool = Field(default=False, description="several precisions, listed per layer (ModelOpt MIXED_PRECISION)")
-    size_gb: Size | None = Field(default=None, description="bytes to download, 10^9")
-    gated: bool = Field(default=False, description="the hub asks for a token and an accepted licence")
-
-
-class Mtp(Strict):
-    layers: Count = Field(description="multi-token-prediction layers inside the checkpoint")
-    precision: Precision = Field(default="bf16", description="stored precision of those layers; rarely quantized")
-    accept_length: dict[str, Annotated[float, Field(ge=1, le=64)]] = Field(
-        default_factory=dict, description="measured tokens per verification step, by 'steps/draft tokens'"
+    env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], Form] = Field(
+        default_factory=dict, description="environment variables that it reads beyond its release's, likewise"
     )
-
-
-class Draft(Strict):
-    """A second checkpoint that speculation loads beside the model; fetched and verified like it."""
-
-    id: HubId = Field(description="hub id, org/name")
-    revision: Inside | None = None
-
-
-class Measured(Strict):
-    weights_gib_per_rank: dict[str, Size] = Field(default_factory=dict, description="by 'tp4-ep4'")
-    load_seconds: Size | None = None
-
-
-class Model(Strict):
-    id: HubId = Field(description="hub id, org/name")
-    revision: Inside | None = Field(
-        default=None, description="commit on the hub; empty = resolved and pinned at deploy"
-    )
-    runs_unpinned_code_of: list[HubId] = Field(
-        default_factory=list,
-        description="consent by name: trust_remote_code may run what these publish at the first deploy, which locks it",
-    )
-    file: Inside | None = Field(
-        default=None, description="one file of the repository, where an engine wants a file (GGUF)"
-    )
-    architecture: str = Field(description="config.json architectures[0]")
-    parameters_b: Size
-    active_b: Size
-    context: Count = Field(description="native context length in tokens")
-    multimodal: bool = False
-    hidden: Count
-    vocab: Count
-    layers: Layers
-    attention: Attention
-    experts: Experts | None = None
-    mamba: Mamba | None = None
-    linear: Linear | None = None
-    dense_inter: Count | None = None
-    tied_embeddings: bool = False
-    precision: Precisions
-    checkpoint: Checkpoint
-    mtp: Mtp | None = None
-    draft: Draft | None = Field(default=None, description="draft model that speculation loads from the hub as well")
-    measured: Measured = Field(default_factory=Measured)
-    source: str = Field(description="where these facts come from and how sure they are")
-
-    @model_validator(mode="after")
-    def _parts_agree(self) -> Model:
-        pairs = (("moe", self.experts, "experts"), ("mamba", self.mamba, "mamba"), ("linear", self.linear, "linear"))
-        for kind, part, name in pairs:
-            if (getattr(self.layers, kind) > 0) != (part is not None):
-                raise ValueError(
-                    f"layers.{kind} = {getattr(self.layers, kind)} but model.{name} is {'given' if part else 'missing'}"
-                )
-        if self.experts and self.experts.active > self.experts.routed:
-            raise ValueError(
-                f"experts.active = {self.experts.active} is more than experts.routed = {self.experts.routed}"
-            )
-        return self
 
 
 class Engine(Strict):
@@ -194,24 +46,39 @@ class Engine(Strict):
     patches: list[str] = Field(
         default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
     )
+    fork: Fork | None = Field(
+        default=None, description="an engine that is not the official release: what it takes beyond that, unchecked"
+    )
 
 
 class Parallel(Strict):
     nodes: Annotated[int, Field(ge=1, le=8)]
     tp: Count
     pp: Count = 1
+    dp: Count = Field(default=1, description="whole copies of what is not an expert, each on tp x pp Sparks (vLLM)")
     ep: Count = 1
 
     @model_validator(mode="after")
     def _fills_the_nodes(self) -> Parallel:
-        if self.tp * self.pp != self.nodes:
+        if self.tp * self.pp * self.dp != self.nodes:
+            copies = f" x dp {self.dp}" if self.dp > 1 else ""
             raise ValueError(
-                f"tp {self.tp} x pp {self.pp} = {self.tp * self.pp} ranks for {self.nodes} node(s); "
-                "a Spark has one GPU, so tp x pp must equal nodes"
+                f"tp {self.tp} x pp {self.pp}{copies} = {self.tp * self.pp * self.dp} ranks for {self.nodes} node(s); "
+                f"a Spark has one GPU, so tp x pp{' x dp' if copies else ''} must equal nodes"
             )
-        if self.tp % self.ep:
-            raise ValueError(f"ep {self.ep} does not divide tp {self.tp}; write one of {_divisors(self.tp)}")
+        if self.tp * self.dp % self.ep:
+            whole, group = (self.tp, "tp") if self.dp == 1 else (self.tp * self.dp, "tp x dp =")
+            raise ValueError(f"ep {self.ep} does not divide {group} {whole}; write one of {_divisors(whole)}")
         return self
+
+    def as_dict(self) -> dict[str, int]:
+        """As a profile writes it: `dp` only where it says something."""
+        return {name: size for name, size in self.model_dump().items() if name != "dp" or size > 1}
+
+    @property
+    def expert_ranks(self) -> int:
+        """Over how many ranks one copy of the routed experts is dealt: expert parallelism reaches across dp."""
+        return self.tp * self.dp if self.ep > 1 else self.tp
 
 
 class LaunchSection(BaseModel):
@@ -283,7 +150,7 @@ class Profile(Strict):
     model: Model
     engine: Engine
     launch: LaunchSection
-    env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(default_factory=dict)
+    env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], str] = Field(default_factory=dict)
     requests: Requests = Field(default_factory=Requests)
     evidence: list[Evidence] = Field(default_factory=list)
 
@@ -294,6 +161,9 @@ class Profile(Strict):
             raise ValueError(
                 f"launch.parallel.tp = {parallel.tp} does not divide the model's {model.attention.q_heads} query heads"
             )
+        own = model.attention.sliding_q_heads
+        if own and own % parallel.tp:
+            raise ValueError(f"launch.parallel.tp = {parallel.tp} does not divide the {own} heads of sliding layers")
         if model.experts and model.experts.routed % parallel.ep:
             raise ValueError(
                 f"launch.parallel.ep = {parallel.ep} does not divide the model's {model.experts.routed} experts"

@@ -120,20 +120,23 @@ def _nodes(view: LaunchView, have: int) -> Change | None:
         text = f"{split.nodes} nodes instead of {view.parallel.nodes} (tp {split.tp}, pp {split.pp}, ep {split.ep})"
         text += f" and {more.text}" if more else ""
         text += f"; this inventory has {have}" if have < split.nodes else ""
-        keys = tuple(f"launch.parallel.{name}={getattr(split, name)}" for name in ("nodes", "tp", "pp", "ep"))
+        keys = tuple(f"launch.parallel.{name}={getattr(split, name)}" for name in split.as_dict())
         return Change(text, keys + (more.overrides if more else ()), more.view if more else bigger)
     return None
 
 
 def _split(view: LaunchView, count: int) -> Parallel | None:
-    """The same kind of split over more nodes: all ranks in one tensor group unless it already was a pipeline."""
+    """The same kind of split over more nodes: all ranks in one tensor group unless it already was a pipeline; copies
+    stay as many."""
     model, now = view.model, view.parallel
     if now.pp > 1:
-        return Parallel(nodes=count, tp=now.tp, pp=count // now.tp, ep=now.ep) if count % now.tp == 0 else None
+        each = now.tp * now.dp
+        return Parallel(nodes=count, tp=now.tp, pp=count // each, dp=now.dp, ep=now.ep) if count % each == 0 else None
+    tp, rest = divmod(count, now.dp)
     heads = model.attention.kv_heads
-    if model.attention.q_heads % count or (heads % count and count % heads):
+    if rest or model.attention.q_heads % tp or (heads % tp and tp % heads):
         return None
     ep = count if now.ep > 1 else 1
-    if model.experts and (model.experts.routed % ep or model.experts.inter % (count // ep)):
+    if model.experts and (model.experts.routed % ep or model.experts.inter % (tp if ep == 1 else 1)):
         return None
-    return Parallel(nodes=count, tp=count, pp=1, ep=ep)
+    return Parallel(nodes=count, tp=tp, pp=1, dp=now.dp, ep=ep)

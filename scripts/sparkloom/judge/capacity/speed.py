@@ -85,7 +85,7 @@ class Speed:
 
     def _each(self) -> float:
         """Of one exchange: all ranks of a tensor group, or two neighbours of a pipeline."""
-        return constants.all_reduce_s(self.view.parallel.tp, sockets=self.view.sockets)
+        return constants.all_reduce_s(max(self.view.parallel.tp, self.view.parallel.ep), sockets=self.view.sockets)
 
     def _draft(self, batch: float) -> float:
         return traffic.draft_bytes(self.view, batch) if self.view.model.mtp else 0.0

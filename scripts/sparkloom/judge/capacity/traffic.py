@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Model, Precision
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.requirements import Requirements
@@ -31,10 +32,12 @@ def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions
     model, parallel = view.model, view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
     live = float(constants.LIVE_TOKENS.value or 0)
-    context = requests * state.kv_read_per_request(model, parallel, needs.kv_element, live)
+    # Of the busiest copy; experts that all copies share see every request.
+    own = requests if parallel.dp == 1 else max(1.0, requests / parallel.dp)
+    context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
     # Read once, written once per position: verification keeps the state after every draft token.
-    slots = requests * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
-    return always + _experts(view, requests * positions) + context + slots
+    slots = own * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
+    return always + _experts(view, (requests if parallel.ep > 1 else own) * positions) + context + slots
 
 
 def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
@@ -48,7 +51,9 @@ def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
     states = 2 * state.slot_bytes(model, parallel, needs.state_element) * parallel.pp
     experts = 0.0
     if model.experts:
-        experts = model.experts.active * weights.expert_bytes(model, model.experts) / parallel.tp * model.layers.moe
+        experts = (
+            model.experts.active * weights.expert_bytes(model, model.experts) / parallel.expert_ranks * model.layers.moe
+        )
     return always + experts + states
 
 
@@ -63,15 +68,13 @@ def _thinnest(view: LaunchView) -> Model:
     stored = [value for value in model.precision.model_dump().values() if value]
     asked = " ".join(str(view.flags[flag]) for flag in _AT_LOAD if view.flags.get(flag))
     if model.checkpoint.packing == "gguf":
-        limit = min(stored, key=weights.BYTES.__getitem__)
+        limit = min(stored, key=weight)
     elif asked and (model.checkpoint.packing == "bf16" or view.flags.get("mxfp4_layers")):
         limit = "mxfp4" if _FOUR_BITS.search(asked) else "fp8"
     if limit is None:
         return model
     thin: dict[str, Precision] = {
-        name: min(value, limit, key=weights.BYTES.__getitem__)
-        for name, value in model.precision.model_dump().items()
-        if value
+        name: min(value, limit, key=weight) for name, value in model.precision.model_dump().items() if value
     }
     return model.model_copy(update={"precision": model.precision.model_copy(update=thin)})
 
@@ -96,13 +99,15 @@ def _experts(view: LaunchView, positions: float) -> float:
         return 0.0
     distinct = touched(model.experts.routed, model.experts.active, positions)
     most = busiest_share(distinct, model.experts.routed, parallel.ep)
-    within = parallel.tp / parallel.ep  # ranks that share one expert
+    within = parallel.expert_ranks / parallel.ep  # ranks that share one expert
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
 
 
 def collectives(view: LaunchView) -> int:
-    """All-reduces per step: one behind every layer that computes, and one each for embedding and logits."""
-    if view.parallel.tp == 1:
-        return 0
-    layers = view.model.layers
-    return layers.attention + layers.sliding + layers.linear + layers.mamba + layers.moe + layers.dense + 2
+    """Exchanges per step: one behind every layer that computes, and one each for embedding and logits; where experts
+    are dealt over data-parallel ranks, tokens go to them and back in each layer that has some."""
+    layers, parallel = view.model.layers, view.parallel
+    routed = 2 * layers.moe if parallel.dp > 1 and parallel.ep > 1 else 0
+    if parallel.tp == 1:
+        return routed
+    return layers.softmax + layers.linear + layers.mamba + layers.moe + layers.dense + 2 + routed

@@ -48,6 +48,7 @@ class Adapter:
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
+    no_copies = "has no data parallelism that spans nodes; write dp: 1"  # empty where launch.parallel.dp may be more
     lends = 0  # port at which every rank but the first lends its memory; rank 0's engine starts once all do
     package = ""  # its own, as Python imports it
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive

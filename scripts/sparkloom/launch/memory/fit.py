@@ -63,7 +63,7 @@ def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> f
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
     )
     measured = model.measured.weights_gib_per_rank.get(f"tp{parallel.tp}-ep{parallel.ep}")
-    used = computed if measured is None or parallel.pp > 1 else measured
+    used = computed if measured is None or parallel.pp * parallel.dp > 1 else measured
     if measured is None:
         ledger.put("weights_gib_per_rank", used, formula, extra.origin)
     else:
@@ -89,14 +89,23 @@ def available(view: LaunchView, ledger: Ledger, taken: Figure, at_best: Figure |
 def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element)
     layers = view.model.layers
-    ledger.put(
-        "kv_bytes_per_token",
-        size,
+    formula = (
         f"per rank: {layers.attention} attention and {layers.sliding} sliding layers x keys and values "
-        f"x heads per rank x head width x {needs.kv_element:g} B",
+        f"x heads per rank x head width x {needs.kv_element:g} B"
     )
+    ledger.put("kv_bytes_per_token", size, formula + _further(view))
     _full(view, needs, ledger)
     return size
+
+
+def _further(view: LaunchView) -> str:
+    """The kinds of layers that few models have, in a formula's words."""
+    layers, said = view.model.layers, ""
+    if layers.sparse:
+        said += f"; {layers.sparse} sparse layers alike, with an indexer's key per token"
+    for ratio, count in layers.compressed.items():
+        said += f"; {count} layers with an entry per {ratio} tokens"
+    return said
 
 
 def _full(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
@@ -187,6 +196,12 @@ def taken(view: LaunchView) -> Figure:
 
 
 def drafting(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
-    if not needs.speculation or not view.model.mtp:
+    if not needs.speculation:
+        return 0.0
+    draft = view.model.draft
+    if draft and draft.size_gb:
+        each = draft.size_gb * 1e9 / view.parallel.tp / GIB
+        return ledger.put("draft_gib", each, f"{draft.id}: {draft.size_gb:g} GB, split over {view.parallel.tp}")
+    if not view.model.mtp:
         return 0.0
     return ledger.put("draft_gib", weights.draft_gib(view.model, view.parallel), "MTP layers in their own precision")

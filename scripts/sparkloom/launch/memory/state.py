@@ -2,43 +2,94 @@
 
 from __future__ import annotations
 
+import math
+
 from sparkloom.inputs.profile import Model, Parallel
-from sparkloom.launch.memory.weights import kv_heads_per_rank
+from sparkloom.launch.memory.attention import indexers
+from sparkloom.launch.memory.tensor import kv_heads_per_rank
 
 CONV_BYTES = 2  # convolution windows stay bf16
 SLIDING_SHARE = 0.8  # SGLang's swa_full_tokens_ratio: sliding layers get a pool of this share of the tokens
+INDEX_BYTES = 1 + 4 / 128  # an indexer's keys are fp8 with an fp32 scale per 128, whatever the cache is in
 
 
 def kv_bytes_per_token(model: Model, parallel: Parallel, element: float, *, pool: bool = True) -> float:
     """On one rank, over all attention layers of its pipeline stage. `pool`: as the cache's pool is sized."""
-    layers, tp = model.layers, parallel.tp
-    full = layers.attention * kv_bytes_per_layer(model, tp, element)
-    heads = kv_heads_per_rank(model.attention.sliding_kv_heads or model.attention.kv_heads, tp)
-    head = model.attention.sliding_head_dim or model.attention.head_dim
-    sliding = layers.sliding * 2 * heads * head * element
-    return (full + sliding * (SLIDING_SHARE if pool else 1.0)) / parallel.pp
+    sliding = model.layers.sliding * _sliding_bytes(model, parallel.tp, element)
+    return (_growing(model, parallel.tp, element) + sliding * (SLIDING_SHARE if pool else 1.0)) / parallel.pp
+
+
+def _growing(model: Model, tp: int, element: float) -> float:
+    """What one more token adds in the layers that keep all of them, whole or compressed."""
+    layers, each = model.layers, kv_bytes_per_layer(model, tp, element)
+    full = layers.attention * each
+    if layers.sparse or layers.compressed:
+        full += layers.sparse * each + sum(count / int(ratio) * each for ratio, count in layers.compressed.items())
+        full += _index_bytes(model)
+    return full
+
+
+def _index_bytes(model: Model) -> float:
+    """Keys of the indexers per token, a copy on every rank."""
+    facts = model.attention.indexer
+    return indexers(model) * facts.head_dim * INDEX_BYTES / (facts.ratio or 1) if facts else 0.0
+
+
+def _sliding_bytes(model: Model, tp: int, element: float) -> float:
+    facts = model.attention
+    if model.layers.compressed:
+        return kv_bytes_per_layer(model, tp, element)
+    heads = kv_heads_per_rank(facts.sliding_kv_heads or facts.kv_heads, tp)
+    head = facts.sliding_head_dim or facts.head_dim
+    value = facts.sliding_v_head_dim or (None if facts.sliding_head_dim else facts.v_head_dim)
+    return (head + (value or head)) * heads * element
 
 
 def kv_bytes_per_layer(model: Model, tp: int, element: float) -> float:
+    """One token, or one entry that stands for several, in one layer of full attention."""
     facts = model.attention
     if facts.kv_rank:
-        return facts.kv_rank * element  # one compressed vector, a copy on every rank
-    return 2 * kv_heads_per_rank(facts.kv_heads, tp) * facts.head_dim * element
+        return _latent_bytes(model, facts.kv_rank, element)  # one compressed vector, a copy on every rank
+    return (facts.head_dim + (facts.v_head_dim or facts.head_dim)) * kv_heads_per_rank(facts.kv_heads, tp) * element
+
+
+def _latent_bytes(model: Model, width: int, element: float) -> float:
+    """In fp8 what carries positions stays bf16 where tokens are chosen or compressed, and scales lie beside."""
+    rope = model.attention.rope_dim
+    if element != 1.0 or not rope or not (model.layers.sparse or model.layers.compressed):
+        return width * element
+    inner = width - rope
+    scales = inner / 128 * 4 if model.layers.sparse else math.ceil(inner / 64 / 8) * 8
+    return inner + 2 * rope + scales
 
 
 def kv_of_request(model: Model, parallel: Parallel, element: float, tokens: float, ahead: int = 0) -> float:
     """Bytes that one request of `tokens` tokens keeps on a rank; `ahead`: tokens prefilled at once beyond a window."""
-    seen = model.attention.window
+    seen, layers = model.attention.window, model.layers
     whole = kv_bytes_per_token(model, parallel, element, pool=False)
-    if not model.layers.sliding or not seen:
+    if not seen or not (layers.sliding or layers.compressed):
         return whole * tokens
-    full = model.layers.attention * kv_bytes_per_layer(model, parallel.tp, element) / parallel.pp
-    return full * tokens + (whole - full) * min(tokens, seen + ahead)
+    full = _growing(model, parallel.tp, element) / parallel.pp
+    near = whole - full + _beside_compressed(model, parallel, element)
+    return full * tokens + near * min(tokens, seen + ahead)
+
+
+def _beside_compressed(model: Model, parallel: Parallel, element: float) -> float:
+    """Per token of the window that layers over a compressed cache keep whole."""
+    return sum(model.layers.compressed.values()) * kv_bytes_per_layer(model, parallel.tp, element) / parallel.pp
 
 
 def kv_read_per_request(model: Model, parallel: Parallel, element: float, tokens: float) -> float:
-    """Bytes one request of `tokens` tokens makes a rank read per step: sliding layers see their window only."""
-    return kv_of_request(model, parallel, element, tokens)
+    """Bytes one request of `tokens` tokens makes a rank read per step: sliding layers see their window only, sparse
+    ones what their indexer chooses, which reads the keys of all."""
+    facts, layers = model.attention.indexer, model.layers
+    kept = kv_of_request(model, parallel, element, tokens)
+    if facts is None:
+        return kept
+    ratio = facts.ratio or 1
+    choosing = layers.sparse if facts.ratio is None else layers.compressed[str(facts.ratio)]
+    passed = max(0.0, tokens / ratio - facts.top_k)
+    return kept - choosing * passed * kv_bytes_per_layer(model, parallel.tp, element) / parallel.pp
 
 
 def slot_bytes(model: Model, parallel: Parallel, element: float) -> float:

@@ -72,7 +72,7 @@ def as_row(spec: Spec, result: CellResult, launch: Launch) -> dict[str, Any]:
         "image": _text(known.get("image_digest")) or view.image,
         "engine_version": view.release,
         "version_exact": bool(re.fullmatch(r"[\d.]+", view.release)),
-        "nnodes": view.nodes, "tp": view.tp, "pp": view.pp, "ep": view.ep,
+        "nnodes": view.nodes, "tp": view.tp, "pp": view.pp, "ep": view.ep, "dp": view.dp if view.dp > 1 else None,
         **{name: view.flags.get(name) for name in measured_rows.COPIED},
         "speculative": speculative or None,
         "transport": _verdict(known.get("transport")),
@@ -110,7 +110,7 @@ def as_entry(spec: Spec, result: CellResult, launch: Launch) -> dict[str, Any]:
         "release": launch.release if launch.release != loaded.engine.release else None,
         "image": _text(result.provenance.get("image_digest")),
         "config": {
-            "parallel": loaded.launch.parallel.model_dump(),
+            "parallel": loaded.launch.parallel.as_dict(),
             **{name: value for name, value in loaded.launch.flags.items() if value is not None},
             **{name: value for name, value in varied.items() if name.startswith("env.") and name not in engine},
         },

@@ -46,6 +46,10 @@ class SGLang(base.Adapter):
     name = "sglang"
     package = "sglang"
     port = 30000
+    no_copies = (
+        "runs plain data parallelism on one node only; within the tensor group it can: parallel.tp = nodes, with "
+        "launch.dp_size and enable_dp_attention: true"
+    )
     generates = "/health_generate"
     schedulers: tuple[str, ...] = ("sglang::scheduler",)
     progress = (

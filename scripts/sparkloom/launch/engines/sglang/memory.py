@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sparkloom.launch.engines.sglang.requirements import requirements
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.figure import GIB
-from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, full_requests, graphs, slot, weigh
+from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, full_requests, graphs, slot, weigh
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
@@ -114,6 +114,8 @@ def _headroom(
         cache = tokens * layers * state.kv_bytes_per_layer(model, parallel.tp, needs.kv_element) / GIB
         draft = weights.draft_gib(model, parallel) + cache
         spent += ledger.put("draft_gib", draft, "MTP layers in their own precision + their KV cache for every token")
+    elif needs.speculation and view.model.draft and view.model.draft.size_gb:
+        spent += drafting(view, needs, ledger)
     elif needs.speculation:
         ledger.notes.append("the draft model's size is no fact of this profile: its memory is not counted")
     how = "reserve - graphs - draft" + (" + what max_total_tokens leaves of the KV pool" if unused else "")

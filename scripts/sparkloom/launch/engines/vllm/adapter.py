@@ -19,6 +19,7 @@ RPC, MASTER, MASTERS = 29550, 29500, 10  # vllm/config/parallel.py and utils/net
 class VLLM(base.Adapter):
     name = "vllm"
     package = "vllm"
+    no_copies = ""
     port = 8000
     schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
     progress = (
