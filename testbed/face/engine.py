@@ -15,7 +15,13 @@ from testbed.trials import engine_faults
 DESCRIPTION = "The stand-in engine, which serves without a GPU: its images, and faults for it on the rack."
 EPILOG = "docs/stand-in-engine.md tells what is real."
 WHERE = "spark1..spark4, or all"
-REAL = {"sglang": sglang, "llamacpp": llamacpp, "vllm": vllm}  # engines that run here themselves, on CPU
+# Engines that run here themselves, on CPU.
+REAL = {
+    "sglang": sglang.IMAGE,
+    f"sglang-{sglang.POSTS}": sglang.IMAGE_OF_POSTS,
+    "llamacpp": llamacpp.IMAGE,
+    "vllm": vllm.IMAGE,
+}
 
 
 def build(_: argparse.Namespace) -> int:
@@ -65,7 +71,7 @@ def _console() -> Console:
     command("build", build, "pack the images, one per image name in model_profiles/ (cached by content)")
     command("load", load_images, "build, then give the images to every node of the rack")
     sub = command("real", real, "build the image of an engine itself, on CPU, and give it to nodes")
-    sub.add_argument("engine", choices=list(REAL), help="to download: sglang 1.3 GB, vllm 0.8 GB, llamacpp 13 MB")
+    sub.add_argument("engine", choices=list(REAL), help="to download: an sglang 1.3 GB, vllm 0.8 GB, llamacpp 13 MB")
     sub.add_argument("nodes", metavar="NODE", nargs="*", help="spark1..spark4; without one it is only built")
     sub = command("image-names", image_names, "which profile images the stand-in answers for, and who judges")
     sub.add_argument("--json", action="store_true", help="the same as a JSON list")

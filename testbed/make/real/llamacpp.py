@@ -11,6 +11,7 @@ from testbed.base import machine, store
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 from testbed.make.real import debian
+from testbed.make.real.image import Image
 
 RELEASE = "b11669"
 REFERENCE = f"localhost/sparkloom-testbed/llama.cpp:{RELEASE}-cpu"
@@ -53,3 +54,6 @@ def archive() -> Path:
 def steps() -> list[Step]:
     title = f"packs llama.cpp {RELEASE} itself from Debian's packages (13 MB to download)"
     return [*rootfs.steps(), artefact("real-llamacpp", title, _inputs, _build)]
+
+
+IMAGE = Image(RELEASE, REFERENCE, archive, steps)

@@ -79,13 +79,13 @@ def _named(folder: Path) -> None:
     (said / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {RELEASE}+cpu\n")
 
 
-IMAGE = wheels.Image(
+IMAGE = wheels.Recipe(
     "vllm",
+    RELEASE,
     f"installs vLLM {RELEASE} itself and torch, without what only a GPU uses",
     _layer_inputs,
     _build_layer,
     REFERENCE,
     SETTINGS,
     PROGRAMS,
-)
-archive, steps = IMAGE.archive, IMAGE.steps
+).image

@@ -14,6 +14,7 @@ from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 from testbed.make.real import stub_libraries
+from testbed.make.real.image import Image
 
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
@@ -62,10 +63,11 @@ def keep(work: Path, tree: Path, say: Say) -> None:
 
 
 @dataclass(frozen=True)
-class Image:
-    """One engine's: a layer that takes minutes and changes seldom, and what is quickly put over it."""
+class Recipe:
+    """One release of an engine: a layer that takes minutes and changes seldom, and what is quickly put over it."""
 
-    engine: str
+    name: str  # of what is kept
+    release: str
     title: str
     made_of: Callable[[], list[store.Part]]  # the layer
     build: Callable[[Path, Say], None]
@@ -77,7 +79,7 @@ class Image:
         return [*self.made_of(), self.reference, *self.settings, *self.programs]
 
     def _pack(self, work: Path, say: Say) -> None:
-        layers = oci.kept(store.place(f"real-{self.engine}-layer", store.key_of(self.made_of())))
+        layers = oci.kept(store.place(f"real-{self.name}-layer", store.key_of(self.made_of())))
         tree = work / "tree"
         for name in self.programs:
             rootfs.add_program(tree, name)
@@ -88,9 +90,13 @@ class Image:
         store.remove_tree(work / "layers")
 
     def archive(self) -> Path:
-        return store.place(f"real-{self.engine}", store.key_of(self._inputs())) / "engine.tar"
+        return store.place(f"real-{self.name}", store.key_of(self._inputs())) / "engine.tar"
 
     def steps(self) -> list[Step]:
-        layer = artefact(f"real-{self.engine}-layer", self.title, self.made_of, self.build)
-        packed = artefact(f"real-{self.engine}", "packs the image of it", self._inputs, self._pack)
+        layer = artefact(f"real-{self.name}-layer", self.title, self.made_of, self.build)
+        packed = artefact(f"real-{self.name}", "packs the image of it", self._inputs, self._pack)
         return [*rootfs.steps(), layer, packed]
+
+    @property
+    def image(self) -> Image:
+        return Image(self.release, self.reference, self.archive, self.steps)
