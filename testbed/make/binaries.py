@@ -2,25 +2,27 @@
 
 One go.mod for all of them: Kubernetes, CoreDNS, Multus, etcd and Traefik share a third of their source, and what two
 programs take from one version of a module is compiled once. It asks for the newest version that any of them asks for.
+One `go build` for all that is missing: while a program is linked, which one core does, the other one compiles.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base import machine, names, store
 from testbed.base.shell import out, run
-from testbed.base.steps import Say, Step, artefact, duration
+from testbed.base.steps import Say, Step, duration
 from testbed.make import golang, source
 
 RECIPE = "1"  # raise to rebuild
+EVERY = 15.0  # seconds between two words of how far it is
 SOURCE = names.REPO / "testbed" / "make" / "go"
 VERSIONS = (SOURCE / "go.mod", SOURCE / "go.sum")
 MULTUS_MODULE = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd"
@@ -30,7 +32,6 @@ VERSION_PACKAGE = "k8s.io/component-base/version"
 @dataclass(frozen=True)
 class Build:
     name: str
-    title: str
     packages: tuple[str, ...]  # import paths; one binary each, named by the last element
     rename: str = ""  # where the last element is no good name
     ldflags: str = ""
@@ -58,63 +59,86 @@ KUBERNETES_COMMANDS = (
 )
 MULTUS_COMMANDS = ("multus", "multus-daemon", "multus-shim", "thin_entrypoint", "install_multus", "passthru-cni")
 BUILDS = (
-    Build("kind", f"builds kind {names.KIND}", ("sigs.k8s.io/kind",)),
-    Build("etcd", "builds etcd", ("go.etcd.io/etcd/server/v3",), rename="etcd"),
-    Build("pause", "builds the pause program of pods", ("./pause",), rename="pause"),
-    Build("gpu", "builds the stand-in for NVIDIA's device plugin", ("./gpu",), rename="gpu-stand-in"),
-    Build("coredns", "builds CoreDNS with a dozen plugins", ("./coredns",), rename="coredns"),
+    Build("kind", ("sigs.k8s.io/kind",)),
+    Build("etcd", ("go.etcd.io/etcd/server/v3",), rename="etcd"),
+    Build("pause", ("./pause",), rename="pause"),  # of pods
+    Build("gpu", ("./gpu",), rename="gpu-stand-in"),  # for NVIDIA's device plugin
+    Build("coredns", ("./coredns",), rename="coredns"),
     Build(
         "kubernetes",
-        f"builds Kubernetes {names.KUBERNETES} (the longest step)",
         tuple(f"k8s.io/kubernetes/cmd/{command}" for command in KUBERNETES_COMMANDS),
         ldflags=_kubernetes_flags(),
     ),
-    Build(
-        "multus", f"builds Multus {names.MULTUS}", tuple(f"{MULTUS_MODULE}/{command}" for command in MULTUS_COMMANDS)
-    ),
+    Build("multus", tuple(f"{MULTUS_MODULE}/{command}" for command in MULTUS_COMMANDS)),
 )
+TITLE = f"builds Kubernetes {names.KUBERNETES}, etcd, CoreDNS, Multus, kind and two small programs (the longest step)"
 
 
 def _inputs(build: Build) -> list[store.Part]:
     return [RECIPE, machine.architecture(), *build.packages, build.ldflags, *VERSIONS, *build.own]
 
 
-def _compile(build: Build, work: Path, say: Say) -> None:
+def _compile(say: Say) -> None:
+    builds = _missing()
     go = golang.find(say)
-    golang.begin(build.name)
+    golang.begin("programs")
     env = golang.environment(go)
-    log = names.CACHE / "logs" / f"{build.name}.log"
+    log = names.CACHE / "logs" / "programs.log"
     log.unlink(missing_ok=True)
+    wanted = [package for build in builds for package in build.packages]
     say(f"fetching modules ({out([go, 'version']).removeprefix('go version ')})")
-    run([go, "list", "-deps", *build.packages], env=env, cwd=SOURCE, log=log)  # those that it needs, not all
-    target = work / "bin"
+    # those that they need, not all of go.mod's
+    listed = run([go, "list", "-deps", *wanted], env=env, cwd=SOURCE).stdout.split()
+    with ExitStack() as kept:
+        folders = {
+            build: kept.enter_context(store.building(build.name, store.key_of(_inputs(build)))) for build in builds
+        }
+        made = golang.ROOT / "programs"
+        store.remove_tree(made)
+        made.mkdir(parents=True)
+        stamps = " ".join(build.ldflags for build in builds)
+        command = [go, "build", "-v", *golang.FLAGS, "-ldflags", f"-s -w {stamps}".strip(), "-o", f"{made}/", *wanted]
+        say(f"compiling {len(wanted)} program(s) of {len(listed):,} packages")
+        with _announce(made, log, len(listed), say):
+            run(command, env=env, cwd=SOURCE, log=log)
+        for build, folder in folders.items():
+            _keep(build, made, folder / "bin")
+            if build.name == "kind":
+                _keep_base_files(go, build, env, folder)
+
+
+def _keep(build: Build, made: Path, target: Path) -> None:
     target.mkdir()
-    flags = [*golang.FLAGS, "-ldflags", f"-s -w {build.ldflags}".strip()]
-    # one command for all: while one binary is linked, the next one's packages compile
-    destination = target / build.rename if build.rename else f"{target}/"
-    command = [go, "build", *flags, "-o", destination, *build.packages]
-    say(f"compiling {len(build.packages)} program(s)")
-    with _announce(target, say):
-        run(command, env=env, cwd=SOURCE, log=log)
-    if build.name == "kind":
-        _keep_base_files(go, build, env, work)
+    for package in build.packages:
+        shutil.move(made / _program(package), target / (build.rename or _program(package)))
+
+
+def _program(package: str) -> str:
+    """What `go build` calls it: the last element, less a major version."""
+    *_, before, last = ["", *package.split("/")]
+    return before if re.fullmatch(r"v\d+", last) else last
 
 
 @contextmanager
-def _announce(folder: Path, say: Say) -> Iterator[None]:
-    """Tell of each file as it appears."""
+def _announce(folder: Path, log: Path, packages: int, say: Say) -> Iterator[None]:
+    """Tell of each program as it appears, and how many packages are compiled: `-v` writes a line for each."""
     stop, start = threading.Event(), time.monotonic()
 
     def look() -> None:
         seen: set[str] = set()
+        said = start
         while True:
             ended = stop.wait(2)
             for path in sorted(folder.iterdir()):
                 if path.name not in seen:
                     seen.add(path.name)
-                    say(f"{path.name} after {duration(time.monotonic() - start)} ({path.stat().st_size >> 20} MiB)")
+                    said = time.monotonic()
+                    say(f"{path.name} after {duration(said - start)} ({path.stat().st_size >> 20} MiB)")
             if ended:
                 return
+            if time.monotonic() - said >= EVERY and log.exists():
+                said = time.monotonic()
+                say(f"{log.read_text(errors='replace').count(chr(10)):,} of {packages:,} packages begun")
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -154,19 +178,17 @@ def _needed() -> list[Build]:
     return [b for b in BUILDS if b.name not in source.replaced()]
 
 
-def _step(build: Build) -> Step:
-    made = artefact(
-        build.name,
-        build.title,
-        partial(_inputs, build),
-        partial(_compile, build),
-        warm=partial(golang.begun, build.name),
-    )
+def _missing() -> list[Build]:
+    return [build for build in _needed() if not store.is_built(build.name, store.key_of(_inputs(build)))]
 
-    def done() -> bool | str:
-        return made.done() if build in _needed() else f"not needed: it comes with {source.IMAGE_NAME}"
 
-    return replace(made, done=done)
+def _done() -> bool | str:
+    if _missing():
+        return False
+    for build in _needed():
+        store.touch(build.name, store.key_of(_inputs(build)))
+    spared = [build.name for build in BUILDS if build not in _needed()]
+    return f"already there; {', '.join(spared)} come with {source.IMAGE_NAME}" if spared else True
 
 
 def kubernetes_is_built() -> bool:
@@ -175,4 +197,4 @@ def kubernetes_is_built() -> bool:
 
 
 def steps() -> list[Step]:
-    return [_step(build) for build in BUILDS]
+    return [Step("programs", TITLE, _done, _compile, warm=lambda: golang.begun("programs"))]

@@ -19,7 +19,8 @@ FETCHED = "1.26.8"  # what is fetched when the machine has nothing new enough
 ROOT = names.CACHE / "go"  # modules and build cache: a killed build goes on where it was
 PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")  # where installers leave it, on PATH or not
 SPACE_GIB = 10
-FLAGS = ("-trimpath", "-p", str(os.cpu_count() or 1))
+# Nobody debugs these programs: what a debugger reads is a tenth of their compiler's work.
+FLAGS = ("-trimpath", "-p", str(os.cpu_count() or 1), "-gcflags=all=-dwarf=false")
 KEEP = "SPARKLOOM_KEEP_GO"  # for whoever changes the Go programs or their versions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,17 @@ def test_one_folder_holds_every_program_of_ours() -> None:
     assert lists == {".", "policy", "traefik/ext"}
     for build in binaries.BUILDS:
         assert all(path.is_dir() for path in build.own)
+
+
+def test_each_program_goes_to_its_own_place_under_its_own_name(tmp_path: Path) -> None:
+    """One `go build` makes them all, and calls etcd "server"."""
+    made = tmp_path / "made"
+    made.mkdir()
+    packages = [package for build in binaries.BUILDS for package in build.packages]
+    for program in map(binaries._program, packages):
+        (made / program).touch(exist_ok=False)
+    for build in binaries.BUILDS:
+        binaries._keep(build, made, tmp_path / build.name)
+    assert not list(made.iterdir())
+    assert (tmp_path / "etcd/etcd").exists() and (tmp_path / "gpu/gpu-stand-in").exists()
+    assert len(list((tmp_path / "kubernetes").iterdir())) == len(binaries.KUBERNETES_COMMANDS)
