@@ -13,8 +13,10 @@ other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
 real=${REAL-tiny-dense-gguf--llamacpp-2node}
 
 step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean
-step engine "building the stand-in engine's image" "$PY" -m testbed engine build
-step engine "loading it into the nodes" "$PY" -m testbed engine load
+if [[ -n $profile$other ]]; then # an empty one names none
+  step engine "building the stand-in engine's images" "$PY" -m testbed engine build $profile $other
+  step engine "loading them into the nodes" "$PY" -m testbed engine load $profile $other
+fi
 if [[ -n $profile ]]; then
   step plan "what $profile will do on these four nodes" sparkloom plan "$profile" -i "$inventory"
   step site "ansible-playbook -i $inventory site.yml -e profile=$profile" \

@@ -24,14 +24,14 @@ REAL = {
 }
 
 
-def build(_: argparse.Namespace) -> int:
-    steps.perform([*rootfs.steps(), *engine_image.steps()])
+def build(args: argparse.Namespace) -> int:
+    steps.perform([*rootfs.steps(), *engine_image.steps(tuple(args.profiles))])
     return 0
 
 
 def load_images(args: argparse.Namespace) -> int:
     build(args)
-    for node, done in load.load(engine_image.archive()).items():
+    for node, done in load.load(engine_image.archive(tuple(args.profiles))).items():
         print(f"{node}: {done}")
     return 0
 
@@ -68,8 +68,10 @@ def _console() -> Console:
     console = Console("engine", DESCRIPTION, EPILOG)
     command = console.command
 
-    command("build", build, "pack the images, one per image name in model_profiles/ (cached by content)")
-    command("load", load_images, "build, then give the images to every node of the rack")
+    packs = command("build", build, "pack the images, one per image name in model_profiles/ (cached by content)")
+    loads = command("load", load_images, "build, then give the images to every node of the rack")
+    for sub in (packs, loads):
+        sub.add_argument("profiles", metavar="PROFILE", nargs="*", help="only the images of these; without one all")
     sub = command("real", real, "build the image of an engine itself, on CPU, and give it to nodes")
     sub.add_argument("engine", choices=list(REAL), help="to download: an sglang 1.3 GB, vllm 0.8 GB, llamacpp 13 MB")
     sub.add_argument("nodes", metavar="NODE", nargs="*", help="spark1..spark4; without one it is only built")

@@ -1,4 +1,7 @@
-"""The stand-in's images: one under every image name that a shipped profile uses, each with its release inside."""
+"""The stand-in's images: one under every image name that a profile uses, each with its release inside.
+
+`which` are profiles that somebody is about to serve: fewer wheels to fetch, of which vLLM's have 400 MB. Empty: all.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import shutil
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ ORACLE = names.REPO / "scripts" / "oracle"
 JUDGED = ("sglang", "vllm")  # engines whose own parser judges the command line
 ROWS = measured_rows.SHIPPED
 GB = 1e9
+Profiles = tuple[str, ...]
 
 
 @dataclass(frozen=True, order=True)
@@ -37,9 +42,9 @@ class Wanted:
     carries: tuple[str, ...] = ()
 
 
-def wanted() -> list[Wanted]:
+def wanted(which: Profiles = ()) -> list[Wanted]:
     carried: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for name in profiles.names():
+    for name in which or profiles.names():
         engine = profiles.load(name).profile.engine
         release = releases.nearest(engine.name, engine.release).version
         carried[engine.name, release, qualified(engine.image)] |= set(engine.carries)
@@ -81,20 +86,20 @@ def _listed() -> list[Path]:
     return sorted({folder / f"{w.engine}-{w.release}.json" for w in wanted() if w.engine not in JUDGED})
 
 
-def _layer_inputs() -> list[store.Part]:
-    judged = sorted({f"{w.engine} {w.release}" for w in wanted() if w.engine in JUDGED})
+def _layer_inputs(which: Profiles) -> list[store.Part]:
+    judged = sorted({f"{w.engine} {w.release}" for w in wanted(which) if w.engine in JUDGED})
     return [RECIPE, *judged, *rootfs.base_inputs(), ORACLE / "fetch.py", Path(oci.__file__)]
 
 
-def _inputs() -> list[store.Part]:
-    data = [_facts(), *(str(w) for w in wanted()), *_listed(), ROWS]
-    return [*_layer_inputs(), *data, HERE / "standin", HERE / "entry", ORACLE]
+def _inputs(which: Profiles) -> list[store.Part]:
+    data = [_facts(), *(str(w) for w in wanted(which)), *_listed(), ROWS]
+    return [*_layer_inputs(which), *data, HERE / "standin", HERE / "entry", ORACLE]
 
 
-def _build_layers(work: Path, say: Say) -> None:
+def _build_layers(which: Profiles, work: Path, say: Say) -> None:
     """What changes seldom, packed once: the system, the parsers' few dependencies, each release's Python files."""
     layers = {"base": oci.pack(rootfs.base(), work)}
-    for engine, release in sorted({(w.engine, w.release) for w in wanted() if w.engine in JUDGED}):
+    for engine, release in sorted({(w.engine, w.release) for w in wanted(which) if w.engine in JUDGED}):
         if f"needs-{engine}" not in layers:
             layers[f"needs-{engine}"] = _pack(_needs(engine, say), work, with_libraries=True)
         say(f"packing {engine} {release}")
@@ -131,8 +136,13 @@ def _pack(folder: Path, work: Path, with_libraries: bool = False) -> oci.Layer:
     return layer
 
 
-def _layers() -> dict[str, oci.Layer]:
-    return oci.kept(store.place("engine-layers", store.key_of(_layer_inputs())))
+def _layers(which: Profiles) -> dict[str, oci.Layer]:
+    return oci.kept(store.place(f"engine-layers{_some(which)}", store.key_of(_layer_inputs(which))))
+
+
+def _some(which: Profiles) -> str:
+    """Kept apart: the cache forgets old ones of a name."""
+    return "-chosen" if which else ""
 
 
 def _runtime(tree: Path) -> Path:
@@ -155,12 +165,12 @@ def write_data(folder: Path) -> None:
         shutil.copy2(path, folder / path.name)
 
 
-def _build(work: Path, say: Say) -> None:
+def _build(which: Profiles, work: Path, say: Say) -> None:
     scratch = work / "scratch"
-    layers = _layers()
+    layers = _layers(which)
     runtime = oci.pack(_runtime(scratch / "runtime"), scratch / "layers")
     images = []
-    for image in wanted():
+    for image in wanted(which):
         own = [layers[name] for name in (f"needs-{image.engine}", f"{image.engine}-{image.release}") if name in layers]
         settings = [
             oci.PATH_ENV,
@@ -175,14 +185,15 @@ def _build(work: Path, say: Say) -> None:
     run(["rm", "-rf", scratch])
 
 
-def archive() -> Path:
-    return store.place("engine-images", store.key_of(_inputs())) / "engines.tar"
+def archive(which: Profiles = ()) -> Path:
+    return store.place(f"engine-images{_some(which)}", store.key_of(_inputs(which))) / "engines.tar"
 
 
-def steps() -> list[Step]:
+def steps(which: Profiles = ()) -> list[Step]:
+    fetches = "fetches and packs the engines' releases (Python files only)"
+    packs = "packs the stand-in engine under the profiles' image names"
+    some = _some(which)
     return [
-        artefact(
-            "engine-layers", "fetches and packs the engines' releases (Python files only)", _layer_inputs, _build_layers
-        ),
-        artefact("engine-images", "packs the stand-in engine under the profiles' image names", _inputs, _build),
+        artefact(f"engine-layers{some}", fetches, partial(_layer_inputs, which), partial(_build_layers, which)),
+        artefact(f"engine-images{some}", packs, partial(_inputs, which), partial(_build, which)),
     ]
