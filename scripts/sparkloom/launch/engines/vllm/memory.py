@@ -59,6 +59,8 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     if share > free:
         reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {free:.1f} GiB free"
         return ledger.close(False, reason, share - free)
+    if view.dp > 1:
+        ledger.notes.append(f"figures are of one copy: {view.dp} of them serve {view.dp} times as many requests")
     floor = float(constants.HOST_FLOOR_GIB.value or 0)
     if told := (view.whole(TOLD) or 0) / GIB:
         ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
