@@ -31,7 +31,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
 
     launch = data["launch"]
     fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
-        data["fits"], ("fit unknown", COLOURS["warning"])
+        data["fits"], ("uncertain", COLOURS["warning"])
     )
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     paragraph(terminal, Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
@@ -55,6 +55,8 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
     )
     for name, values in shown:
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
+        if name == "predicted" and (spans := speed.get("interval")):
+            rows.add_row("likely between", *(_span(spans.get(n)) for n in ("1", "4", "8")))
     terminal.print()
     terminal.print(rows)
     for n in speed.get("impossible", ()):
@@ -63,6 +65,10 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
     for n in speed.get("above_ceiling", ()):
         words = f"measured at n = {n} is above the expected ceiling: alike prompts wake few experts"
         paragraph(terminal, words, indent=2, style=COLOURS["warning"])
+
+
+def _span(ends: list[float] | None) -> str:
+    return f"{number(ends[0])} - {number(ends[1])}" if ends else ""
 
 
 def _limits(terminal: Console, data: dict[str, Any]) -> None:

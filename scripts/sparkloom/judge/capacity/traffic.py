@@ -103,11 +103,15 @@ def _experts(view: LaunchView, positions: float) -> float:
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
 
 
+def layers(model: Model) -> int:
+    """Every part that computes between two norms."""
+    kinds = model.layers
+    return kinds.softmax + kinds.linear + kinds.mamba + kinds.moe + kinds.dense
+
+
 def collectives(view: LaunchView) -> int:
     """Exchanges per step: one behind every layer that computes, and one each for embedding and logits; where experts
     are dealt over data-parallel ranks, tokens go to them and back in each layer that has some."""
-    layers, parallel = view.model.layers, view.parallel
-    routed = 2 * layers.moe if parallel.dp > 1 and parallel.ep > 1 else 0
-    if parallel.tp == 1:
-        return routed
-    return layers.softmax + layers.linear + layers.mamba + layers.moe + layers.dense + 2 + routed
+    parallel = view.parallel
+    routed = 2 * view.model.layers.moe if parallel.dp > 1 and parallel.ep > 1 else 0
+    return routed if parallel.tp == 1 else layers(view.model) + 2 + routed
