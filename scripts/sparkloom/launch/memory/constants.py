@@ -69,9 +69,15 @@ WEIGHTS_AGREE = 0.15
 LOAD_OVERHEAD_GIB = Figure(
     4.5, "beside quantized tensors while loading: scale layouts, workspaces, allocator (2.2 to 5.7 seen)", _POSTS
 )
+LOAD_OVERHEAD_LEAST_GIB = Figure(2.2, "the least that was seen beside quantized tensors while loading", _POSTS)
 LOAD_OVERHEAD_PLAIN_GIB = Figure(1.2, "beside BF16 tensors while loading: allocator", "one log, Gemma-4-31B")
 GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemotron-3-Ultra on four Sparks")
+GRAPHS_LEAST_GIB = Figure(
+    0.7, "the least that vLLM told of its CUDA graphs on one Spark", "boot logs of vLLM 0.20, 2026-05"
+)
 GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
+# Four-bit integers in groups of 32 weigh this much more than in groups of 128, and no checkpoint's name tells which.
+SMALL_GROUPS = 0.578125 / 0.51953125
 # Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
 HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
 # Where the node's memory guard stops an engine: roles/node_base says it, a site may say otherwise (a test compares).
