@@ -143,16 +143,14 @@ def slot(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
 def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> float:
     if needs.graph_batch is None:
         return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
-    base, each = (
-        float(least.value if least else constants.GRAPHS_GIB.value or 0),
-        constants.GRAPH_PER_BATCH_GIB.value or 0,
-    )
+    known = least or constants.GRAPHS_GIB
+    base, each = float(known.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
     size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
         "graphs_gib",
         size,
         f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})",
-        constants.GRAPHS_GIB.origin,
+        known.origin,
     )
 
 
