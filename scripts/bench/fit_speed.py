@@ -1,40 +1,55 @@
-"""Fits the two free constants of the speed model to the rows that are marked for it, and prints how far all rows are.
+"""Fits the free constants of the speed model to the rows that are marked for it, and prints how far all rows are.
 
 .venv/bin/python scripts/bench/fit_speed.py
 
-Least squares of log(predicted / measured), every fitted point weighing the same. The constants are copied by hand into
-`launch/memory/constants.py`; a test compares those with what this finds.
+Least squares of log(predicted / measured), every fitted point weighing the same: two constants for decoding, three for the
+time to the first token. They are copied by hand into `launch/memory/constants.py`; a test compares those with what this finds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sparkloom.judge.capacity import accuracy
-from sparkloom.judge.capacity.accuracy import Point
+from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import Figure
 
-NAMES = ("BANDWIDTH_SHARE", "LAYER_S")
-FINEST = 1e-3
+DECODING = ("BANDWIDTH_SHARE", "LAYER_S")
+PROMPTS = ("BF16_FLOPS", "ATTENTION_FLOPS", "UNPACKED")
+FINEST = 2e-3
 
 
-def put(values: list[float]) -> None:
-    for name, value in zip(NAMES, values, strict=True):
+def put(names: Iterable[str], values: Iterable[float]) -> None:
+    for name, value in zip(names, values, strict=True):
         setattr(constants, name, Figure(value, "fitted"))
 
 
-def misfit(points: list[Point]) -> float:
-    fresh = (Speed(point.speed.view).predicted(point.requests) for point in points)  # a Speed keeps its rate
-    return sum(math.log(now / point.measured) ** 2 for now, point in zip(fresh, points, strict=True) if now)
+def decoding() -> float:
+    """How far the fitted runs are. A Speed keeps its rate, so each is asked afresh."""
+    points = [point for point in accuracy.points() if point.fitted]
+    fresh = ((Speed(point.speed.view).predicted(point.requests), point.measured) for point in points)
+    return sum(math.log(now / measured) ** 2 for now, measured in fresh if now)
 
 
-def descend(values: list[float], cost: Callable[[list[float]], float]) -> list[float]:
-    """One constant up or down at a time, by ever smaller factors."""
-    best, step = cost(values), 0.1
+def prompts() -> float:
+    points = [point for point in accuracy.first_tokens() if point.fitted]
+    return sum(math.log(Prefill(p.prefill.view).seconds(p.tokens) / p.measured) ** 2 for p in points)
+
+
+def fit(names: tuple[str, ...], misfit: Callable[[], float]) -> list[float]:
+    """One constant up or down at a time, by ever smaller factors; what is shipped is in place again afterwards."""
+    shipped = [getattr(constants, name) for name in names]
+    values, step = [float(figure.value) for figure in shipped], 0.1
+
+    def cost(tried: list[float]) -> float:
+        put(names, tried)
+        return misfit()
+
+    best = cost(values)
     while step > FINEST:
         moved = False
         for place in range(len(values)):
@@ -43,35 +58,29 @@ def descend(values: list[float], cost: Callable[[list[float]], float]) -> list[f
                 if (now := cost(tried)) < best:
                     values, best, moved = tried, now, True
         step = step if moved else step / 2
+    for name, figure in zip(names, shipped, strict=True):
+        setattr(constants, name, figure)
     return values
 
 
-def fit() -> list[float]:
-    points = [point for point in accuracy.points() if point.fitted]
-    shipped = [getattr(constants, name) for name in NAMES]
-
-    def cost(values: list[float]) -> float:
-        put(values)
-        return misfit(points)
-
-    found = descend([float(figure.value) for figure in shipped], cost)
-    for name, figure in zip(NAMES, shipped, strict=True):
-        setattr(constants, name, figure)
-    return found
-
-
 def main() -> None:
-    found = fit()
-    put(found)
-    for name, value in zip(NAMES, found, strict=True):
-        print(f"{name:16} {value:.4g}")
-    everything = [replace(point, speed=Speed(point.speed.view)) for point in accuracy.points()]
-    for nodes in sorted({point.nodes for point in everything}):
-        for fitted in (True, False):
-            chosen = [p for p in everything if p.nodes == nodes and p.fitted is fitted and p.error is not None]
-            if chosen:
-                kind = "fitted" if fitted else "held out"
-                print(f"{nodes} Spark(s), {kind:8}: {len(chosen):3} points, {100 * accuracy.rms(chosen):.1f} % rms")
+    for names, misfit in ((DECODING, decoding), (PROMPTS, prompts)):
+        found = fit(names, misfit)
+        put(names, found)
+        for name, value in zip(names, found, strict=True):
+            print(f"{name:16} {value:.4g}")
+    runs = [replace(point, speed=Speed(point.speed.view)) for point in accuracy.points() if point.error is not None]
+    for nodes in sorted({point.nodes for point in runs}):
+        _say(f"{nodes} Spark(s)", [point for point in runs if point.nodes == nodes])
+    fresh = [replace(point, prefill=Prefill(point.prefill.view)) for point in accuracy.first_tokens()]
+    _say("first token", fresh)
+
+
+def _say(what: str, points: list[accuracy.Point] | list[accuracy.FirstToken]) -> None:
+    for fitted, kind in ((True, "fitted"), (False, "held out")):
+        chosen = [point for point in points if point.fitted is fitted]
+        if chosen:
+            print(f"{what}, {kind:8}: {len(chosen):3} points, {100 * accuracy.rms(chosen):.1f} % rms")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,13 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def first_tokens() -> str:
+    points = accuracy.first_tokens()
+    kinds = ((True, "fitted"), (False, "held-out"))
+    chosen = ((kind, [point for point in points if point.fitted is fitted]) for fitted, kind in kinds)
+    return ", ".join(f"{len(group)} {kind} points, {_percent(accuracy.rms(group))} rms" for kind, group in chosen)
+
+
 def exchanges() -> str:
     sizes = (8, 64, 512)
     times = ((n, *(1e6 * constants.all_reduce_s(n, kib * 1024) for kib in sizes)) for n in (2, 3, 4, 8))
@@ -90,6 +97,9 @@ def constant_rows() -> str:
     listed = (
         ("share of the bandwidth", constants.BANDWIDTH_SHARE),
         ("a layer beside its bytes (s)", constants.LAYER_S),
+        ("a prompt's matrices in BF16 (1/s)", constants.BF16_FLOPS),
+        ("a prompt's attention (1/s)", constants.ATTENTION_FLOPS),
+        ("kernels that unpack", constants.UNPACKED),
         ("start of an all-reduce (s)", constants.ALL_REDUCE_START_S),
         ("a hop of an all-reduce (s)", constants.ALL_REDUCE_HOP_S),
         ("one all-reduce of four, sockets (s)", constants.ALL_REDUCE_SOCKET_S),
@@ -120,6 +130,11 @@ def body() -> str:
         exchanges=exchanges(),
         share=constants.BANDWIDTH_SHARE.value,
         spread=constants.SPREAD.value,
+        prefill_spread=constants.PREFILL_SPREAD.value,
+        flops=f"{float(constants.BF16_FLOPS.value or 0) / 1e12:g}",
+        attention=f"{float(constants.ATTENTION_FLOPS.value or 0) / 1e12:g}",
+        unpacked=constants.UNPACKED.value,
+        first_tokens=first_tokens(),
         rail=GB10.rail_gb_s,
         **micro,
     )

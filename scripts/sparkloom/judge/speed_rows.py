@@ -33,6 +33,7 @@ class SpeedRow:
     id: str
     view: LaunchView
     fitted: bool
+    family_fitted: bool  # drafting changes how fast tokens come, not how long a prompt takes
     levels: tuple[Level, ...]
     ttft_s: Mapping[int, float]  # seconds to the first token of one request, by tokens of its prompt
     source: Mapping[str, str]
@@ -62,9 +63,11 @@ def _row(run: Mapping[str, Any], told: Mapping[str, Any]) -> SpeedRow:
     nodes, flags = run["nodes"], dict(run["flags"])
     parallel = Parallel(nodes=nodes, tp=nodes, pp=1, ep=run.get("ep", 1))
     view = LaunchView(run["engine"], release=run.get("release", ""), profiled=_model(run, told["models"]), flags=flags)
-    fitted = run["family"] in told["fitted_families"] and "speculative_config" not in flags
+    family = run["family"] in told["fitted_families"]
+    fitted = family and "speculative_config" not in flags
     source = told["sources"][run["source"]]
-    return SpeedRow(run["id"], view.split(parallel), fitted, tuple(_levels(run)), run.get("ttft_s", {}), source)
+    levels, first = tuple(_levels(run)), run.get("ttft_s", {})
+    return SpeedRow(run["id"], view.split(parallel), fitted, family, levels, first, source)
 
 
 def _model(run: Mapping[str, Any], known: Mapping[str, Any]) -> Model:

@@ -73,6 +73,7 @@ def test_every_row_says_who_measured_it_and_where() -> None:
 
 
 def test_the_constants_are_what_the_fit_finds() -> None:
-    share, layer = script().fit()
-    assert constants.BANDWIDTH_SHARE.value == pytest.approx(share, rel=0.02)
-    assert constants.LAYER_S.value == pytest.approx(layer, rel=0.02)
+    fitting = script()
+    for names, misfit in ((fitting.DECODING, fitting.decoding), (fitting.PROMPTS, fitting.prompts)):
+        for name, found in zip(names, fitting.fit(names, misfit), strict=True):
+            assert getattr(constants, name).value == pytest.approx(found, rel=0.03), name

@@ -10,6 +10,7 @@ from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
 from sparkloom.judge import profile_status, speed_rows
 from sparkloom.judge.capacity import traffic
+from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch import resolve
 from sparkloom.launch.view import LaunchView
@@ -46,6 +47,37 @@ class Point:
         return None if predicted is None else predicted / self.measured - 1
 
 
+SHORTEST = 2048  # a shorter prompt's time is not the prompt's
+
+
+@dataclass(frozen=True)
+class FirstToken:
+    """A measured time to the first token of one request alone."""
+
+    name: str
+    prefill: Prefill
+    tokens: int
+    measured: float
+    fitted: bool
+
+    @property
+    def predicted(self) -> float:
+        return self.prefill.seconds(self.tokens)
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+
+def first_tokens() -> tuple[FirstToken, ...]:
+    return tuple(
+        FirstToken(row.id, Prefill(row.view), tokens, seconds, row.family_fitted)
+        for row in speed_rows.shipped()
+        for tokens, seconds in row.ttft_s.items()
+        if tokens >= SHORTEST
+    )
+
+
 def points() -> tuple[Point, ...]:
     return (*_of_profiles(), *_of_rows())
 
@@ -75,7 +107,7 @@ def facts(loaded: LoadedProfile) -> LaunchView:
     return replace(view, profiled=view.model.model_copy(update={"measured": Measured()}))
 
 
-def rms(points: Iterable[Point]) -> float:
+def rms(points: Iterable[Point | FirstToken]) -> float:
     """Root of the mean of the squared relative errors; of points that have a prediction."""
     errors = [point.error for point in points if point.error is not None]
     return math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else 0.0

@@ -25,6 +25,7 @@ SEEN = (1, 2, 4)  # Sparks, of which there are held-out runs
 @dataclass(frozen=True)
 class Speed:
     view: LaunchView
+    live: float | None = None  # tokens of context of each request, where they are known
 
     @cached_property
     def needs(self) -> Requirements:
@@ -51,7 +52,7 @@ class Speed:
         speculation = self.needs.speculation
         positions = speculation.drafts if speculation else 1
         batch, rounds = self._pipelined(requests)
-        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions)
+        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
         if speculation:
             bytes_ += speculation.steps * self._draft(batch)
         return requests * (speculation.most if speculation else 1) / (rounds * bytes_ / self.bandwidth)
@@ -94,7 +95,7 @@ class Speed:
 
     def _step(self, batch: float, positions: int) -> float:
         """Seconds of one stage for `batch` requests, each with `positions` tokens to compute."""
-        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions)
+        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
         stages, message = self.view.parallel.pp, self._message(batch * positions)
         exchanges = traffic.collectives(self.view) / stages * self._all_reduce(message)
         handed_on = self._all_reduce(message, 2) if stages > 1 else 0.0  # a stage hands its result to the next one

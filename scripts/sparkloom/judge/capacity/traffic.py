@@ -27,11 +27,15 @@ def busiest_share(distinct: float, routed: int, ranks: int) -> float:
     return min(mean + _UNLUCKIEST.get(ranks, 1.5) * spread, routed / ranks)
 
 
-def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions: int = 1) -> float:
-    """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification)."""
+def step_bytes(
+    view: LaunchView, needs: Requirements, requests: float, positions: int = 1, live: float | None = None
+) -> float:
+    """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification).
+
+    `live`: tokens of context that each has, where they are known."""
     model, parallel = view.model, view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
-    live = float(constants.LIVE_TOKENS.value or 0)
+    live = float(constants.LIVE_TOKENS.value or 0) if live is None else live
     # Of the busiest copy; experts that all copies share see every request.
     own = requests if parallel.dp == 1 else max(1.0, requests / parallel.dp)
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
@@ -101,6 +105,12 @@ def _experts(view: LaunchView, positions: float) -> float:
     most = busiest_share(distinct, model.experts.routed, parallel.ep)
     within = parallel.expert_ranks / parallel.ep  # ranks that share one expert
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
+
+
+def prefill_bytes(view: LaunchView, tokens: float) -> float:
+    """What one chunk of so many tokens of a prompt reads of the weights, on the busiest rank of one stage."""
+    groups = weights.tensors(view.model, view.parallel)
+    return sum(group.bytes for group in groups if group.read == "always") + _experts(view, tokens)
 
 
 def layers(model: Model) -> int:

@@ -25,7 +25,7 @@ PIPELINE = (
 )
 
 # In doubt where what nobody knows of the memory decides: `plan` then neither promises nor refuses.
-VERDICTS = {True: "fits", None: "uncertain", False: "does-not-fit"}
+VERDICTS: dict[bool | None, str] = {True: "fits", None: "uncertain", False: "does-not-fit"}
 
 
 @dataclass(frozen=True, slots=True)

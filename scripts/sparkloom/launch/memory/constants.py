@@ -29,6 +29,13 @@ ALL_REDUCE_SOCKET_S = Figure(
     _POSTS,
 )
 
+# Prompts: three more, found by the same script from the times to the first token of the same runs.
+BF16_FLOPS = Figure(56e12, "operations per second of a prompt's matrices in BF16", _FITTED)
+ATTENTION_FLOPS = Figure(45e12, "operations per second of a prompt's attention", _FITTED)
+UNPACKED = Figure(0.83, "speed of kernels that unpack weights to 16 bits, BF16 = 1", _FITTED)
+PREFILL_SPREAD = Figure(
+    1.6, "factor around a time to the first token within which nine of ten held-out runs lie", "docs/capacity.md"
+)
 # Nine of ten runs that the constants have not seen lie within it, on one, two and four Sparks alike (a test counts).
 SPREAD = Figure(1.25, "factor around a prediction within which nine of ten held-out runs lie", "docs/capacity.md")
 UNSEEN_SPREAD = Figure(1.5, "the same for a count of Sparks that no run of ours has", "assumed")

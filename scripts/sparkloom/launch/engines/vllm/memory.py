@@ -16,6 +16,7 @@ from sparkloom.launch.view import LaunchView
 FRACTION = 0.9  # where a release's catalog names no default
 SEQUENCES = 256  # at once, where a profile says nothing
 TOLD = "kv_cache_memory_bytes"  # of each rank; gpu_worker.py of 0.17.1 to 0.33.0 then looks at nothing else
+CHUNK = 2048  # of a prompt: what two published runs of one model at 0.26.0, told 8192 and told nothing, differ by
 BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
@@ -38,6 +39,7 @@ def requirements(view: LaunchView) -> Requirements:
         speculation=drafts(tokens),
         elastic=view.number("max_model_len") == -1,
         ahead=view.whole("max_num_batched_tokens") or BATCHED,
+        chunk=view.whole("max_num_batched_tokens") or CHUNK,
         whole_window=view.on("disable_hybrid_kv_cache_manager"),
     )
 
