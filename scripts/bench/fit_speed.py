@@ -2,8 +2,9 @@
 
 .venv/bin/python scripts/bench/fit_speed.py
 
-Least squares of log(predicted / measured), every fitted point weighing the same: two constants for decoding, three for the
-time to the first token. They are copied by hand into `launch/memory/constants.py`; a test compares those with what this finds.
+Least squares of log(predicted / measured), every fitted point weighing the same: two constants for decoding, three for
+the time to the first token. They are copied by hand into `launch/memory/constants.py`; a test compares those with what
+this finds.
 """
 
 from __future__ import annotations
@@ -28,16 +29,20 @@ def put(names: Iterable[str], values: Iterable[float]) -> None:
         setattr(constants, name, Figure(value, "fitted"))
 
 
-def decoding() -> float:
-    """How far the fitted runs are. A Speed keeps its rate, so each is asked afresh."""
-    points = [point for point in accuracy.points() if point.fitted]
-    fresh = ((Speed(point.speed.view).predicted(point.requests), point.measured) for point in points)
-    return sum(math.log(now / measured) ** 2 for now, measured in fresh if now)
+def decoding() -> Callable[[], float]:
+    """How far the fitted runs are, asked afresh at each call: a Speed keeps its rate."""
+    points = [(point.speed.view, point.requests, point.measured) for point in accuracy.points() if point.fitted]
+
+    def misfit() -> float:
+        fresh = ((Speed(view).predicted(requests), measured) for view, requests, measured in points)
+        return sum(math.log(now / measured) ** 2 for now, measured in fresh if now)
+
+    return misfit
 
 
-def prompts() -> float:
-    points = [point for point in accuracy.first_tokens() if point.fitted]
-    return sum(math.log(Prefill(p.prefill.view).seconds(p.tokens) / p.measured) ** 2 for p in points)
+def prompts() -> Callable[[], float]:
+    points = [(point.prefill.view, point.tokens, point.measured) for point in accuracy.first_tokens() if point.fitted]
+    return lambda: sum(math.log(Prefill(view).seconds(tokens) / measured) ** 2 for view, tokens, measured in points)
 
 
 def fit(names: tuple[str, ...], misfit: Callable[[], float]) -> list[float]:
@@ -64,7 +69,7 @@ def fit(names: tuple[str, ...], misfit: Callable[[], float]) -> list[float]:
 
 
 def main() -> None:
-    for names, misfit in ((DECODING, decoding), (PROMPTS, prompts)):
+    for names, misfit in ((DECODING, decoding()), (PROMPTS, prompts())):
         found = fit(names, misfit)
         put(names, found)
         for name, value in zip(names, found, strict=True):

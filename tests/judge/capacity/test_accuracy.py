@@ -74,6 +74,6 @@ def test_every_row_says_who_measured_it_and_where() -> None:
 
 def test_the_constants_are_what_the_fit_finds() -> None:
     fitting = script()
-    for names, misfit in ((fitting.DECODING, fitting.decoding), (fitting.PROMPTS, fitting.prompts)):
+    for names, misfit in ((fitting.DECODING, fitting.decoding()), (fitting.PROMPTS, fitting.prompts())):
         for name, found in zip(names, fitting.fit(names, misfit), strict=True):
             assert getattr(constants, name).value == pytest.approx(found, rel=0.03), name
