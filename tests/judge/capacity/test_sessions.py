@@ -9,8 +9,9 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.amount import tokens
+from sparkloom.inputs.profile import Draft, Indexer
 from sparkloom.judge import speed_rows
-from sparkloom.judge.capacity import accuracy, sessions
+from sparkloom.judge.capacity import Speed, accuracy, sessions
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.sessions import Asked
 from sparkloom.launch.engines import fit
@@ -115,3 +116,31 @@ def test_only_what_so_few_sparks_can_serve() -> None:
 
 def test_rows_with_a_first_token_are_of_one_and_two_sparks() -> None:
     assert {row.nodes for row in speed_rows.shipped() if row.ttft_s} == {1, 2}
+
+
+def test_an_indexer_bounds_what_a_sparse_layer_looks_back_at(view: Maker) -> None:
+    asked = view(QWEN)
+    layers = asked.model.layers
+    chooser = Indexer(heads=64, head_dim=128, top_k=2048)
+    sparse = asked.model.model_copy(
+        update={
+            "layers": layers.model_copy(update={"attention": 0, "sparse": layers.attention}),
+            "attention": asked.model.attention.model_copy(update={"indexer": chooser}),
+        }
+    )
+    chosen = Prefill(replace(asked, profiled=sparse))
+    deep, shallow = ((p.seconds(8192, before=500_000), p.seconds(8192)) for p in (Prefill(asked), chosen))
+    assert shallow[0] < deep[0]  # half a million tokens back, only the indexer looks at all of them
+    assert chosen.seconds(8192) == pytest.approx(Prefill(asked).seconds(8192), rel=0.2)
+
+
+def test_a_draft_model_of_known_size_can_be_predicted(view: Maker) -> None:
+    asked = view(QWEN)
+    flags = {"speculative_algorithm": "DFLASH", "speculative_num_steps": 7, "speculative_num_draft_tokens": 8}
+    known = asked.model.model_copy(update={"mtp": None, "draft": Draft(id="z-lab/a-draft", size_gb=3.0)})
+    at_once = Speed(replace(asked, profiled=known, flags={**asked.flags, **flags}))
+    step_by_step = Speed(replace(asked, profiled=known, flags={**flags, "speculative_algorithm": "EAGLE3"}))
+    one, seven = at_once.predicted(1), step_by_step.predicted(1)
+    assert one and seven and one > seven
+    unknown = known.model_copy(update={"draft": Draft(id="z-lab/a-draft")})
+    assert Speed(replace(asked, profiled=unknown, flags=flags)).predicted(1) is None

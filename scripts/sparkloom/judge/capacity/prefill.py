@@ -9,16 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Model, Precision
 from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
+from sparkloom.launch.memory.attention import indexers
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
-# Tensor cores take FP8 at twice the rate of BF16; of FP4's fourfold, kernels of a GB10 reach this much.
-NATIVE: dict[str, float] = {"fp8": 2.0, "nvfp4": 2.6, "mxfp4": 2.6}
-WEIGHT_ONLY = ("int4", "q2")  # no tensor core takes them: kernels unpack to 16 bits
+# Tensor cores take FP8 at twice the rate of BF16; of FP4's fourfold, kernels of a GB10 reach this much. What begins
+# with none of these words is unpacked to 16 bits first.
+NATIVE = {"fp8": 2.0, "mxfp8": 2.0, "nvfp4": 2.6, "mxfp4": 2.6}
+PLAIN = ("bf16", "fp16", "fp32")
 _MARLIN_FLAGS = ("moe_backend", "linear_backend", "moe_runner_backend", "quantization")
 _MARLIN_ENV = {"VLLM_TEST_FORCE_FP8_MARLIN": "1", "VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_MXFP4_BACKEND": "marlin"}
 
@@ -71,7 +74,7 @@ class Prefill:
             precision = _precision(model, group.name)
             if group.read == "never" or group.name == "head":
                 continue  # a row of the embedding; the head sees the last token only
-            params = group.bytes / weights.BYTES[precision]
+            params = group.bytes / weight(precision)
             if group.read == "touched" and model.experts:
                 params *= model.experts.active / model.experts.routed
             total += 2 * params / (full * self._factor(precision))
@@ -79,8 +82,10 @@ class Prefill:
 
     def _factor(self, precision: Precision) -> float:
         """How fast matrices of this precision are computed, BF16 = 1."""
-        unpacked = precision in WEIGHT_ONLY or (precision in NATIVE and self._marlin)
-        return float(constants.UNPACKED.value or 1) if unpacked else NATIVE.get(precision, 1.0)
+        if precision in PLAIN:
+            return 1.0
+        native = next((rate for word, rate in NATIVE.items() if precision.startswith(word)), None)
+        return float(constants.UNPACKED.value or 1) if native is None or self._marlin else native
 
     @cached_property
     def _marlin(self) -> bool:
@@ -89,13 +94,23 @@ class Prefill:
         return named or any(self.view.env.get(name) == value for name, value in _MARLIN_ENV.items())
 
     def _looking_back(self, size: int, seen: int) -> float:
-        """Operations of attention: each token with all before it, or with its window."""
-        facts, layers = self.view.model.attention, self.view.model.layers
-        mean = seen + size / 2
-        sliding = min(mean, facts.window) if facts.window else mean
-        width = layers.attention * facts.head_dim * mean
-        width += layers.sliding * (facts.sliding_head_dim or facts.head_dim) * sliding
-        return 4 * facts.q_heads * width * size / self.view.tp / self.view.pp
+        """Operations of attention: each token with all before it, with its window, with what an indexer chooses."""
+        model = self.view.model
+        facts, layers, mean = model.attention, model.layers, seen + size / 2
+        near = min(mean, facts.window) if facts.window else mean
+        entries = layers.attention * facts.head_dim * mean
+        entries += layers.sliding * (facts.sliding_head_dim or facts.head_dim) * near
+        chooser = facts.indexer
+        if layers.sparse and chooser:
+            entries += layers.sparse * facts.head_dim * min(mean, chooser.top_k)
+        for ratio, count in layers.compressed.items():
+            kept = mean / int(ratio)
+            chosen = min(kept, chooser.top_k) if chooser and str(chooser.ratio) == ratio else kept
+            entries += count * facts.head_dim * (chosen + near)
+        total = 4 * facts.q_heads * entries
+        if chooser:
+            total += 2 * indexers(model) * chooser.heads * chooser.head_dim * mean / (chooser.ratio or 1)
+        return total * size / self.view.tp / self.view.pp
 
 
 def _precision(model: Model, group: str) -> Precision:
@@ -108,7 +123,7 @@ def _precision(model: Model, group: str) -> Precision:
         "shared expert": stored.shared or stored.experts or "bf16",
         "router": "bf16",
         "latent projections": "bf16",
-        "head": stored.embedding,
-        "embedding": stored.embedding,
     }
+    if group.endswith("compressor"):
+        return "bf16"
     return common.get(group) or stored.attention

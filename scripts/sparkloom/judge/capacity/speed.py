@@ -19,6 +19,7 @@ from sparkloom.launch.memory.requirements import Requirements, Speculation
 from sparkloom.launch.view import LaunchView
 
 LEVELS = (1, 4, 8)
+AT_ONCE = ("dflash", "dspark")  # methods that draft a block of tokens in one step
 SEEN = (1, 2, 4)  # Sparks, of which there are held-out runs
 
 
@@ -54,20 +55,20 @@ class Speed:
         batch, rounds = self._pipelined(requests)
         bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
         if speculation:
-            bytes_ += speculation.steps * self._draft(batch)
+            bytes_ += self._drafting_steps(speculation) * self._draft(batch)
         return requests * (speculation.most if speculation else 1) / (rounds * bytes_ / self.bandwidth)
 
     def predicted(self, requests: float, chance: float | None = None) -> float | None:
         """None where a model of unknown size drafts. `chance`: that one more draft token is accepted."""
         speculation = self.needs.speculation
-        if speculation and not self.view.model.mtp:
+        if speculation and not self._known_draft:
             return None
         batch, rounds = self._pipelined(requests)
         seconds = self._step(batch, speculation.drafts if speculation else 1) * rounds
         if not speculation:
             return requests / seconds
         length = self.accept_length(speculation, chance)[0]
-        return requests * length / (seconds + speculation.steps * self._draft_step(batch))
+        return requests * length / (seconds + self._drafting_steps(speculation) * self._draft_step(batch))
 
     def interval(self, requests: float) -> tuple[float, float] | None:
         """From a bad day to a good one: what predictions were off by, and what nobody knows before a run."""
@@ -116,8 +117,21 @@ class Speed:
         most = max(self.view.parallel.tp, self.view.parallel.ep)
         return constants.all_reduce_s(ranks or most, message, sockets=self.view.sockets)
 
+    @property
+    def _known_draft(self) -> bool:
+        """What drafts has a size: layers of the checkpoint, or a model of its own."""
+        draft = self.view.model.draft
+        return bool(self.view.model.mtp or (draft and draft.size_gb))
+
+    def _drafting_steps(self, speculation: Speculation) -> int:
+        """A draft model that makes all of its tokens at once takes one step for them."""
+        told = str(
+            self.view.mapping("speculative_config").get("method") or self.view.flags.get("speculative_algorithm")
+        )
+        return 1 if told.lower().startswith(AT_ONCE) else speculation.steps
+
     def _draft(self, batch: float) -> float:
-        return traffic.draft_bytes(self.view, batch) if self.view.model.mtp else 0.0
+        return traffic.draft_bytes(self.view, batch) if self._known_draft else 0.0
 
     def _pipelined(self, requests: float) -> tuple[float, int]:
         """Requests per stage and stage times per token: every token crosses all stages, which work on others'."""

@@ -84,8 +84,10 @@ def _thinnest(view: LaunchView) -> Model:
 
 
 def draft_bytes(view: LaunchView, requests: float) -> float:
-    """One drafting step: the MTP layer and the head, which it shares with the model."""
+    """One drafting step: the MTP layer and the head, which it shares with the model; or a draft model of its own."""
     model, parallel = view.model, view.parallel
+    if model.draft and model.draft.size_gb:
+        return model.draft.size_gb * 1e9 / parallel.tp
     head = sum(group.bytes for group in weights.tensors(model, parallel) if group.name == "head")
     layer = 0.0
     for group in weights.draft_layer(model, parallel):

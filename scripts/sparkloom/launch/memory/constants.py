@@ -7,6 +7,7 @@ bandwidth that decoding reaches, the time of a layer beside its bytes, and start
 from __future__ import annotations
 
 from sparkloom.inputs.platform import GB10
+from sparkloom.inputs.precision import weight
 from sparkloom.launch.memory.figure import Figure
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
@@ -84,7 +85,7 @@ GRAPHS_LEAST_GIB = Figure(
 )
 GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
 # Four-bit integers in groups of 32 weigh this much more than in groups of 128, and no checkpoint's name tells which.
-SMALL_GROUPS = 0.578125 / 0.51953125
+SMALL_GROUPS = weight("int4-g32") / weight("int4")
 # Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
 HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
 # Where the node's memory guard stops an engine: roles/node_base says it, a site may say otherwise (a test compares).
