@@ -38,6 +38,13 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
+def _submit(file: Path, data: dict[str, Any]) -> None:
+    from sparkloom.measure.bench import arena  # tables of numbers, for who asks for one
+
+    arena.write(file, data)
+    sys.stderr.write(f"for Spark Arena: {file}; its own profile is {arena.PROFILE}\n")
+
+
 def bench(words: Sequence[str]) -> int:
     """Measures, shows and keeps; 0 valid, 1 not, 128 + the signal when it was stopped."""
     gc.freeze()
@@ -65,6 +72,8 @@ def bench(words: Sequence[str]) -> int:
     data = result.document(run, {**provenance, "client": result.client(begun)})
     if file and run.levels:
         result.write(file, data)
+    if asked.submit and run.levels:
+        _submit(asked.submit, data)
     sys.stdout.write(json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data))
     if file and run.levels:
         sys.stderr.write(f"kept in {file}\n")

@@ -118,6 +118,12 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
         for level in levels
         if (most := level["at_once"]) and most < min(level["concurrency"], level["ok"])
     ]
+    lines += [
+        f"{label(level)}: prompts of {level['prompt_tokens']:,.0f} tokens, {level['prompt_tok_s']:,.0f} a second until "
+        "the answer's first"
+        for level in levels
+        if level.get("depth") and level.get("prompt_tok_s")
+    ]
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
     lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]
     lines.append(f"over which rails: {_said(origin.get('transport'))}")

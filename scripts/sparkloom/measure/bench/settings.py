@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench.ask import Limits
 
@@ -33,6 +34,9 @@ class Settings(NamedTuple):
     most_in_flight: int = 256
     limits: Limits = Limits()
     prompts: Path = PROMPTS
+    depths: tuple[int, ...] = ()
+    prefix: float = 0.0
+    prompt_tokens: int = 0
 
     def shown(self) -> dict[str, Any]:
         """For the result file: everything that decides what was sent."""
@@ -41,7 +45,8 @@ class Settings(NamedTuple):
             "max_tokens": self.max_tokens, "thinking": self.thinking, "temperature": self.temperature,
             "ignore_eos": self.ignore_eos, "seed": self.seed, "warmup_tokens": self.warmup_tokens,
             "token_counts": self.token_counts, "first_token_timeout_s": self.limits.first_s,
-            "stall_timeout_s": self.limits.stall_s,
+            "stall_timeout_s": self.limits.stall_s, "depths": list(self.depths), "prefix": self.prefix,
+            "prompt_tokens": self.prompt_tokens,
         }  # fmt: skip
 
 
@@ -91,6 +96,14 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
             raise InputError.single(option, message, rule="bad-number")
         streams.append(int(word))
     return tuple(streams)
+
+
+def depths(option: str, text: str) -> tuple[int, ...]:
+    """`0,8k,128k` as tokens."""
+    try:
+        return tuple(0 if word.strip() == "0" else amount.tokens(word) for word in text.split(","))
+    except ValueError as error:
+        raise InputError.single(option, str(error), rule="bad-number") from None
 
 
 def rates(option: str, text: str) -> tuple[float, ...]:
