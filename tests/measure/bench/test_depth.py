@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
-from sparkloom.measure.bench import depth
+from sparkloom.measure.bench import depth, tools
 from sparkloom.measure.bench.depth import Depth
+from sparkloom.measure.bench.request import Reader, Request
 from tests.measure.bench.conftest import Paced
 
 
@@ -81,3 +83,58 @@ def test_the_file_for_spark_arena(paced: Paced, tmp_path: Path) -> None:
         assert float(row["t_s_mean"]) > 0 and float(row["t_s_req_mean"]) > 0
         assert bool(row["e2e_ttft_mean"]) == row["test_name"].startswith("pp")
     assert float(rows[0]["e2e_ttft_mean"]) >= 50
+
+
+def call(name: str, arguments: str) -> list[list[str]]:
+    return [[name, arguments[:7], arguments[7:]]]
+
+
+@pytest.mark.parametrize(
+    ("calls", "wrong"),
+    [
+        (call("get_tide", '{"harbour": "Emden", "date": "2027-05-03"}'), ""),
+        (call("convert", '{"amount": 12.5, "from_unit": "lb", "to_unit": "kg"}'), ""),
+        (call("book_table", '{"restaurant": "Three Lindens", "guests": 5, "time": "19:30"}'), ""),
+        ([], "no tool was called"),
+        (call("get_weather", "{}"), "no tool has that name"),
+        (call("get_tide", '{"harbour": "Emden", "date"'), "arguments are no JSON"),
+        (call("get_tide", '["Emden"]'), "arguments are no object"),
+        (call("get_tide", '{"harbour": "Emden"}'), "an argument is missing"),
+        (call("get_tide", '{"harbour": "E", "date": "x", "sea": 1}'), "an argument that the tool has not"),
+        (call("book_table", '{"restaurant": "A", "guests": "five"}'), "an argument of another type"),
+        (call("book_table", '{"restaurant": "A", "guests": true}'), "an argument of another type"),
+        (
+            call("convert", '{"amount": 1, "from_unit": "lb", "to_unit": "stone"}'),
+            "a value that the tool does not list",
+        ),
+    ],
+)
+def test_a_call_that_a_program_could_carry_out(calls: list[list[str]], wrong: str) -> None:
+    assert tools.judge(calls) == wrong
+
+
+def test_calls_are_read_from_the_stream_whole() -> None:
+    """Name in the first event, arguments in pieces, a second call behind it; pieces alike are taken by their bytes."""
+    request = Request(0, "p", b"", 0.0)
+    reader = Reader(request)
+    parts = [{"name": "get_tide", "arguments": ""}] + [{"arguments": piece} for piece in ("{", '"a', '":', " 1", "}")]
+    parts += [{"name": "convert", "arguments": "{}"}]
+    events = [
+        b"data: "
+        + json.dumps({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": part}]}}]}).encode()
+        + b"\n\n"
+        for part in parts
+    ]
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    arrivals = [head] + [b"%x\r\n%b\r\n" % (len(event), event) for event in [*events, b"data: [DONE]\n\n"]]
+    reader.read([*arrivals, b"0\r\n\r\n"], [float(at) for at in range(len(arrivals) + 1)])
+    assert request.ok, request.detail
+    assert [(name, "".join(pieces)) for name, *pieces in request.calls] == [("get_tide", '{"a": 1}'), ("convert", "{}")]
+
+
+def test_a_level_counts_its_tool_calls(paced: Paced) -> None:
+    """The pacing server answers in words: no call, and the run is valid all the same."""
+    data = paced.bench("--tools")
+    assert data["levels"][0]["tool_calls"] == {"answers": 2, "valid": 0, "wrong": {"no tool was called": 2}}
+    done = paced.run("--tools")
+    assert "0 of 2 answers are tool calls that can be carried out; 2: no tool was called" in done.stdout

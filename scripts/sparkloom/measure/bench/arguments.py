@@ -78,6 +78,7 @@ def parse(words: Sequence[str]) -> Asked:
         depths=settings.depths("--depth", read.depth) if read.depth else (),
         prefix=read.prefix,
         prompt_tokens=settings.depths("--prompt-tokens", read.prompt_tokens)[0],
+        tools=read.tools,
     )
     if what.prefix and not any(what.depths):
         raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
@@ -152,6 +153,8 @@ def _what(add: argparse._ArgumentGroup) -> None:
     option("--prefix", type=_share, default=0.0, metavar="SHARE", help=prefix)
     own = "so many tokens more before each question, never the same (default: 0)"
     option("--prompt-tokens", default="0", metavar="TOKENS", help=own)
+    tools = "offer tools, ask for them, and judge each answer's calls: name, JSON, arguments"
+    option("--tools", action="store_true", help=tools)
     option(
         "--prompts",
         type=Path,

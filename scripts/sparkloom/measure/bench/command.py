@@ -67,7 +67,7 @@ def bench(words: Sequence[str]) -> int:
 
     made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds, ceilings)
     file = result.path(asked.output, made.run.model) if asked.output else None
-    provenance |= origin.collect(where, what, made.run.model, settings.prompts(what.prompts, what.seed), site)
+    provenance |= origin.collect(where, what, made.run.model, settings.asked(what), site)
     run = made.measure()
     data = result.document(run, {**provenance, "client": result.client(begun)})
     if file and run.levels:

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sparkloom.measure.bench.request import Request
+from sparkloom.measure.bench.tools import judge
 from sparkloom.measure.guard.batch import judge_batch
 
 
@@ -125,6 +126,7 @@ def level(
     open_loop: bool,
     bound: float | None = None,
     ceiling: float | None = None,
+    tools: bool = False,
 ) -> dict[str, Any]:
     """A level as the result file keeps it: the contract's keys first."""
     good = [request for request in requests if request.ok]
@@ -160,8 +162,15 @@ def level(
         "tokens_from": dict(Counter(row["tokens_from"] for row in rows if row["ok"])),
         "estimated": any(row["tokens_from"] != "engine" for row in rows if row["ok"]),
         "errors": dict(Counter(str(r.error) for r in requests if r.error)),
+        "tool_calls": tool_calls(good) if tools else None,
         "per_request": rows,
     }
+
+
+def tool_calls(good: Sequence[Request]) -> dict[str, Any]:
+    """Answers whose calls a program could carry out, and what was wrong with the others."""
+    wrong = [judge(request.calls) for request in good]
+    return {"answers": len(good), "valid": wrong.count(""), "wrong": dict(Counter(filter(None, wrong)))}
 
 
 def at_once(good: Sequence[Request]) -> int | None:

@@ -96,7 +96,7 @@ class Bench:
     ) -> None:
         self._what, self._target, self._say, self._keep = what, target, say, keep
         self._bounds, self._ceilings = bounds or {}, ceilings or {}
-        self._prompts: Prompts = settings.prompts(what.prompts, what.seed)
+        self._prompts: Prompts = settings.asked(what)
         self.run = Run(served_model(target, what.model), len(what.rates or what.streams) * len(what.depths or (0,)))
         self._per_word = GUESS
 
@@ -167,6 +167,7 @@ class Bench:
             open_loop=rate is not None,
             bound=self._bounds.get(streams),
             ceiling=self._ceilings.get(streams),
+            tools=self._what.tools,
         )
         requests = row.pop("per_request")
         engine = gauges.end(row["output_tokens"])
