@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import Finding, errors, ranked
@@ -16,6 +16,9 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
+
+if TYPE_CHECKING:  # who only renders loads no capacity
+    from sparkloom.judge.capacity.sessions import Asked
 
 __all__ = [
     "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "rank_of",
@@ -80,18 +83,40 @@ def measured(cluster: Cluster, launch: Launch) -> Platform:
     return site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
 
 
-def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:
-    """What `sparkloom plan --json` prints: does it fit, how fast at best, what is launched, what speaks against it."""
+def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = None, **options: Any) -> dict[str, Any]:
+    """What `sparkloom plan --json` prints: does it fit, how fast at best, what is launched, what speaks against it.
+
+    `sessions`: so many conversations of that length, for which room and time to the first token are told too.
+    """
     from sparkloom.judge import capacity
 
     judged = judge(profile, inventory, **options)
+    sparks = measured(judged.cluster, judged.launch)
+    asked = {"sessions": capacity.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
-        **capacity.plan(judged.launch, judged.cluster, measured(judged.cluster, judged.launch)).as_dict(),
+        **capacity.plan(judged.launch, judged.cluster, sparks).as_dict(),
+        **asked,
         "launch": launch_dict(judged.launch),
         "findings": [finding.as_dict() for finding in judged.findings],
     }
+
+
+def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
+    """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
+    from sparkloom.judge import capacity, profile_status
+
+    target = cluster(inventory)
+
+    def judged(name: str) -> capacity.Ranked | None:
+        case = judge(name, target)
+        serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
+        loaded, view = case.launch.profile, case.launch.view(measured(target, case.launch))
+        entry, best = profile_status.entry(loaded), profile_status.best_evidence(loaded.profile)
+        return None if serious else capacity.Ranked(entry, view, best)
+
+    return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def render(

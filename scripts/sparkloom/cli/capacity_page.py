@@ -6,93 +6,78 @@ python -m sparkloom.cli.capacity_page > docs/capacity.md
 from __future__ import annotations
 
 import datetime
-import math
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from pathlib import Path
 
-from sparkloom.inputs import cluster, inventory, profile
-from sparkloom.inputs.profile import LoadedProfile, Measured
-from sparkloom.judge import profile_status
+from sparkloom.inputs import profile
+from sparkloom.inputs.platform import GB10
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity import traffic
-from sparkloom.judge.capacity.speed import LEVELS, Speed
-from sparkloom.launch import resolve
+from sparkloom.judge.capacity import accuracy
+from sparkloom.judge.capacity.accuracy import Point
 from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import constants
-from sparkloom.launch.view import LaunchView
 
-# The launches whose 15 points the two constants were fitted to; every other one is a test of them.
-FITTED = (
-    "nvidia--nemotron-3-ultra-550b-a55b-nvfp4",
-    "nvidia--nemotron-3-super-120b-a12b-nvfp4--nospec",
-    "nvidia--qwen3.5-397b-a17b-nvfp4",
-    "nvidia--qwen3.5-397b-a17b-nvfp4--ep4",
-    "nvidia--glm-4.7-nvfp4",
-)
 TEMPLATE = Path(__file__).with_name("capacity_page.md")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    profile: str
-    n: int
-    gb: float
-    bound: float
-    ceiling: float
-    predicted: float | None
-    measured: float
-
-    @property
-    def error(self) -> float | None:
-        return None if self.predicted is None else self.predicted / self.measured - 1
-
-    def row(self) -> str:
-        predicted = "unknown" if self.predicted is None else f"{self.predicted:.1f}"
-        error = "" if self.error is None else f"{100 * self.error:+.1f} %"
-        mark = " (impossible)" if impossible(self.measured, self.bound) else ""
-        cells = (self.profile, str(self.n), f"{self.gb:.1f}", f"{self.bound:.1f}", f"{self.ceiling:.1f}", predicted)
-        return "| " + " | ".join((*cells, f"{self.measured:.1f}{mark}", error)) + " |"
+def row(point: Point) -> str:
+    bound, predicted = point.speed.bound(point.requests), point.predicted
+    told = "unknown" if predicted is None else f"{predicted:.1f}"
+    error = "" if point.error is None else f"{100 * point.error:+.1f} %"
+    mark = " (impossible)" if impossible(point.measured, bound) else ""
+    figures = (f"{value:.1f}" for value in (point.gb, bound, point.speed.ceiling(point.requests)))
+    cells = (
+        point.name,
+        str(point.nodes),
+        f"{point.requests:.3g}",
+        *figures,
+        told,
+        f"{point.measured:.1f}{mark}",
+        error,
+    )
+    return "| " + " | ".join(cells) + " |"
 
 
-def points(names: Iterator[str] | tuple[str, ...]) -> Iterator[Point]:
-    """Every measured level of the profiles, beside what its facts say."""
-    sparks = inventory.load()
-    for name in names:
-        loaded = profile.load(name)
-        best = profile_status.best_evidence(loaded.profile)
-        if best is None or best.status != "measured" or best.numbers is None:
-            continue
-        speed = Speed(_facts(loaded, sparks).as_measured(best))
-        for n in LEVELS:
-            value = getattr(best.numbers, f"n{n}")
-            if value:
-                gb = traffic.step_bytes(speed.view, speed.needs, n / speed.view.parallel.pp) / 1e9
-                yield Point(name, n, gb, speed.bound(n), speed.ceiling(n), speed.predicted(n), value)
+def table(points: Iterable[Point]) -> str:
+    head = "| profile or run | Sparks | n | GB per step and rank | bound | ceiling | predicted | measured | error |\n"
+    return head + "|--|--|--|--|--|--|--|--|--|\n" + "\n".join(map(row, points))
 
 
-def _facts(loaded: LoadedProfile, sparks: cluster.Cluster) -> LaunchView:
-    """Without the measured weights: nothing on this page leans on what it is compared with."""
-    view = resolve.resolve(loaded, sparks).view()
-    return replace(view, profiled=view.model.model_copy(update={"measured": Measured()}))
+def summary(points: tuple[Point, ...]) -> str:
+    rows = ["| Sparks | fitted points | rms | held-out points | rms | worst |", "|--|--|--|--|--|--|"]
+    known = [point for point in points if point.error is not None]
+    for nodes in sorted({point.nodes for point in known}):
+        fitted = [point for point in known if point.nodes == nodes and point.fitted]
+        others = [point for point in known if point.nodes == nodes and not point.fitted]
+        worst = max((abs(point.error or 0) for point in others), default=0.0)
+        cells = [str(nodes), str(len(fitted)), _percent(accuracy.rms(fitted)) if fitted else ""]
+        cells += [str(len(others)), f"**{_percent(accuracy.rms(others))}**" if others else "", _percent(worst)]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
 
 
-def rms(points: list[Point]) -> float:
-    errors = [point.error for point in points if point.error is not None]
-    return math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else 0.0
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
 
 
-def table(points: list[Point]) -> str:
-    head = "| profile | n | GB per step and rank | bound | ceiling | predicted | measured | error |\n"
-    head += "|--|--|--|--|--|--|--|--|\n"
-    return head + "\n".join(point.row() for point in points)
+def first_tokens() -> str:
+    points = accuracy.first_tokens()
+    kinds = ((True, "fitted"), (False, "held-out"))
+    chosen = ((kind, [point for point in points if point.fitted is fitted]) for fitted, kind in kinds)
+    return ", ".join(f"{len(group)} {kind} points, {_percent(accuracy.rms(group))} rms" for kind, group in chosen)
+
+
+def exchanges() -> str:
+    sizes = (8, 64, 512)
+    times = ((n, *(1e6 * constants.all_reduce_s(n, kib * 1024) for kib in sizes)) for n in (2, 3, 4, 8))
+    return "\n".join(f"| {n} | " + " | ".join(f"{time:.0f}" for time in each) + " |" for n, *each in times)
 
 
 def weighed() -> str:
     """Computed beside logged weights, once per model."""
-    rows, seen, sparks = [], set(), inventory.load()
+    rows, seen = [], set()
     for name in profile.names():
         loaded = profile.load(name)
         given = loaded.profile
@@ -101,7 +86,7 @@ def weighed() -> str:
             if split != f"tp{parallel.tp}-ep{parallel.ep}" or given.model.id in seen:
                 continue
             seen.add(given.model.id)
-            computed = float(fit(_facts(loaded, sparks)).memory["weights_gib_per_rank"].value or 0)
+            computed = float(fit(accuracy.facts(loaded)).memory["weights_gib_per_rank"].value or 0)
             rows.append(
                 f"| {given.model.id} | {split} | {computed:.1f} | {logged:.1f} | {computed / logged - 1:+.1%} |"
             )
@@ -111,8 +96,12 @@ def weighed() -> str:
 def constant_rows() -> str:
     listed = (
         ("share of the bandwidth", constants.BANDWIDTH_SHARE),
-        ("one all-reduce of four, RoCE (s)", constants.ALL_REDUCE_S),
-        ("one all-reduce of two, RoCE (s)", constants.ALL_REDUCE_TWO_S),
+        ("a layer beside its bytes (s)", constants.LAYER_S),
+        ("a prompt's matrices in BF16 (1/s)", constants.BF16_FLOPS),
+        ("a prompt's attention (1/s)", constants.ATTENTION_FLOPS),
+        ("kernels that unpack", constants.UNPACKED),
+        ("start of an all-reduce (s)", constants.ALL_REDUCE_START_S),
+        ("a hop of an all-reduce (s)", constants.ALL_REDUCE_HOP_S),
         ("one all-reduce of four, sockets (s)", constants.ALL_REDUCE_SOCKET_S),
         ("taken before the load, four nodes (GiB)", constants.TAKEN_BEFORE_LOAD_GIB),
         ("taken before the load, one node (GiB)", constants.BARE_HOST_GIB),
@@ -130,20 +119,32 @@ def constant_rows() -> str:
 
 def body() -> str:
     """The page without its stamp: the same for the same profiles and code."""
-    fitted = list(points(FITTED))
-    others = list(points(tuple(name for name in profile.names() if name not in FITTED)))
-    worst = max((abs(point.error) for point in fitted if point.error is not None), default=0.0)
+    points = accuracy.points()
+    micro = {name: f"{1e6 * float(figure.value or 0):.3g}" for name, figure in _TIMES.items()}
     return TEMPLATE.read_text(encoding="utf-8").format(
         constants=constant_rows(),
-        fitted=table(fitted),
-        count=len(fitted),
-        rms=f"{100 * rms(fitted):.1f} %",
-        worst=f"{100 * worst:.1f} %",
-        others=table(others),
-        others_count=len(others),
-        others_rms=f"{100 * rms(others):.1f} %",
+        summary=summary(points),
+        fitted=table(point for point in points if point.fitted),
+        others=table(point for point in points if not point.fitted),
         weights=weighed(),
+        exchanges=exchanges(),
+        share=constants.BANDWIDTH_SHARE.value,
+        spread=constants.SPREAD.value,
+        prefill_spread=constants.PREFILL_SPREAD.value,
+        flops=f"{float(constants.BF16_FLOPS.value or 0) / 1e12:g}",
+        attention=f"{float(constants.ATTENTION_FLOPS.value or 0) / 1e12:g}",
+        unpacked=constants.UNPACKED.value,
+        first_tokens=first_tokens(),
+        rail=GB10.rail_gb_s,
+        **micro,
     )
+
+
+_TIMES = {
+    "layer": constants.LAYER_S,
+    "start": constants.ALL_REDUCE_START_S,
+    "hop": constants.ALL_REDUCE_HOP_S,
+}
 
 
 def stamp() -> str:

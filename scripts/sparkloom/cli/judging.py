@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparkloom import case
 from sparkloom.cli import linting, show, show_findings, show_plan
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Profiles, Release
+from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
+
+if TYPE_CHECKING:
+    from sparkloom.judge.capacity.sessions import Asked
+
+DEFAULT_CONTEXT = 32768  # of a session whose length is not told
 
 
 def lint(
@@ -34,11 +39,34 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
     ] = False,
+    sessions: Annotated[
+        int | None,
+        typer.Option(
+            "--sessions", min=1, max=4096, help="so many conversations at once: room, and time to the first token"
+        ),
+    ] = None,
+    context: Context = None,
+    prefix_hit: Annotated[
+        float,
+        typer.Option("--prefix-hit", min=0, max=0.999, help="share of a prompt that the prefix cache already has"),
+    ] = 0.0,
     json: Json = False,
 ) -> None:
-    data = case.plan(profile, inventory, overrides=overrides or [], release=engine_version)
+    asked = _asked(sessions, context, prefix_hit)
+    data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     show.out(data, json, lambda shown: show_plan.plan(shown, explain))
-    raise typer.Exit(1 if data["fits"] is False or any(f["severity"] == "error" for f in data["findings"]) else 0)
+    refused = data["fits"] is False or data.get("sessions", {}).get("verdict") == "does-not-fit"
+    raise typer.Exit(1 if refused or any(f["severity"] == "error" for f in data["findings"]) else 0)
+
+
+def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked | None:
+    from sparkloom.judge.capacity.sessions import Asked
+
+    if count is None and context is None:
+        if prefix_hit:
+            raise typer.BadParameter("says something about --sessions and --context, and neither is given")
+        return None
+    return Asked(count or 1, context or DEFAULT_CONTEXT, prefix_hit)
 
 
 def diagnose(

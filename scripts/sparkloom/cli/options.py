@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sparkloom.base import amount
 from sparkloom.cli import names
 
 Profile = Annotated[
@@ -39,3 +40,19 @@ Release = Annotated[
     str | None, typer.Option("--engine-version", help="speak and judge the dialect of this engine release")
 ]
 Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
+
+
+def tokens(text: str) -> int:
+    """128k as a number; typer names the option that holds nonsense."""
+    try:
+        return amount.tokens(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+Context = Annotated[
+    int | None,
+    typer.Option(
+        "--context", parser=tokens, metavar="TOKENS", help="tokens of one conversation with its answer: 4096, 128k, 1M"
+    ),
+]

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sparkloom import case
 from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Rank, Release
+from sparkloom.cli.judging import DEFAULT_CONTEXT
+from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Rank, Release
 from sparkloom.judge import flags, profile_status
 
 SPEEDS = ("n1", "n4", "n8")
 
 
-def profiles(json: Json = False) -> None:
-    show.out(profile_status.listing(), json, _profiles)
+def profiles(
+    fits: Annotated[
+        bool,
+        typer.Option("--fits", help="only what fits such conversations, the fastest first: measured, then predicted"),
+    ] = False,
+    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="on at most so many Sparks")] = None,
+    context: Context = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, max=4096, help="so many conversations at once (default: 1)")
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    if not fits and nodes is context is concurrency is None:
+        show.out(profile_status.listing(), json, _profiles)
+        return
+    from sparkloom.judge.capacity.sessions import Asked
+
+    asked = Asked(concurrency or 1, context or DEFAULT_CONTEXT)
+    ranked = case.ranking(inventory, asked=asked, nodes=nodes)
+    show.out(ranked, json, lambda shown: _ranking(shown, asked.count, asked.context))
+    raise typer.Exit(0 if ranked else 1)
 
 
 def argv(
@@ -64,6 +87,26 @@ def _profiles(listing: list[dict[str, Any]]) -> None:
     said = "tok/s at 1, 4 and 8 requests at once, from each profile's best evidence; `sparkloom plan NAME` explains one"
     terminal.print()
     show.paragraph(terminal, f"{said}, and a part of a name will do")
+
+
+def _ranking(ranked: list[dict[str, Any]], count: int, context: int) -> None:
+    terminal = show.console()
+    rows = show.table("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
+    for item in ranked:
+        span = item["interval"]
+        predicted = "-" if span is None else f"{show.number(span[0])} - {show.number(span[1])}"
+        first = f"{item['first_token_s'][0]:.0f} - {item['first_token_s'][1]:.0f}"
+        measured = show.number(item["measured_tok_s"])
+        if item["measured_at"] not in (None, count):
+            measured += f" at {item['measured_at']}"
+        where = f"{item['nodes']} {item['engine']}"
+        rows.add_row(item["name"], where, measured, predicted, first, str(item["room"]), item["verdict"])
+    if ranked:
+        terminal.print(rows)
+        terminal.print()
+    asked = f"{count} conversation(s) of {context:,} tokens"
+    said = f"{asked} at once; `sparkloom plan NAME --sessions {count} --context {context}` tells more of one"
+    show.paragraph(terminal, said if ranked else f"no shipped profile has room for {asked}")
 
 
 def _speeds(item: dict[str, Any]) -> list[str]:

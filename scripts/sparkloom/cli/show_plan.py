@@ -20,6 +20,8 @@ def plan(data: dict[str, Any], explain: bool) -> None:
     memory_bar.draw(terminal, data["memory"])
     _speed(terminal, data)
     _limits(terminal, data)
+    if "sessions" in data:
+        _sessions(terminal, data["sessions"])
     if explain:
         _figures(terminal, data)
     _launch(terminal, data["launch"], explain)
@@ -31,7 +33,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
 
     launch = data["launch"]
     fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
-        data["fits"], ("fit unknown", COLOURS["warning"])
+        data["fits"], ("uncertain", COLOURS["warning"])
     )
     where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     paragraph(terminal, Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
@@ -55,6 +57,8 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
     )
     for name, values in shown:
         rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
+        if name == "predicted" and (spans := speed.get("interval")):
+            rows.add_row("likely between", *(_span(spans.get(n)) for n in ("1", "4", "8")))
     terminal.print()
     terminal.print(rows)
     for n in speed.get("impossible", ()):
@@ -65,12 +69,38 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
         paragraph(terminal, words, indent=2, style=COLOURS["warning"])
 
 
+def _span(ends: list[float] | None) -> str:
+    return f"{number(ends[0])} - {number(ends[1])}" if ends else ""
+
+
 def _limits(terminal: Console, data: dict[str, Any]) -> None:
     terminal.print()
     paragraph(terminal, "what limits", style="bold")
     lines = _limiting(data["limits"], data["memory"]) if data["fits"] is not False else (data["reason"],)
     for line in lines:
         paragraph(terminal, line, indent=2)
+
+
+def _sessions(terminal: Console, told: dict[str, Any]) -> None:
+    terminal.print()
+    verdict = {"fits": "fit", "uncertain": "uncertain"}.get(told["verdict"], "do not fit")
+    paragraph(terminal, f"{told['count']} session(s) of {told['context']:,} tokens: {verdict}", style="bold")
+    paragraph(terminal, told["reason"], indent=2)
+    first = told["first_token_s"]
+    words = {"cold": "first token, nothing cached", "warm": f"first token, {told['prefix_hit']:.0%} of it cached"}
+    for name, said in words.items():
+        if name in first:
+            last = f"; the last of all {told['count']}: {_seconds(first[f'{name}_last_of_all'])}"
+            line = f"{said}: {_seconds(first[name])}" + (last if told["count"] > 1 else "")
+            paragraph(terminal, line, indent=2)
+    if told["decode_tok_s"]:
+        paragraph(terminal, f"then {_span(told['decode_tok_s'])} tok/s each, all at once and that deep", indent=2)
+    for note in told["notes"]:
+        paragraph(terminal, note, indent=2, style="dim")
+
+
+def _seconds(ends: list[float]) -> str:
+    return f"{number(ends[0])} to {number(ends[1])} s"
 
 
 def _limiting(limits: dict[str, Any], memory: dict[str, Any]) -> Iterator[str]:

@@ -121,6 +121,7 @@ class Answer:
         self._connection, self._conduct, self._number = connection, conduct, number
         self._loop, self._model = connection.loop, str(asked.get("model"))
         self._most = int(asked.get("max_tokens") or asked.get("max_completion_tokens") or 256)
+        self._prompt = " ".join(str(message.get("content")) for message in asked.get("messages") or ())
         wanted = asked.get("stream_options") or {}
         self._usage = bool(conduct.usage and wanted.get("include_usage"))
         self._counts = bool(conduct.counts or wanted.get("continuous_usage_stats"))
@@ -129,6 +130,7 @@ class Answer:
         self._timers: list[asyncio.TimerHandle] = []
         self._asked = time.monotonic()
         self._record: dict[str, Any] = {"number": number, "asked": self._asked, "sent": [], "tokens": [], "end": None}
+        self._record["prompt"] = self._prompt
         connection.server.truth.append(self._record)
         connection.server.running += 1
         self._running = True
@@ -188,7 +190,8 @@ class Answer:
 
     def _send(self, delta: dict[str, Any] | None, finish: str | None = None, usage: bool = False) -> None:
         spoken = self._said + (self._conduct.tail if finish or usage else 0)
-        counted = {"prompt_tokens": 64, "completion_tokens": spoken, "total_tokens": 64 + spoken}
+        heard = 8 + len(self._prompt.split()) * 5 // 4  # as a tokenizer might: more tokens than words
+        counted = {"prompt_tokens": heard, "completion_tokens": spoken, "total_tokens": heard + spoken}
         self._write(event(self._model, delta, finish, counted if usage or self._counts else None))
 
     def _write(self, data: bytes) -> None:

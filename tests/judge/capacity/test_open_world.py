@@ -138,7 +138,7 @@ def test_a_table_on_disk_is_downloaded_and_takes_no_memory() -> None:
     assert gap == pytest.approx(47.7)
     assert on_disk.loaded_gb == pytest.approx(64.1) and held.loaded_gb == pytest.approx(111.8)
     assert weights.disagreement(on_disk) is None and weights.disagreement(held) is None
-    needs = LaunchView("vllm", profiled=on_disk, flags={"max_model_len": 4096, "max_num_seqs": 4})
+    needs = LaunchView("vllm", profiled=on_disk, flags={"max_model_len": 65536, "max_num_seqs": 1})
     assert fit(needs).fits and fit(replace(needs, profiled=held)).fits is False
 
 

@@ -15,10 +15,3 @@ def test_the_page_is_not_stale() -> None:
     assert written.replace(f"\n{stamped[0]}\n", "") == capacity_page.body(), (
         "docs/capacity.md is stale; run .venv/bin/python -m sparkloom.cli.capacity_page > docs/capacity.md"
     )
-
-
-def test_fifteen_points_were_fitted_and_none_is_far_off() -> None:
-    found = list(capacity_page.points(capacity_page.FITTED))
-    assert len(found) == 15
-    assert capacity_page.rms(found) < 0.08
-    assert all(point.error is not None and abs(point.error) < 0.15 for point in found)

@@ -40,6 +40,10 @@ def test_the_contract() -> None:
     assert data["limits"]["max_running_requests"] == 16
     assert data["speed"]["bound_n1_tok_s"] == data["speed"]["bound"]["1"]
     assert set(data["speed"]["predicted"]) == {"1", "4", "8"}
+    assert set(data["speed"]["interval"]) == {"1", "4", "8"}
+    low, high = data["speed"]["interval"]["1"]
+    assert low < data["speed"]["predicted"]["1"] < high
+    assert data["verdict"] == "fits"
     assert set(data["speed"]["measured"]) == {"1", "4", "8"}
     assert data["speed"]["measured_source"]
     assert data["speed"]["impossible"] == []
@@ -47,7 +51,7 @@ def test_the_contract() -> None:
 
 def test_a_refused_plan_names_reason_and_change() -> None:
     data = plan(ULTRA, "launch.mem_fraction_static=0.85")
-    assert data["fits"] is False
+    assert data["fits"] is False and data["verdict"] == "does-not-fit"
     assert "mem_fraction_static 0.85" in data["reason"]
     assert data["change_set"] == ["launch.mem_fraction_static=0.88"]
     assert plan(ULTRA, *data["change_set"])["fits"] is True

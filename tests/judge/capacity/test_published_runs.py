@@ -11,8 +11,7 @@ import yaml
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity import Speed, traffic
-from sparkloom.launch.memory import constants
+from sparkloom.judge.capacity import Speed
 from sparkloom.launch.view import LaunchView
 from sparkloom.measure.guard import judge_batch
 from tests.places import DATA
@@ -54,12 +53,3 @@ def test_gpt_oss_is_why_ceiling_and_bound_are_apart() -> None:
     """What is expected of independent tokens, sane runs beat by a fifth and more."""
     above = [value / asked.ceiling(n) for name, asked, n, value in POINTS if "gpt-oss" in name]
     assert sum(share > 1.02 for share in above) >= 5 and max(above) > 1.2
-
-
-def test_two_sparks_are_predicted_better_than_with_the_time_of_four() -> None:
-    """MiniMax in NVFP4: the one of these whose kernels are those that the bandwidth's share was fitted with."""
-    name, asked, n, value = POINTS[-1]
-    bytes_ = traffic.step_bytes(asked.view, asked.needs, 1) / (0.83 * 273e9)
-    as_of_four = n / (bytes_ + traffic.collectives(asked.view) * float(constants.ALL_REDUCE_S.value or 0))
-    now = asked.predicted(n)
-    assert now is not None and abs(now / value - 1) < 0.06 < abs(as_of_four / value - 1), (name, now, as_of_four)

@@ -5,8 +5,10 @@
 """
 
 from sparkloom.judge.beyond import impossible
+from sparkloom.judge.capacity.ranking import Ranked, ranking
+from sparkloom.judge.capacity.sessions import sessions
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.judge.capacity.verdict import Plan, plan
 from sparkloom.launch.memory.figure import Figure
 
-__all__ = ["Figure", "Plan", "Speed", "impossible", "plan"]
+__all__ = ["Figure", "Plan", "Ranked", "Speed", "impossible", "plan", "ranking", "sessions"]

@@ -3,7 +3,7 @@
 bound:      n x tokens per step / (fewest bytes of a step / 273 GB/s). Nothing that computes the model beats it.
 ceiling:    tokens per step / (expected bytes of the busiest rank / 273 GB/s). Alike prompts, which wake few experts,
             beat it.
-prediction: tokens per step / (expected bytes / (0.83 x 273 GB/s) + all-reduces x their time).
+prediction: tokens per step / (expected bytes / (share x 273 GB/s) + layers x their own time + all-reduces x theirs).
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from sparkloom.launch.memory.requirements import Requirements, Speculation
 from sparkloom.launch.view import LaunchView
 
 LEVELS = (1, 4, 8)
+AT_ONCE = ("dflash", "dspark")  # methods that draft a block of tokens in one step
+SEEN = (1, 2, 4)  # Sparks, of which there are held-out runs
 
 
 @dataclass(frozen=True)
 class Speed:
     view: LaunchView
+    live: float | None = None  # tokens of context of each request, where they are known
 
     @cached_property
     def needs(self) -> Requirements:
@@ -33,7 +36,11 @@ class Speed:
     def bandwidth(self) -> float:
         return self.view.platform.bandwidth_gb_s * 1e9
 
-    def bound(self, requests: int) -> float:
+    @cached_property
+    def rate(self) -> float:
+        return self.bandwidth * float(constants.BANDWIDTH_SHARE.value or 1)
+
+    def bound(self, requests: float) -> float:
         """Tokens per second over all requests that nothing beats which computes the model.
 
         Requests that wait for each other overlap little, so the sum of their speeds is bounded by the speed of one."""
@@ -41,51 +48,73 @@ class Speed:
         bytes_ = traffic.fewest_bytes(self.view, self.needs)
         return requests * (speculation.most if speculation else 1) / (bytes_ / self.bandwidth)
 
-    def ceiling(self, requests: int) -> float:
+    def ceiling(self, requests: float) -> float:
         """Tokens per second over all requests where each token chooses its experts on its own."""
         speculation = self.needs.speculation
         positions = speculation.drafts if speculation else 1
         batch, rounds = self._pipelined(requests)
-        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions)
+        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
         if speculation:
-            bytes_ += speculation.steps * self._draft(batch)
+            bytes_ += self._drafting_steps(speculation) * self._draft(batch)
         return requests * (speculation.most if speculation else 1) / (rounds * bytes_ / self.bandwidth)
 
-    def predicted(self, requests: int) -> float | None:
-        """None where speculation drafts with a model of unknown size."""
+    def predicted(self, requests: float, chance: float | None = None) -> float | None:
+        """None where a model of unknown size drafts. `chance`: that one more draft token is accepted."""
         speculation = self.needs.speculation
-        if speculation and not self.view.model.mtp:
+        if speculation and not self._known_draft:
             return None
         batch, rounds = self._pipelined(requests)
         seconds = self._step(batch, speculation.drafts if speculation else 1) * rounds
         if not speculation:
             return requests / seconds
-        rate = self.bandwidth * float(constants.BANDWIDTH_SHARE.value or 1)
-        draft = self._draft(batch) / rate + self._waiting(self._draft_collectives())
-        return requests * self.accept_length(speculation)[0] / (seconds + speculation.steps * draft)
+        length = self.accept_length(speculation, chance)[0]
+        return requests * length / (seconds + self._drafting_steps(speculation) * self._draft_step(batch))
 
-    def accept_length(self, speculation: Speculation) -> tuple[float, str]:
+    def interval(self, requests: float) -> tuple[float, float] | None:
+        """From a bad day to a good one: what predictions were off by, and what nobody knows before a run."""
+        low, high = (self.predicted(requests, chance) for chance in constants.ACCEPTANCE_RANGE)
+        if low is None or high is None:
+            return None
+        seen = self.view.nodes in SEEN and self.view.parallel.pp == 1
+        spread = float((constants.SPREAD if seen else constants.UNSEEN_SPREAD).value or 1)
+        if self.view.parallel.pp > 1:
+            low *= constants.PIPELINE_AT_WORST
+        if self.needs.eager:
+            low *= constants.EAGER_AT_WORST
+        return low / spread, min(high * spread, self.bound(requests))
+
+    def accept_length(self, speculation: Speculation, chance: float | None = None) -> tuple[float, str]:
         """Tokens per verification step, and where that is known from."""
         mtp = self.view.model.mtp
         known = mtp.accept_length.get(speculation.key) if mtp else None
         if known:
             return min(known, float(speculation.most)), f"accept length measured at {speculation.key}: {known:g}"
-        chance = float(constants.ACCEPTANCE.value or 0)
+        usual = float(constants.ACCEPTANCE.value or 0)
+        chance = usual if chance is None else chance
         length = (1 - chance**speculation.most) / (1 - chance)
-        return length, f"accept length not measured; {chance:g} per further draft token: {constants.ACCEPTANCE.origin}"
+        return length, f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}"
 
     def _step(self, batch: float, positions: int) -> float:
-        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions)
-        rate = self.bandwidth * float(constants.BANDWIDTH_SHARE.value or 1)
-        hops = 1 if self.view.parallel.pp > 1 else 0  # a stage hands its result to the next one
-        return bytes_ / rate + self._waiting(traffic.collectives(self.view) / self.view.parallel.pp + hops)
+        """Seconds of one stage for `batch` requests, each with `positions` tokens to compute."""
+        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
+        stages, message = self.view.parallel.pp, self._message(batch * positions)
+        exchanges = traffic.collectives(self.view) / stages * self._all_reduce(message)
+        handed_on = self._all_reduce(message, 2) if stages > 1 else 0.0  # a stage hands its result to the next one
+        layers = traffic.layers(self.view.model) / stages * float(constants.LAYER_S.value or 0)
+        return bytes_ / self.rate + layers + exchanges + handed_on
 
-    def _waiting(self, collectives: float) -> float:
-        return collectives * self._each()
+    def _draft_step(self, batch: float) -> float:
+        """One step of the MTP layer: attention, feed-forward, embedding and logits, each with its exchange."""
+        own = 2 * float(constants.LAYER_S.value or 0)
+        return self._draft(batch) / self.rate + own + 4 * self._all_reduce(self._message(batch))
 
-    def _each(self) -> float:
-        """Of one exchange: all ranks of a tensor group, or two neighbours of a pipeline."""
-        return constants.all_reduce_s(self._group, sockets=self.view.sockets)
+    def _message(self, positions: float) -> float:
+        """Bytes that an all-reduce sums: one vector of bf16 per token."""
+        return positions * self.view.model.hidden * 2
+
+    def _all_reduce(self, message: float, ranks: int | None = None) -> float:
+        """Of all ranks that exchange at a layer, or of two neighbours of a pipeline."""
+        return constants.all_reduce_s(ranks or self._group, message, sockets=self.view.sockets)
 
     @property
     def _group(self) -> int:
@@ -93,23 +122,38 @@ class Speed:
         parallel = self.view.parallel
         return parallel.expert_ranks if self.view.model.experts else parallel.tp
 
+    @property
+    def _known_draft(self) -> bool:
+        """What drafts has a size: layers of the checkpoint, or a model of its own."""
+        draft = self.view.model.draft
+        return bool(self.view.model.mtp or (draft and draft.size_gb))
+
+    def _drafting_steps(self, speculation: Speculation) -> int:
+        """A draft model that makes all of its tokens at once takes one step for them."""
+        told = str(
+            self.view.mapping("speculative_config").get("method") or self.view.flags.get("speculative_algorithm")
+        )
+        return 1 if told.lower().startswith(AT_ONCE) else speculation.steps
+
     def _draft(self, batch: float) -> float:
-        return traffic.draft_bytes(self.view, batch) if self.view.model.mtp else 0.0
+        return traffic.draft_bytes(self.view, batch) if self._known_draft else 0.0
 
-    def _draft_collectives(self) -> float:
-        return 4.0 if self.view.parallel.tp > 1 else 0.0  # attention, feed-forward, embedding, logits
-
-    def _pipelined(self, requests: int) -> tuple[float, int]:
+    def _pipelined(self, requests: float) -> tuple[float, int]:
         """Requests per stage and stage times per token: every token crosses all stages, which work on others'."""
         stages = self.view.parallel.pp
         return max(1.0, requests / stages), stages
 
-    def formula(self) -> str:
-        collectives = traffic.collectives(self.view)
-        each = f"{1e6 * self._each():.0f} us{' (sockets)' if self.view.sockets else ''}"
-        moved = f"bytes of the busiest rank per step / (0.83 x {self.bandwidth / 1e9:g} GB/s)"
-        text = f"n / ({moved} + {collectives} x {each})"
-        speculation = self.needs.speculation
+    def formula(self, requests: float = 1) -> str:
+        speculation, batch = self.needs.speculation, self._pipelined(requests)[0]
+        positions = batch * (speculation.drafts if speculation else 1)
+        each = 1e6 * self._all_reduce(self._message(positions))
+        share, own = constants.BANDWIDTH_SHARE.value or 0, 1e6 * (constants.LAYER_S.value or 0)
+        text = f"n / (bytes of the busiest rank per step / ({share:g} x {self.bandwidth / 1e9:g} GB/s)"
+        text += f" + {traffic.layers(self.view.model)} layers x {own:.0f} us"
+        if collectives := traffic.collectives(self.view):
+            sockets = ", sockets" if self.view.sockets else ""
+            text += f" + {collectives} all-reduces x {each:.0f} us ({self.view.parallel.tp} Sparks{sockets})"
+        text += ")"
         if speculation:
             length, known_from = self.accept_length(speculation)
             text += f", at n x {speculation.drafts} positions plus {speculation.steps} draft steps, "
@@ -128,5 +172,5 @@ class Speed:
             result[f"ceiling.{n}"] = Figure(
                 self.ceiling(n), f"tokens per step / (bytes / 273 GB/s); {gb:.1f} GB per step and rank without drafting"
             )
-            result[f"predicted.{n}"] = Figure(self.predicted(n), self.formula(), origin)
+            result[f"predicted.{n}"] = Figure(self.predicted(n), self.formula(n), origin)
         return result

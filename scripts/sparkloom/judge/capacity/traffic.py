@@ -27,11 +27,15 @@ def busiest_share(distinct: float, routed: int, ranks: int) -> float:
     return min(mean + _UNLUCKIEST.get(ranks, 1.5) * spread, routed / ranks)
 
 
-def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions: int = 1) -> float:
-    """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification)."""
+def step_bytes(
+    view: LaunchView, needs: Requirements, requests: float, positions: int = 1, live: float | None = None
+) -> float:
+    """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification).
+
+    `live`: tokens of context that each has, where they are known."""
     model, parallel = view.model, view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
-    live = float(constants.LIVE_TOKENS.value or 0)
+    live = float(constants.LIVE_TOKENS.value or 0) if live is None else live
     # Of the busiest copy; experts that all copies share see every request.
     own = requests if parallel.dp == 1 else max(1.0, requests / parallel.dp)
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
@@ -80,8 +84,10 @@ def _thinnest(view: LaunchView) -> Model:
 
 
 def draft_bytes(view: LaunchView, requests: float) -> float:
-    """One drafting step: the MTP layer and the head, which it shares with the model."""
+    """One drafting step: the MTP layer and the head, which it shares with the model; or a draft model of its own."""
     model, parallel = view.model, view.parallel
+    if model.draft and model.draft.size_gb:
+        return model.draft.size_gb * 1e9 / parallel.tp
     head = sum(group.bytes for group in weights.tensors(model, parallel) if group.name == "head")
     layer = 0.0
     for group in weights.draft_layer(model, parallel):
@@ -103,11 +109,21 @@ def _experts(view: LaunchView, positions: float) -> float:
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
 
 
+def prefill_bytes(view: LaunchView, tokens: float) -> float:
+    """What one chunk of so many tokens of a prompt reads of the weights, on the busiest rank of one stage."""
+    groups = weights.tensors(view.model, view.parallel)
+    return sum(group.bytes for group in groups if group.read == "always") + _experts(view, tokens)
+
+
+def layers(model: Model) -> int:
+    """Every part that computes between two norms."""
+    kinds = model.layers
+    return kinds.softmax + kinds.linear + kinds.mamba + kinds.moe + kinds.dense
+
+
 def collectives(view: LaunchView) -> int:
     """Exchanges per step: one behind every layer that computes, and one each for embedding and logits; where experts
     are dealt over data-parallel ranks, tokens go to them and back in each layer that has some."""
-    layers, parallel = view.model.layers, view.parallel
-    routed = 2 * layers.moe if parallel.dp > 1 else 0
-    if parallel.tp == 1:
-        return routed
-    return layers.softmax + layers.linear + layers.mamba + layers.moe + layers.dense + 2 + routed
+    parallel = view.parallel
+    routed = 2 * view.model.layers.moe if parallel.dp > 1 else 0
+    return routed if parallel.tp == 1 else layers(view.model) + 2 + routed

@@ -24,11 +24,15 @@ PIPELINE = (
     "a pipeline is predicted as if its stages overlapped fully; measured ones reach 10 to 45 % less from n = 4 on"
 )
 
+# In doubt where what nobody knows of the memory decides: `plan` then neither promises nor refuses.
+VERDICTS: dict[bool | None, str] = {True: "fits", None: "uncertain", False: "does-not-fit"}
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     fit: Fit
     speed: dict[str, Figure]
+    interval: dict[str, tuple[float, float]]  # of each predicted level: from a bad day to a good one
     measured: dict[str, float]
     impossible: tuple[str, ...]  # levels whose measured figure the bound of that launch forbids
     above_ceiling: tuple[str, ...]  # and those above what is expected at best, which is no verdict
@@ -47,6 +51,7 @@ class Plan:
         """The JSON of `sparkloom plan`, less what the launch and the rules add."""
         return {
             "fits": self.fit.fits,
+            "verdict": VERDICTS[self.fit.fits],
             "reason": self.fit.reason,
             "change": self.change.text if self.change else None,
             "change_set": list(self.change.overrides) if self.change else [],
@@ -64,6 +69,7 @@ class Plan:
             "bound": bound,
             "ceiling": {str(n): _tenth(self.speed[f"ceiling.{n}"]) for n in LEVELS},
             "predicted": {str(n): _tenth(self.speed[f"predicted.{n}"]) for n in LEVELS},
+            "interval": {n: [round(low, 1), round(high, 1)] for n, (low, high) in self.interval.items()},
             "measured": self.measured or None,
             "measured_source": self.measured_source or None,
             "impossible": list(self.impossible),
@@ -95,7 +101,9 @@ def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan
         beyond = [n for n, value in measured.items() if impossible(value, judged.bound(int(n)))]
         above = [n for n, value in measured.items() if n not in beyond and doubt(value, judged.ceiling(int(n)))]
     source = best.source if best and measured else ""
-    return Plan(fitted, Speed(asked).figures(), measured, tuple(beyond), tuple(above), source, change)
+    speed = Speed(asked)
+    interval = {str(n): span for n in LEVELS if (span := speed.interval(n))}
+    return Plan(fitted, speed.figures(), interval, measured, tuple(beyond), tuple(above), source, change)
 
 
 def _notes(asked: LaunchView) -> list[str]:

@@ -1,43 +1,57 @@
 """The few numbers that no configuration file gives. Each was measured on GB10; each says where.
 
-The speed model has two of them, one pair for all models: the share of the memory's bandwidth that decoding
-reaches, and the time of one all-reduce between Sparks.
+The speed model has four of them, the same for all models, engines and counts of Sparks: the share of the memory's
+bandwidth that decoding reaches, the time of a layer beside its bytes, and start and hop of an all-reduce.
 """
 
 from __future__ import annotations
 
 from sparkloom.inputs.platform import GB10
+from sparkloom.inputs.precision import weight
 from sparkloom.launch.memory.figure import Figure
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
 
-BANDWIDTH_SHARE = Figure(
-    0.83, "share of 273 GB/s that decoding reaches", f"fitted once to 15 points of four models; {_POSTS}"
+# `scripts/bench/fit_speed.py` finds these two, from rows that are marked for it only.
+_FITTED = "fitted by scripts/bench/fit_speed.py to the runs that judge/data marks for it"
+BANDWIDTH_SHARE = Figure(0.78, "share of 273 GB/s that decoding reaches", _FITTED)
+LAYER_S = Figure(
+    72e-6, "seconds of a layer beside its bytes, whatever is on the wire: launches, small kernels", _FITTED
 )
-ALL_REDUCE_S = Figure(
-    165e-6,
-    "seconds per all-reduce of four Sparks over RoCE: link, launch, host",
-    f"fitted once to 15 points of four models; {_POSTS}",
-)
-ALL_REDUCE_TWO_S = Figure(
-    115e-6,
-    "seconds per all-reduce of two Sparks over RoCE; other counts lie on the line through two and four",
-    "four's less two hops of 25 us: nccl-tests at 32 to 48 KB take 38 us between two (dgx-spark-playbooks 103) and "
-    "59 us between four (b12x 295), 2026; MiniMax-M2.7 in NVFP4 on two Sparks (recipe 183 of eugr) asks for 130 us",
-)
+# These two are no fit: two measurements of the collective alone, solved for the start and one hop. A ring of n Sparks
+# makes 2 (n - 1) hops, and each rank sends 2 (n - 1) / n of the message over its rail.
+_NCCL = "nccl-tests at 32 to 48 KB: 38 us between two Sparks (dgx-spark-playbooks 103), 59 us between four (b12x 295)"
+ALL_REDUCE_START_S = Figure(25e-6, "seconds before the first byte of an all-reduce moves: launch and host proxy", _NCCL)
+ALL_REDUCE_HOP_S = Figure(4.4e-6, "seconds per hop of an all-reduce's ring", _NCCL)
 ALL_REDUCE_SOCKET_S = Figure(
-    560e-6,
+    490e-6,
     "seconds per all-reduce of four Sparks over TCP sockets (0.3 to 1.2 ms seen, the middle of 11 points); "
     "other counts in RoCE's proportion",
     _POSTS,
 )
 
+# Prompts: three more, found by the same script from the times to the first token of the same runs.
+BF16_FLOPS = Figure(56e12, "operations per second of a prompt's matrices in BF16", _FITTED)
+ATTENTION_FLOPS = Figure(45e12, "operations per second of a prompt's attention", _FITTED)
+UNPACKED = Figure(0.83, "speed of kernels that unpack weights to 16 bits, BF16 = 1", _FITTED)
+PREFILL_SPREAD = Figure(
+    1.6, "factor around a time to the first token within which nine of ten held-out runs lie", "docs/capacity.md"
+)
+# Nine of ten runs that the constants have not seen lie within it, on one, two and four Sparks alike (a test counts).
+SPREAD = Figure(1.25, "factor around a prediction within which nine of ten held-out runs lie", "docs/capacity.md")
+UNSEEN_SPREAD = Figure(1.5, "the same for a count of Sparks that no run of ours has", "assumed")
 
-def all_reduce_s(ranks: int, *, sockets: bool = False) -> float:
-    """Seconds of one all-reduce between so many Sparks: each further one is a further hop of the ring."""
-    two, four = float(ALL_REDUCE_TWO_S.value or 0), float(ALL_REDUCE_S.value or 0)
-    roce = two + (four - two) / 2 * (max(ranks, 2) - 2)
-    return roce * float(ALL_REDUCE_SOCKET_S.value or 0) / four if sockets else roce
+
+def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> float:
+    """Seconds of one all-reduce of `message` bytes between so many Sparks; nothing on one."""
+    if ranks < 2:
+        return 0.0
+    hops = 2 * (ranks - 1)
+    start = float(ALL_REDUCE_START_S.value or 0) + hops * float(ALL_REDUCE_HOP_S.value or 0)
+    if sockets:
+        four = float(ALL_REDUCE_START_S.value or 0) + 6 * float(ALL_REDUCE_HOP_S.value or 0)
+        start *= float(ALL_REDUCE_SOCKET_S.value or 0) / four
+    return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)
 
 
 # What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
@@ -63,9 +77,15 @@ WEIGHTS_AGREE = 0.15
 LOAD_OVERHEAD_GIB = Figure(
     4.5, "beside quantized tensors while loading: scale layouts, workspaces, allocator (2.2 to 5.7 seen)", _POSTS
 )
+LOAD_OVERHEAD_LEAST_GIB = Figure(2.2, "the least that was seen beside quantized tensors while loading", _POSTS)
 LOAD_OVERHEAD_PLAIN_GIB = Figure(1.2, "beside BF16 tensors while loading: allocator", "one log, Gemma-4-31B")
 GRAPHS_GIB = Figure(2.7, "CUDA graphs up to a batch of 8", "capture log of Nemotron-3-Ultra on four Sparks")
+GRAPHS_LEAST_GIB = Figure(
+    0.7, "the least that vLLM told of its CUDA graphs on one Spark", "boot logs of vLLM 0.20, 2026-05"
+)
 GRAPH_PER_BATCH_GIB = Figure(2 / 1024, "each batch size above 8", "SGLang's own reserve: 2 MiB per batch size")
+# Four-bit integers in groups of 32 weigh this much more than in groups of 128, and no checkpoint's name tells which.
+SMALL_GROUPS = weight("int4-g32") / weight("int4")
 # Below this the host starves: no OOM kill on unified memory, the machine wedges until it is power-cycled.
 HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
 # Where the node's memory guard stops an engine: roles/node_base says it, a site may say otherwise (a test compares).
@@ -83,3 +103,7 @@ ACCEPTANCE = Figure(
     "chance that one more draft token is accepted, where a model's accept length was not measured",
     "accept lengths 1.81, 2.67 and 2.95 at 1, 3 and 5 draft steps of Nemotron-3-Super",
 )
+# Prose that nobody could foresee, and code that repeats itself: published chances of DeepSeek's, GLM's and Qwen's MTP.
+ACCEPTANCE_RANGE = (0.5, 0.9)
+# What is measured without graphs, and with a pipeline, beside the same model with graphs, or without a pipeline.
+EAGER_AT_WORST, PIPELINE_AT_WORST = 0.66, 0.55

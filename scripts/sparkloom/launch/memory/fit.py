@@ -24,9 +24,10 @@ class Fit:
     def in_doubt(self, hopeful: Fit, *, measured: bool) -> Fit:
         """Neither yes nor no: what is known as a range decides, and this is its unfriendly end."""
         low, high = (fit.memory["free_before_load_gib"].value or 0 for fit in (self, hopeful))
-        free = f"{low:.1f} to {high:.1f} GiB are free before the load"
-        cure = "" if measured else "; playbooks/preflight.yml measures this site"
-        text = f"uncertain: {free}. At worst: {self.reason}. At best: {hopeful.reason}{cure}"
+        free = f"{low:.1f} to {high:.1f} GiB are free before the load" if low < high else ""
+        known = free or "what the load and the graphs take is known as a range only"
+        cure = "; playbooks/preflight.yml measures this site" if free and not measured else ""
+        text = f"uncertain: {known}. At worst: {self.reason}. At best: {hopeful.reason}{cure}"
         return replace(self, fits=None, reason=text)
 
 
@@ -52,7 +53,7 @@ class Ledger:
 def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
     model, parallel = view.model, view.parallel
-    tensors = weights.gib(model, parallel)
+    tensors = weights.gib(model, parallel) * _group_doubt(view)
     extra = overhead or load_overhead(view)
     doubt = weights.disagreement(model)
     if doubt and not model.measured.weights_gib_per_rank:
@@ -77,6 +78,13 @@ def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> f
 def load_overhead(view: LaunchView) -> Figure:
     plain = view.model.checkpoint.packing == "bf16"
     return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
+
+
+def _group_doubt(view: LaunchView) -> float:
+    """What int4 may weigh more than is computed, where neither a size nor a rank's weight bounds it."""
+    model = view.model
+    known = model.checkpoint.size_gb or model.measured.weights_gib_per_rank
+    return 1.0 if view.hopeful or known or model.precision.experts != "int4" else constants.SMALL_GROUPS
 
 
 def available(view: LaunchView, ledger: Ledger, taken: Figure, at_best: Figure | None = None) -> float:
@@ -132,16 +140,17 @@ def slot(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     return size / GIB
 
 
-def graphs(needs: Requirements, ledger: Ledger) -> float:
+def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> float:
     if needs.graph_batch is None:
         return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
-    base, each = float(constants.GRAPHS_GIB.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
+    known = least or constants.GRAPHS_GIB
+    base, each = float(known.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
     size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
         "graphs_gib",
         size,
         f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})",
-        constants.GRAPHS_GIB.origin,
+        known.origin,
     )
 
 
@@ -157,21 +166,27 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
         )
 
 
-def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float, pool: int | None = None) -> Fit:
-    """States for every running request and KV for at least one request of full length must fit into `rest`.
+def requests(
+    view: LaunchView, needs: Requirements, ledger: Ledger, rest: float, pool: int | None = None, *, shared: bool = False
+) -> Fit:
+    """States for running requests and KV for at least one request of full length must fit into `rest`.
 
-    `pool`: tokens that an engine allocates whatever room there is; another fills what is left.
+    `pool`: tokens that an engine allocates whatever room there is; another fills what is left. `shared`: states and
+    cache take blocks of one pool as requests come, so that the states of one are all that must fit.
     """
     per_slot, full = slot(view, needs, ledger), _full(view, needs, ledger)
     per_token = full / needs.context
     ledger.put("kv_bytes_per_token", per_token, f"one request of {needs.context:,} tokens / its tokens")
     running = needs.running or 1
     each = needs.speculation.drafts if needs.speculation else 1  # a state behind every position of a verification
-    asked = running * each * per_slot
     room = max(0.0, rest)
-    kept = ledger.put("state_pool_gib", min(asked, room), f"{running} requests x {each} position(s) x bytes per slot")
     least = pool or needs.context  # tokens without which it does not start
     whole = least * per_token / GIB
+    reserved = 1 if shared and running * each * per_slot + whole > room else running
+    asked = reserved * each * per_slot
+    told = f"{reserved} requests x {each} position(s) x bytes per slot"
+    told += "; those of more as they come, out of the cache" if reserved < running else ""
+    kept = ledger.put("state_pool_gib", min(asked, room), told)
     if pool:
         kv = ledger.put("kv_pool_gib", min(room - kept, whole), f"{pool:,} tokens x bytes per token, allocated at once")
     else:
@@ -181,6 +196,9 @@ def requests(view: LaunchView, needs: Requirements, ledger: Ledger, rest: float,
     by_state = int(room / (each * per_slot)) if per_slot else running
     ledger.limit("max_running_requests", min(running, by_state), needs.running_flag)
     full_requests(ledger, tokens, needs)
+    if shared and per_slot:
+        at_once = int(room * GIB // (full + each * per_slot * GIB))
+        ledger.limit("full_context_requests", at_once, f"pool // (KV of {needs.context:,} tokens + its states)")
     ledger.put("headroom_gib", rest - asked - whole, "left after states and the cache that it must have")
     if rest <= 0:
         return ledger.close(False, f"weights leave no room: {-rest:.1f} GiB are missing per rank", -rest)

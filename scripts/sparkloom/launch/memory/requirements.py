@@ -36,6 +36,7 @@ class Requirements:
     eager: bool = False  # because the profile turned them off
     short_pool: bool = False  # starts with a pool shorter than its context, so a shorter context gains nothing
     speculation: Speculation | None = None
+    chunk: int = 8192  # tokens of a prompt computed at once
     ahead: int = 0  # tokens prefilled at once, which a sliding layer keeps beside its window
     elastic: bool = False  # told to shorten its context to what the cache holds
     tokens: int | None = None  # the pool's, whatever its share of memory could hold

@@ -30,6 +30,7 @@ Exit status: 0 valid; 1 garbage, failed requests, or no token counts; 2 unusable
 
   sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
   sparkloom bench --url https://llm.home --ca ca.pem --rate 0.2,0.5,1 --max-tokens 512
+  sparkloom bench --url http://spark1:30000 -n 1,6 --depth 8k,64k,128k --prefix 0.9 --max-tokens 256
 
 docs/bench.md explains every number."""
 
@@ -45,6 +46,7 @@ class Asked(NamedTuple):
     output: Path | None
     quiet: bool
     as_json: bool
+    submit: Path | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,9 +75,16 @@ def parse(words: Sequence[str]) -> Asked:
         most_in_flight=read.in_flight,
         limits=Limits(read.first_timeout, read.stall_timeout),
         prompts=read.prompts or settings.PROMPTS,
+        depths=settings.depths("--depth", read.depth) if read.depth else (),
+        prefix=read.prefix,
+        prompt_tokens=settings.depths("--prompt-tokens", read.prompt_tokens)[0],
+        tools=read.tools,
     )
+    if what.prefix and not any(what.depths):
+        raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
     return Asked(
-        what, read.ca, read.api_key_file, read.inventory, read.profile, read.output, read.quiet, read.as_json
+        what, read.ca, read.api_key_file, read.inventory, read.profile, read.output, read.quiet, read.as_json,
+        read.submit,
     )  # fmt: skip
 
 
@@ -91,6 +100,16 @@ def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float
         return value
 
     return read
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no share; write a number from 0 to 1")
+    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -128,6 +147,14 @@ def _what(add: argparse._ArgumentGroup) -> None:
     option("--token-counts", action="store_true", help=counts)
     seed = "for the order of the prompts, the moments of --rate, and the engine (default: 1)"
     option("--seed", type=int, default=1, metavar="N", help=seed)
+    depth = "tokens before every question, a level for each: 0,8k,64k,128k (default: 0)"
+    option("--depth", metavar="LIST", help=depth)
+    prefix = "share of --depth that is the same for all requests, which a prefix cache keeps: 0.9 (default: 0)"
+    option("--prefix", type=_share, default=0.0, metavar="SHARE", help=prefix)
+    own = "so many tokens more before each question, never the same (default: 0)"
+    option("--prompt-tokens", default="0", metavar="TOKENS", help=own)
+    tools = "offer tools, ask for them, and judge each answer's calls: name, JSON, arguments"
+    option("--tools", action="store_true", help=tools)
     option(
         "--prompts",
         type=Path,
@@ -155,6 +182,8 @@ def _where(add: argparse._ArgumentGroup) -> None:
     option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves: what runs there, over which rails")
     option("--profile", metavar="NAME", help="with -i, where several are served")
     option("-o", "--output", type=Path, metavar="DIR", help="folder that gets the result file, a new one for every run")
+    submit = "also write the levels as Spark Arena's benchmark.csv"
+    option("--submit", type=Path, metavar="FILE", help=submit)
     option("-q", "--quiet", action="store_true", help="no progress on standard error")
     option("--json", action="store_true", dest="as_json", help="the result on standard output, not the table")
     option("-h", "--help", action="help", help="show this and exit")

@@ -21,6 +21,7 @@ class Chunk(NamedTuple):
     finish: str | None = None
     usage: dict[str, Any] | None = None
     error: str | None = None
+    calls: tuple[str, ...] = ()  # names of the tool calls that begin here
 
 
 class NoChunk(ValueError):
@@ -38,19 +39,20 @@ def read(data: bytes) -> Chunk:
     usage = event.get("usage")
     failed = sse.error(event)
     texts: list[tuple[Channel, str]] = []
+    calls: list[str] = []
     finish = None
     for choice in event.get("choices") or ():
         if not isinstance(choice, dict):
             raise NoChunk(f"a choice that is no object: {data[:80].decode(errors='replace')!r}")
         finish = choice.get("finish_reason") or finish
         if delta := choice.get("delta"):
-            _texts(delta, texts)
+            _texts(delta, texts, calls)
         elif isinstance(choice.get("text"), str) and choice["text"]:
             texts.append(("content", choice["text"]))
-    return Chunk(texts, finish, usage if isinstance(usage, dict) else None, failed)
+    return Chunk(texts, finish, usage if isinstance(usage, dict) else None, failed, tuple(calls))
 
 
-def _texts(delta: Any, texts: list[tuple[Channel, str]]) -> None:
+def _texts(delta: Any, texts: list[tuple[Channel, str]], calls: list[str]) -> None:
     if not isinstance(delta, dict):
         raise NoChunk(f"a delta that is no object: {str(delta)[:80]!r}")
     reasoned = False
@@ -61,5 +63,7 @@ def _texts(delta: Any, texts: list[tuple[Channel, str]]) -> None:
             texts.append((channel, value))
     for call in delta.get("tool_calls") or ():
         function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
+            calls.append(function["name"])
         if isinstance(function, dict) and isinstance(function.get("arguments"), str) and function["arguments"]:
             texts.append(("tool", function["arguments"]))

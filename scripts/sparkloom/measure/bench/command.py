@@ -38,6 +38,13 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
+def _submit(file: Path, data: dict[str, Any]) -> None:
+    from sparkloom.measure.bench import arena  # tables of numbers, for who asks for one
+
+    arena.write(file, data)
+    sys.stderr.write(f"for Spark Arena: {file}; its own profile is {arena.PROFILE}\n")
+
+
 def bench(words: Sequence[str]) -> int:
     """Measures, shows and keeps; 0 valid, 1 not, 128 + the signal when it was stopped."""
     gc.freeze()
@@ -60,11 +67,13 @@ def bench(words: Sequence[str]) -> int:
 
     made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds, ceilings)
     file = result.path(asked.output, made.run.model) if asked.output else None
-    provenance |= origin.collect(where, what, made.run.model, settings.prompts(what.prompts, what.seed), site)
+    provenance |= origin.collect(where, what, made.run.model, settings.asked(what), site)
     run = made.measure()
     data = result.document(run, {**provenance, "client": result.client(begun)})
     if file and run.levels:
         result.write(file, data)
+    if asked.submit and run.levels:
+        _submit(asked.submit, data)
     sys.stdout.write(json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data))
     if file and run.levels:
         sys.stderr.write(f"kept in {file}\n")

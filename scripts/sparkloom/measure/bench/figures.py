@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sparkloom.measure.bench.request import Request
+from sparkloom.measure.bench.tools import judge
 from sparkloom.measure.guard.batch import judge_batch
 
 
@@ -19,6 +20,12 @@ def tokens(request: Request, max_tokens: int) -> tuple[int, str]:
     if request.finish == "length":
         return max_tokens, "limit"
     return len(request.times), "chunks"
+
+
+def prompt_tokens(request: Request) -> int | None:
+    """As the engine counted them; what its prefix cache had is among them."""
+    counted = (request.usage or {}).get("prompt_tokens")
+    return counted if isinstance(counted, int) and counted > 0 else None
 
 
 def first_tokens(request: Request, total: int) -> float:
@@ -119,6 +126,7 @@ def level(
     open_loop: bool,
     bound: float | None = None,
     ceiling: float | None = None,
+    tools: bool = False,
 ) -> dict[str, Any]:
     """A level as the result file keeps it: the contract's keys first."""
     good = [request for request in requests if request.ok]
@@ -130,6 +138,8 @@ def level(
     rounds = max(1.0, len(requests) / streams)
     wall = max(r.ended for r in good) - min(r.sent for r in good) if good else 0.0
     most = at_once(good)
+    counted = [(count, r.times[0] - r.sent) for r in good if (count := prompt_tokens(r)) is not None]
+    prompted, waits = [count for count, _ in counted], [wait for _, wait in counted]
     return {
         "concurrency": streams,
         "requests": len(requests),
@@ -140,6 +150,8 @@ def level(
         "decode_tok_s": round(sum(speeds) / len(speeds), 3) if speeds else None,
         "sum_tok_s": round(sum(speeds) / rounds, 3) if speeds and not open_loop else None,
         "wall_tok_s": round(sum(totals) / wall, 3) if wall > 0 else None,
+        "prompt_tokens": _mean(prompted),
+        "prompt_tok_s": round(sum(prompted) / sum(waits), 1) if prompted and sum(waits) > 0 else None,
         "at_once": most,
         "guard": verdict(rows, bound, ceiling, min(streams, most or streams)),
         "bound_tok_s": bound,
@@ -150,8 +162,15 @@ def level(
         "tokens_from": dict(Counter(row["tokens_from"] for row in rows if row["ok"])),
         "estimated": any(row["tokens_from"] != "engine" for row in rows if row["ok"]),
         "errors": dict(Counter(str(r.error) for r in requests if r.error)),
+        "tool_calls": tool_calls(good) if tools else None,
         "per_request": rows,
     }
+
+
+def tool_calls(good: Sequence[Request]) -> dict[str, Any]:
+    """Answers whose calls a program could carry out, and what was wrong with the others."""
+    wrong = [judge(request.calls) for request in good]
+    return {"answers": len(good), "valid": wrong.count(""), "wrong": dict(Counter(filter(None, wrong)))}
 
 
 def at_once(good: Sequence[Request]) -> int | None:
@@ -176,6 +195,10 @@ def verdict(
         return {"verdict": "unknown", "kind": None, "at_chunk": None, "at_char": None, "why": "no request ended well"}
     judged = judge_batch(ended, bound_tok_s=bound, ceiling_tok_s=ceiling, concurrency=streams)
     return {**judged, "garbage": 0}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 1) if values else None
 
 
 def _mean_gap(good: Sequence[Request], totals: Sequence[int]) -> float | None:

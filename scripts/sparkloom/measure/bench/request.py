@@ -34,6 +34,7 @@ class Request:
         self.finish: str | None = None
         self.usage: dict[str, Any] | None = None
         self.verdict: Verdict | None = None
+        self.calls: list[list[str]] = []  # of each tool call its name, then the pieces of its arguments
         # For every chunk with text: when, how many characters, tokens so far where the engine says it (else -1).
         self.times, self.sizes, self.counted = array("d"), array("l"), array("l")
 
@@ -140,6 +141,7 @@ class Reader:
         request.finish = read.finish or request.finish
         if read.usage:
             request.usage = read.usage
+        request.calls += [[name] for name in read.calls]
         if not read.texts:
             return
         if len(read.texts) == 1 and not (read.finish or read.usage or read.error):
@@ -164,6 +166,10 @@ class Reader:
         size = sum(map(len, texts))
         if channel == "reasoning":
             self.request.reasoning_chars += size
+        if channel == "tool":
+            if not self.request.calls:
+                self.request.calls.append([""])  # arguments of a call that never said its name
+            self.request.calls[-1] += texts
         if channel != self._voice:
             self._said += [HEADS[channel]] if self._voice else []
             self._voice = channel

@@ -118,11 +118,23 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
         for level in levels
         if (most := level["at_once"]) and most < min(level["concurrency"], level["ok"])
     ]
+    lines += [
+        f"{label(level)}: prompts of {level['prompt_tokens']:,.0f} tokens, {level['prompt_tok_s']:,.0f} a second until "
+        "the answer's first"
+        for level in levels
+        if level.get("depth") and level.get("prompt_tok_s")
+    ]
+    lines += [f"{label(level)}: {_called(told)}" for level in levels if (told := level.get("tool_calls"))]
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
     lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]
     lines.append(f"over which rails: {_said(origin.get('transport'))}")
     lines += [f"not valid: {problem}" for problem in data["problems"]]
     return lines
+
+
+def _called(told: Mapping[str, Any]) -> str:
+    wrong = "".join(f"; {count}: {what}" for what, count in told["wrong"].items())
+    return f"{told['valid']} of {told['answers']} answers are tool calls that can be carried out{wrong}"
 
 
 def _said(value: Any) -> str:

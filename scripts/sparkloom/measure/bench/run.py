@@ -12,6 +12,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import figures, settings
+from sparkloom.measure.bench.depth import GUESS, Depth, prompt, words
 from sparkloom.measure.bench.gauges import Gauges
 from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.loop import Loop
@@ -52,7 +53,8 @@ class Run:
 
 
 def label(level: dict[str, Any]) -> str:
-    return f"rate {level['rate']:g}/s" if level["mode"] == "open" else f"n={level['concurrency']}"
+    load = f"rate {level['rate']:g}/s" if level["mode"] == "open" else f"n={level['concurrency']}"
+    return load + (f" d={level['depth']}" if level.get("depth") else "")
 
 
 def served_model(target: Target, wanted: str | None) -> str:
@@ -94,8 +96,9 @@ class Bench:
     ) -> None:
         self._what, self._target, self._say, self._keep = what, target, say, keep
         self._bounds, self._ceilings = bounds or {}, ceilings or {}
-        self._prompts: Prompts = settings.prompts(what.prompts, what.seed)
-        self.run = Run(served_model(target, what.model), len(what.rates or what.streams))
+        self._prompts: Prompts = settings.asked(what)
+        self.run = Run(served_model(target, what.model), len(what.rates or what.streams) * len(what.depths or (0,)))
+        self._per_word = GUESS
 
     def measure(self) -> Run:
         """All levels, or as many as there is time for before Ctrl-C."""
@@ -103,27 +106,46 @@ class Bench:
         with self._interruptible():
             loop = Loop(self._target)
             try:
-                for streams, rate in self._levels():
+                if any(self._what.depths) or self._what.prompt_tokens:
+                    self._per_word = self._counted(loop)
+                for streams, rate, depth in self._levels():
                     if self.run.signal is None:
-                        self._level(loop, gauges, streams, rate)
+                        self._level(loop, gauges, streams, rate, depth)
                         self._keep(self.run)
             finally:
                 loop.close()
         return self.run
 
-    def _levels(self) -> Iterator[tuple[int, float | None]]:
-        if self._what.rates:
-            yield from ((0, rate) for rate in self._what.rates)
-        else:
-            yield from ((streams, None) for streams in self._what.streams)
+    def _levels(self) -> Iterator[tuple[int, float | None, Depth]]:
+        for tokens in self._what.depths or (0,):
+            depth = Depth(tokens, self._what.prefix, self._what.prompt_tokens)
+            if self._what.rates:
+                yield from ((0, rate, depth) for rate in self._what.rates)
+            else:
+                yield from ((streams, None, depth) for streams in self._what.streams)
 
-    def _level(self, loop: Loop, gauges: Gauges, streams: int, rate: float | None) -> None:
-        warmup = self._warm(loop, streams or 1)
+    def _counted(self, loop: Loop) -> float:
+        """Tokens of a word, as the engine counts two prompts of different length; a guess where it does not."""
+        lengths = (0, 1000)
+        short = self._what._replace(max_tokens=2, ignore_eos=False)
+
+        def make(number: int, intended: float) -> Request:
+            text = "Say yes." + words(lengths[number], "calibration")
+            return Request(number, "calibration", self._message(short, text), intended, guarded=False)
+
+        crowd = Crowd(loop, make, short.limits, len(lengths), lambda: self.run.signal is not None)
+        crowd.closed(1)
+        counts = [count for request in crowd.requests if (count := figures.prompt_tokens(request)) is not None]
+        return max(0.5, (counts[1] - counts[0]) / (lengths[1] - lengths[0])) if len(counts) == len(lengths) else GUESS
+
+    def _level(self, loop: Loop, gauges: Gauges, streams: int, rate: float | None, depth: Depth) -> None:
+        warmup = self._warm(loop, streams or 1, depth)
         if self.run.signal is not None:
             return
         total = self._what.requests or streams or 32
-        crowd = self._crowd(loop, self._what, total)
+        crowd = self._crowd(loop, self._what, total, depth)
         name = f"rate {rate:g}/s" if rate else f"n={streams}"
+        name += f" d={depth.tokens}" if depth.tokens else ""
         self._ticking(loop, name, crowd)
         gauges.begin(loop)
         started = time.time()
@@ -131,7 +153,8 @@ class Bench:
             crowd.open(rate, self._what.seed, self._what.most_in_flight)
         else:
             crowd.closed(streams)
-        self.run.levels.append(self._row(crowd, gauges, streams or crowd.most, rate, warmup, started))
+        row = self._row(crowd, gauges, streams or crowd.most, rate, warmup, started)
+        self.run.levels.append({**row, "depth": depth.tokens, "prefix": depth.prefix})
         self._say(name, None)
 
     def _row(
@@ -144,6 +167,7 @@ class Bench:
             open_loop=rate is not None,
             bound=self._bounds.get(streams),
             ceiling=self._ceilings.get(streams),
+            tools=self._what.tools,
         )
         requests = row.pop("per_request")
         engine = gauges.end(row["output_tokens"])
@@ -162,12 +186,13 @@ class Bench:
             "per_request": requests,
         }
 
-    def _warm(self, loop: Loop, streams: int) -> dict[str, Any]:
-        """As many streams as the level, short, with prompts of their own; never part of a figure."""
+    def _warm(self, loop: Loop, streams: int, depth: Depth) -> dict[str, Any]:
+        """As many streams as the level, short, with prompts of their own; never part of a figure. At a depth one
+        request will do: it leaves in the prefix cache what the others share."""
         if not self._what.warmup_tokens:
             return {"requests": 0}
         short = self._what._replace(max_tokens=min(self._what.warmup_tokens, self._what.max_tokens))
-        crowd = self._crowd(loop, short, streams, warmup=True)
+        crowd = self._crowd(loop, short, 1 if depth.tokens else streams, depth, warmup=True)
         begun = loop.now()
         self._ticking(loop, f"warm-up of {streams}", crowd)
         crowd.closed(streams)
@@ -181,14 +206,17 @@ class Bench:
             "ttft_ms": figures.spread(request.times[0] - request.sent for request in good),
         } | ({"errors": errors} if errors else {})
 
-    def _crowd(self, loop: Loop, what: Settings, total: int, *, warmup: bool = False) -> Crowd:
+    def _crowd(self, loop: Loop, what: Settings, total: int, depth: Depth, *, warmup: bool = False) -> Crowd:
         def make(number: int, intended: float) -> Request:
-            name, prompt = self._prompts.pick(number, warmup=warmup)
-            body = settings.body(what, self.run.model, prompt, what.max_tokens)
-            message = self._target.message("POST", "/v1/chat/completions", body)
-            return Request(number, name, message, intended, guarded=not warmup)
+            name, question = self._prompts.pick(number, warmup=warmup)
+            asked = prompt(question, depth, what.seed, -1 - number if warmup else number, self._per_word)
+            return Request(number, name, self._message(what, asked), intended, guarded=not warmup)
 
         return Crowd(loop, make, what.limits, total, lambda: self.run.signal is not None)
+
+    def _message(self, what: Settings, text: str) -> bytes:
+        body = settings.body(what, self.run.model, text, what.max_tokens)
+        return self._target.message("POST", "/v1/chat/completions", body)
 
     def _ticking(self, loop: Loop, name: str, crowd: Crowd) -> None:
         """A line of progress now and every half second, as long as the crowd runs."""

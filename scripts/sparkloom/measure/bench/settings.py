@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError
+from sparkloom.measure.bench import tools
 from sparkloom.measure.bench.ask import Limits
 
 PROMPTS = Path(__file__).with_name("prompts.json")
@@ -33,6 +35,10 @@ class Settings(NamedTuple):
     most_in_flight: int = 256
     limits: Limits = Limits()
     prompts: Path = PROMPTS
+    depths: tuple[int, ...] = ()
+    prefix: float = 0.0
+    prompt_tokens: int = 0
+    tools: bool = False
 
     def shown(self) -> dict[str, Any]:
         """For the result file: everything that decides what was sent."""
@@ -41,7 +47,8 @@ class Settings(NamedTuple):
             "max_tokens": self.max_tokens, "thinking": self.thinking, "temperature": self.temperature,
             "ignore_eos": self.ignore_eos, "seed": self.seed, "warmup_tokens": self.warmup_tokens,
             "token_counts": self.token_counts, "first_token_timeout_s": self.limits.first_s,
-            "stall_timeout_s": self.limits.stall_s,
+            "stall_timeout_s": self.limits.stall_s, "depths": list(self.depths), "prefix": self.prefix,
+            "prompt_tokens": self.prompt_tokens, "tools": self.tools,
         }  # fmt: skip
 
 
@@ -55,6 +62,12 @@ class Prompts(NamedTuple):
         """Another one for every request of a level, the same ones in every run with the same seed."""
         chosen = self.warmup if warmup and self.warmup else self.measured
         return chosen[number % len(chosen)]
+
+
+def asked(what: Settings) -> Prompts:
+    """What is asked: prompts of a file, or the questions that want a tool."""
+    chosen = prompts(what.prompts, what.seed)
+    return chosen._replace(name="tools", crc32="", measured=list(tools.QUESTIONS)) if what.tools else chosen
 
 
 def prompts(file: Path, seed: int) -> Prompts:
@@ -93,6 +106,14 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
     return tuple(streams)
 
 
+def depths(option: str, text: str) -> tuple[int, ...]:
+    """`0,8k,128k` as tokens."""
+    try:
+        return tuple(0 if word.strip() == "0" else amount.tokens(word) for word in text.split(","))
+    except ValueError as error:
+        raise InputError.single(option, str(error), rule="bad-number") from None
+
+
 def rates(option: str, text: str) -> tuple[float, ...]:
     """`0.5,2` as requests a second."""
     values = []
@@ -120,6 +141,8 @@ def body(settings: Settings, model: str, prompt: str, max_tokens: int) -> bytes:
         "stream_options": options,
         "seed": settings.seed,
     }
+    if settings.tools:
+        asked |= {"tools": tools.TOOLS, "tool_choice": "auto"}
     if settings.temperature is not None:
         asked["temperature"] = settings.temperature
     if settings.ignore_eos:

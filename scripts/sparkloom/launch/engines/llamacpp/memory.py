@@ -35,6 +35,7 @@ def requirements(view: LaunchView) -> Requirements:
         running_flag="parallel",
         graph_batch=None,
         ahead=view.whole("ubatch_size") or 512,
+        chunk=view.whole("ubatch_size") or 512,
         whole_window=view.on("swa_full"),
     )
 

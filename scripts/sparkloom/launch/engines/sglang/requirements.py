@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparkloom.launch.memory.requirements import Requirements, Speculation, element, state_element
 from sparkloom.launch.view import LaunchView
 
+CHUNK = 8192  # chunked_prefill_size, where nothing is given
 SPECULATIVE_REQUESTS = 48  # running at once, where speculation is on and no number is given
 
 
@@ -35,13 +36,14 @@ def requirements(view: LaunchView) -> Requirements:
         short_pool=True,
         speculation=speculation,
         tokens=view.whole("max_total_tokens"),
+        chunk=view.whole("chunked_prefill_size") or CHUNK,
     )
 
 
 def _fraction(view: LaunchView, batch: int, speculation: Speculation | None) -> float:
     """The engine's own default: capacity less what it reserves for prefill, graphs and drafting."""
     capacity = view.platform.usable_gib * 1024
-    chunk = view.whole("chunked_prefill_size") or 8192
+    chunk = view.whole("chunked_prefill_size") or CHUNK
     reserved = 512 + max(chunk, 2048) * 1.5 + batch * 2 + view.parallel.nodes / 8 * 1024
     reserved = max(reserved, 10 * 1024) + (4 * 1024 if speculation else 0)
     return round((capacity - reserved) / capacity, 3)

@@ -31,6 +31,7 @@ def requirements(view: LaunchView) -> Requirements:
         graph_batch=8,
         speculation=drafts(tokens),
         ahead=view.whole("max_num_tokens") or 8192,
+        chunk=view.whole("max_num_tokens") or 8192,
     )
 
 

@@ -16,6 +16,7 @@ from sparkloom.launch.view import LaunchView
 FRACTION = 0.9  # where a release's catalog names no default
 SEQUENCES = 256  # at once, where a profile says nothing
 TOLD = "kv_cache_memory_bytes"  # of each rank; gpu_worker.py of 0.17.1 to 0.33.0 then looks at nothing else
+CHUNK = 2048  # of a prompt: what two published runs of one model at 0.26.0, told 8192 and told nothing, differ by
 BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
@@ -38,6 +39,7 @@ def requirements(view: LaunchView) -> Requirements:
         speculation=drafts(tokens),
         elastic=view.number("max_model_len") == -1,
         ahead=view.whole("max_num_batched_tokens") or BATCHED,
+        chunk=view.whole("max_num_batched_tokens") or CHUNK,
         whole_window=view.on("disable_hybrid_kv_cache_manager"),
     )
 
@@ -52,18 +54,31 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     """Weights, graphs, activations and cache, all out of one share."""
     ledger = Ledger()
     free = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
-    loaded = weigh(view, ledger)
+    quantized = view.model.checkpoint.packing != "bf16"
+    loaded = weigh(view, ledger, constants.LOAD_OVERHEAD_LEAST_GIB if view.hopeful and quantized else None)
     share = needs.fraction * view.platform.usable_gib
     ledger.put("static_gib", share, f"{needs.fraction_flag} {needs.fraction:g} x {view.platform.usable_gib:g}")
-    spent = graphs(needs, ledger) + drafting(view, needs, ledger)
+    spent = graphs(needs, ledger, constants.GRAPHS_LEAST_GIB if view.hopeful else None) + drafting(view, needs, ledger)
     if share > free:
         reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {free:.1f} GiB free"
         return ledger.close(False, reason, share - free)
     if view.dp > 1:
         ledger.notes.append(f"figures are of one copy: {view.dp} of them serve {view.dp} times as many requests")
-    floor = float(constants.HOST_FLOOR_GIB.value or 0)
+    floor = max(float(constants.HOST_FLOOR_GIB.value or 0), activations(view, needs, ledger))
     if told := (view.whole(TOLD) or 0) / GIB:
         ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
         if (over := told - (free - loaded - spent - floor)) > 0:
             return ledger.close(False, f"{TOLD} asks for {told:.1f} GiB, {over:.1f} GiB more than is free", over)
-    return requests(view, needs, ledger, told or share - loaded - spent - floor)
+    return requests(view, needs, ledger, told or share - loaded - spent - floor, shared=True)
+
+
+def activations(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+    """What its profile run keeps at the peak: a batch of prefill in bf16, between attention and the experts."""
+    model, experts = view.model, view.model.experts
+    width = 4.0 * model.hidden + 2.0 * (model.dense_inter or 0) / view.tp
+    if experts:
+        width = max(width, 4.0 * model.hidden + experts.active * (2.0 * experts.inter / view.tp + model.hidden))
+    size = needs.ahead * width * 2 / GIB
+    return ledger.put(
+        "activations_gib", size, f"{needs.ahead:,} tokens prefilled at once x {width:,.0f} values in bf16"
+    )

@@ -1,0 +1,17 @@
+"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told."""
+
+from __future__ import annotations
+
+import re
+
+MOST = 1 << 30
+_UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+
+
+def tokens(text: str) -> int:
+    """ValueError says what was found and what to write."""
+    match = re.fullmatch(r"(\d{1,10}(?:\.\d{1,3})?)([kKmM]?)", text.strip())
+    amount = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
+    if not 1 <= amount <= MOST:
+        raise ValueError(f"'{text}' is no number of tokens; write 4096, 128k or 1M")
+    return amount

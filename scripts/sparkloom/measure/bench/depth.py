@@ -1,0 +1,53 @@
+"""Prompts of any length: words in front of the question, the same ones for all requests or for one alone.
+
+What is the same is what a prefix cache can keep; what is not, it cannot. Words are cheap and known to every tokenizer;
+how many tokens they make is asked of the engine, which counts.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+_TEXT = """
+time year people way day man thing woman life child world school state family student group country problem
+hand part place case week company system program question work number night point home water room mother area
+money story fact month lot right study book eye job word business issue side kind head house service friend
+father power hour game line end member law car city community name president team minute idea kid body
+information back parent face others level office door health person art war history party result change
+morning reason research girl guy moment air teacher force education river stone garden winter summer engine
+bridge paper letter window market
+"""
+WORDS = _TEXT.split()
+GUESS = 1.3  # tokens of a word with its blank, until the engine has counted
+BEGIN, END = "Notes, of no use for the question at the end:\n", "\n\nThe question: "
+
+
+class Depth(NamedTuple):
+    """`tokens` before the question of every request, of which the share `prefix` is the same for all."""
+
+    tokens: int = 0
+    prefix: float = 0.0
+    own: int = 0  # tokens more of each, never the same
+
+    @property
+    def shared(self) -> int:
+        return int(self.tokens * self.prefix)
+
+    @property
+    def alone(self) -> int:
+        return self.tokens - self.shared + self.own
+
+
+def words(count: int, key: str) -> str:
+    """So many of them, the same ones for the same key."""
+    return " ".join(random.Random(key).choices(WORDS, k=count)) if count > 0 else ""
+
+
+def prompt(question: str, depth: Depth, seed: int, number: int, per_word: float) -> str:
+    """The question of request `number` with what stands before it; warm-ups, below 0, have words of their own."""
+    if not depth.tokens and not depth.own:
+        return question
+    shared = words(round(depth.shared / per_word), f"{seed} shared {depth.tokens}")
+    alone = words(round(depth.alone / per_word), f"{seed} {depth.tokens} {number}")
+    return BEGIN + " ".join(filter(None, (shared, alone))) + END + question
