@@ -94,8 +94,9 @@ class LaunchSection(BaseModel):
     @model_validator(mode="after")
     def _numbers_are_numbers(self) -> LaunchSection:
         for name, value in self.flags.items():
+            most = LARGEST * 1000 if name.endswith("_bytes") else LARGEST
             for number in _numbers(value):
-                if not math.isfinite(number) or abs(number) > LARGEST:
+                if not math.isfinite(number) or abs(number) > most:
                     raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
         return self
 

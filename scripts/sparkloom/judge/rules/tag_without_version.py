@@ -22,9 +22,7 @@ class TagWithoutVersion(Rule):
     )
     fix = "engine.digest: the digest that was measured (resolved and pinned at deploy when empty)"
     evidence = (
-        Source(
-            "lmsysorg/sglang:dev-v4f-2dgx became dev-v4f-2dgx-v2 within a week (sgl-project/sglang 37479)", "2026-09"
-        ),
+        Source("sgl-project/sglang 37479: lmsysorg/sglang:dev-v4f-2dgx, a preview until a release has it", "2026-09"),
         Source("hasso5703/dgx-spark-qwen38 pins lmsysorg/sglang:qwen38-27b by digest for this reason", "2026-08"),
     )
     predicts_failure = False
