@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.profile import Evidence, Profile
-from sparkloom.judge import measured_rows
+from sparkloom.judge import measured_rows, profile_status
 from sparkloom.judge.measured_rows import Row
 
 SUBJECTS = ("engine", "release", "image")  # what one compares, as a rule: named, and no fault
@@ -85,13 +85,15 @@ def named(text: str) -> Measured:
     name, _, number = text.partition("#")
     loaded = profiles.load(name)
     figures = [entry for entry in loaded.profile.evidence if entry.numbers]
+    best = profile_status.best_evidence(loaded.profile)
+    figures.sort(key=lambda entry: entry is not best)  # without a number the best is meant
     if not figures:
         raise InputError.single(text, f"{loaded.name} has no evidence with figures", rule="no-figures")
     wanted = int(number) if number.isdigit() else 1 if not number else 0
     if not 1 <= wanted <= len(figures):
-        known = [f"{loaded.name}#{at + 1}" for at in range(len(figures))]
+        known = (f"{loaded.name}#{at + 1}" for at in range(len(figures)))
         raise InputError.single(
-            text, f"it has {len(figures)}: {', '.join(known)}{did_you_mean(text, known)}", rule="no-figures"
+            text, f"no such figure; those of this profile are {', '.join(known)}", rule="no-figures"
         )
     return of_evidence(f"{loaded.name}#{wanted}", loaded.profile, figures[wanted - 1])
 

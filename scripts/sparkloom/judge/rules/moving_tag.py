@@ -5,7 +5,7 @@ import re
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import GUIDE
 
-MOVES = re.compile(r"latest|nightly|main$|^(dev|edge|stable)$")
+MOVES = re.compile(r"latest|nightly(?!.*[0-9a-f]{7})|main$|^(dev|edge|stable)$")  # a nightly with its commit stays
 
 
 class MovingTag(Rule):
