@@ -71,7 +71,7 @@ def compare(one: Measured, other: Measured) -> Comparison:
 
 def _apart(key: str, left: Any, right: Any, speculates: bool) -> bool:
     if key in ("input", "output"):
-        return max(left, right) > NEAR * min(left, right)
+        return bool(max(left, right) > NEAR * min(left, right))
     if key in ("content", "temperature", "thinking"):
         return bool(left != right and speculates)  # what the text is costs a launch without drafts nothing
     return bool(left != right)
