@@ -34,6 +34,9 @@ ANSWERS: dict[str, Any] = {
     "triton.__version__": "3.5.1",
 }
 
+# What releases from 0.24.0 on look up before they import it; any that is new enough will do.
+VERSIONS = {"transformers": "5.12.1"}
+
 
 def replaced(_folder: Path) -> dict[str, str | None]:
     return {}

@@ -20,7 +20,7 @@ class Release:
     def __init__(self, name: str, version: str, folder: Path) -> None:
         kind = ENGINES[name]
         self.name, self.version, self.entry = name, version, kind.ENTRY
-        stubs.install(kind.STUBBED, kind.ANSWERS, kind.replaced(folder))
+        stubs.install(kind.STUBBED, kind.ANSWERS, kind.replaced(folder), getattr(kind, "VERSIONS", None))
         sys.path.insert(0, str(folder))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import sys
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,9 +152,18 @@ class StubModule(ModuleType):
 class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers every import below a closed list of package names."""
 
-    def __init__(self, packages: Iterable[str], answers: Mapping[str, Any]) -> None:
+    def __init__(
+        self, packages: Iterable[str], answers: Mapping[str, Any], versions: Mapping[str, str] | None = None
+    ) -> None:
         self._packages = frozenset(packages)
         self._answers = answers
+        self._versions = versions or {}
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context | None = None
+    ) -> Iterator[importlib.metadata.Distribution]:
+        asked = context.name if context else None
+        return iter(StubDistribution(name, said) for name, said in self._versions.items() if asked in (None, name))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -209,7 +219,26 @@ def _nest(module: ModuleType, path: list[str], value: Any) -> None:
     setattr(owner, path[-1], value)
 
 
-def install(packages: Iterable[str], answers: Mapping[str, Any], replaced: Mapping[str, str | None]) -> None:
-    """Puts the stubs in place for good. ``replaced``: engine modules to leave empty, with their folder if packages."""
-    sys.meta_path.insert(0, StubFinder(packages, answers))
+class StubDistribution(importlib.metadata.Distribution):
+    """A stubbed package that says its version, as if it were installed."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(path)
+
+
+def install(
+    packages: Iterable[str],
+    answers: Mapping[str, Any],
+    replaced: Mapping[str, str | None],
+    versions: Mapping[str, str] | None = None,
+) -> None:
+    """Puts the stubs in place for good. ``replaced``: engine modules to leave empty, with their folder if packages;
+    ``versions``: of stubbed packages, for a release that asks what is installed before it goes on."""
+    sys.meta_path.insert(0, StubFinder(packages, answers, versions or {}))
     sys.meta_path.insert(0, EmptyModuleFinder(replaced))

@@ -34,6 +34,12 @@ def test_a_fast_claim_does_not_beat_a_measurement(tmp_path: Path) -> None:
     assert profile_status.status(own.profile) == "measured"
 
 
+def test_easy_text_does_not_beat_plain_text(tmp_path: Path) -> None:
+    counting = MEASURED.replace("42.0", "402.0").replace("source: log", "source: counted, prompt: {content: counting}")
+    best = profile_status.best_evidence(with_evidence(tmp_path, counting, MEASURED).profile)
+    assert best and best.source == "log"
+
+
 def test_remarks_alone_measure_nothing(tmp_path: Path) -> None:
     for entries in ((), (REMARK,)):
         own = with_evidence(tmp_path, *entries)

@@ -1,4 +1,7 @@
-"""Every shipped SGLang and vLLM command, each rank, put to the real argument parser of its release."""
+"""Every shipped SGLang and vLLM command, each rank, put to the real argument parser of its release.
+
+Of a fork's command all but its own flags: lint marks those, one by one.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,23 @@ def commands() -> dict[tuple[str, str], list[tuple[str, tuple[str, ...]]]]:
     for name in profile.names():
         launch = case.judge(name).launch
         if launch.engine in ("sglang", "vllm"):
-            found[launch.engine, launch.release] += [(f"{name} rank {rank.index}", rank.argv) for rank in launch.ranks]
+            fork = launch.profile.profile.engine.fork
+            own = {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else set()
+            found[launch.engine, launch.release] += [
+                (f"{name} rank {rank.index}", without(rank.argv, own)) for rank in launch.ranks
+            ]
     return found
+
+
+def without(argv: tuple[str, ...], flags: set[str]) -> tuple[str, ...]:
+    """A command line but for flags that are a fork's own word: no release's parser knows them."""
+    kept: list[str] = []
+    dropping = False
+    for word in argv:
+        dropping = word in flags if word.startswith("--") else dropping
+        if not dropping:
+            kept.append(word)
+    return tuple(kept)
 
 
 COMMANDS = commands()

@@ -71,3 +71,16 @@ def test_an_engine_module_can_be_emptied_and_its_submodules_stay_real(tmp_path: 
     (tmp_path / "engine" / "__init__.py").write_text("raise SystemExit('the real one')\n")
     (tmp_path / "engine" / "part.py").write_text("x = 5\n")
     check('stubs.install([], {}, {"engine": "engine"})\nimport engine.part\nassert engine.part.x == 5', tmp_path)
+
+
+def test_a_stubbed_package_says_a_version_where_a_release_asks_what_is_installed() -> None:
+    check(
+        """
+stubs.install(["transformers"], {}, {}, {"transformers": "5.12.1"})
+from importlib.metadata import PackageNotFoundError, version
+assert version("transformers") == "5.12.1"
+try: version("a-package-that-nobody-listed")
+except PackageNotFoundError: pass
+else: raise SystemExit("an answer for a package that nobody listed")
+"""
+    )

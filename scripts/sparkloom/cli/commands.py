@@ -32,6 +32,7 @@ class Command(NamedTuple):
 EVIDENCE = (
     Command("find", "What was measured closest to this configuration.", "cli.evidence:find"),
     Command("best", "The fastest sane measurements of a model.", "cli.evidence:best"),
+    Command("compare", "Whether two measured figures can be held against each other.", "cli.evidence:compare"),
     Command(
         "add",
         "A cell of a matrix as evidence in its profile and as a measured row; failures too.",

@@ -10,7 +10,7 @@ import typer
 from sparkloom import case
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
-from sparkloom.judge import measured_rows, nearest_runs
+from sparkloom.judge import comparable, measured_rows, nearest_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +36,17 @@ def best(
     json: Json = False,
 ) -> None:
     show.out([nearest_runs.as_dict(row) for row in nearest_runs.best(model, limit)], json, _rows)
+
+
+def compare(
+    one: Annotated[
+        str, typer.Argument(help="PROFILE (its best figure), PROFILE#2 (its second) or a measured row's id")
+    ],
+    other: Annotated[str, typer.Argument(help="another one, in the same way")],
+    json: Json = False,
+) -> None:
+    found = comparable.compare(comparable.named(one), comparable.named(other))
+    show.out(found.as_dict(), json, _comparison)
 
 
 def score(
@@ -81,6 +92,17 @@ def _kernels(row: dict[str, Any]) -> str:
 
 def _value(value: object) -> str:
     return "unset" if value is None else str(value)
+
+
+def _comparison(data: dict[str, Any]) -> str:
+    said = [data["verdict"]]
+    for side in (data["one"], data["other"]):
+        speeds = ", ".join(f"{key} {show.number(value)}" for key, value in side["numbers"].items())
+        said.append(f"  {side['name']}: {speeds}")
+    for key, words in (("spoilt", "spoilt by"), ("differs", "differs in"), ("unknown", "nobody wrote down")):
+        if data[key]:
+            said.append(f"  {words}: {'; '.join(data[key])}")
+    return "\n".join(said)
 
 
 def _score(data: dict[str, Any]) -> str:

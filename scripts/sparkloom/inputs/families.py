@@ -70,7 +70,7 @@ FAMILIES = (
     Family(r"qwen3", "Qwen3ForCausalLM", Facts(multimodal=False)),
     # 744B parameters; weights beyond 108 GB a rank were never loaded on four nodes
     Family(
-        r"glm-5",
+        r"glm-5(?!.*flash)",
         "GlmMoeDsaForCausalLM",
         Facts(multimodal=False, weights_gib=(("tp4-ep4", 108.0), ("tp4-ep1", 108.0), ("tp1-ep1", 108.0))),
     ),
@@ -161,7 +161,9 @@ def facts_of(model: Model) -> Facts:
         gated=model.experts.gated if model.experts else None,
         mixed=model.checkpoint.mixed,
         size_gb=model.loaded_gb or known.size_gb,
-        weights_gib=tuple(model.measured.weights_gib_per_rank.items()) or known.weights_gib,
+        # A checkpoint that says its size is weighed by that; the name's figure is of another of the family.
+        weights_gib=tuple(model.measured.weights_gib_per_rank.items())
+        or (() if model.checkpoint.size_gb else known.weights_gib),
         mamba_slot_gib=_mamba_slot_gib(model),
     )
 

@@ -54,6 +54,7 @@ class Launch:
             engine=self.engine,
             release=self.release,
             image=self.image,
+            built_from=profile.engine.built_from or "",
             carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
             model_id=model.id,
             moving=pins.moving(model),

@@ -28,6 +28,7 @@ class LaunchView:
     engine: str
     release: str = ""
     image: str = ""
+    built_from: str = ""  # the recipe of an image that no registry has
     carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998" or "patch:nvfp4-ep"
     lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
     model_id: str = ""

@@ -58,4 +58,4 @@ def test_every_shipped_model_weighs_what_its_checkpoint_does() -> None:
         if model.checkpoint.packing == "gguf" or not model.checkpoint.size_gb:
             continue
         whole = weights.gib(model, Parallel(nodes=1, tp=1)) * 2**30 / 1e9
-        assert whole == pytest.approx(model.checkpoint.size_gb, rel=0.15), name
+        assert whole == pytest.approx(model.loaded_gb, rel=0.15), name  # a table on disk is downloaded and stays there

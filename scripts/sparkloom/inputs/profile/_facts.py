@@ -21,6 +21,11 @@ class Layers(Strict):
         description="attention over a compressed cache (DeepSeek-V4): layers by how many tokens one entry stands for, "
         "as {4: 21, 128: 20}; the last tokens stay whole in attention.window",
     )
+    caches: dict[str, Count] = Field(
+        default_factory=dict,
+        description="layers with a cache of their own, by tokens per entry (1: attention and sparse), where the others "
+        "read theirs (DeepSeek-V4.1: kv_source_layer_ids), as {2: 3, 1: 1}; empty = all of them",
+    )
     sliding: Maybe = Field(default=0, description="softmax attention over a sliding window")
     linear: Maybe = Field(default=0, description="linear attention (gated delta net) layers")
     mamba: Maybe = Field(default=0, description="Mamba-2 layers")
@@ -34,6 +39,22 @@ class Layers(Strict):
         if wrong is not None:
             raise ValueError(f"'{wrong}' is no ratio; write tokens per entry: layers, as {{4: 21, 128: 20}}")
         return layers
+
+    @model_validator(mode="after")
+    def _caches_are_of_layers(self) -> Layers:
+        having = {**self.compressed, "1": self.attention + self.sparse}
+        for ratio, count in self.caches.items():
+            if count > having.get(ratio, 0):
+                raise ValueError(
+                    f"layers.caches has {count} for {ratio} token(s) per entry, but layers of that kind are "
+                    f"{having.get(ratio, 0)}"
+                )
+        return self
+
+    def cached(self, ratio: str) -> int:
+        """Layers that keep what `ratio` tokens become: those with a cache of their own."""
+        having = self.attention + self.sparse if ratio == "1" else self.compressed[ratio]
+        return self.caches.get(ratio, having)
 
     @property
     def softmax(self) -> int:

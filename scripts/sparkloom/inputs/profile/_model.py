@@ -46,6 +46,9 @@ class Engine(Strict):
     patches: list[str] = Field(
         default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
     )
+    built_from: str | None = Field(
+        default=None, description="no registry has this image: the recipe that builds it, as a person would look it up"
+    )
     fork: Fork | None = Field(
         default=None, description="an engine that is not the official release: what it takes beyond that, unchecked"
     )
@@ -91,8 +94,9 @@ class LaunchSection(BaseModel):
     @model_validator(mode="after")
     def _numbers_are_numbers(self) -> LaunchSection:
         for name, value in self.flags.items():
+            most = LARGEST * 1000 if name.endswith("_bytes") else LARGEST
             for number in _numbers(value):
-                if not math.isfinite(number) or abs(number) > LARGEST:
+                if not math.isfinite(number) or abs(number) > most:
                     raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
         return self
 
@@ -125,10 +129,29 @@ class Numbers(Strict):
     accept_length: Speed | None = None
 
 
+class Prompt(Strict):
+    """What was asked while it was measured; only what is known."""
+
+    content: Literal["prose", "code", "mixed", "structured", "counting", "random"] | None = Field(
+        default=None, description="speculation is as fast as its text is easy to foresee"
+    )
+    input: Count | None = Field(default=None, description="tokens of one prompt")
+    output: Count | None = Field(default=None, description="tokens of one answer")
+    temperature: Annotated[float, Field(ge=0, le=10)] | None = None
+    thinking: bool | None = None
+
+
 class Evidence(Strict):
     claim: str
     status: Literal["measured", "vendor", "inferred", "unvalidated"]
     source: str
+    by: str | None = Field(default=None, description="who measured it, where the source does not say")
+    prompt: Prompt | None = None
+    counted: Literal["decode", "request", "wall"] | None = Field(
+        default=None,
+        description="decode: each answer's tokens after its first over the time that they took, summed; request: its "
+        "tokens over its whole request, summed; wall: all tokens over the time from first request to last token",
+    )
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}(-\d{2})?$")] | None = None
     release: str | None = Field(
         default=None, description="engine release or build that was measured, when not the profile's"

@@ -5,6 +5,8 @@ import re
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.judge.rules.sources import GUIDE
 
+MOVES = re.compile(r"latest|nightly(?!.*[0-9a-f]{7})|main$|^(dev|edge|stable)$")  # a nightly with its commit stays
+
 
 class MovingTag(Rule):
     id = "moving-tag"
@@ -21,5 +23,5 @@ class MovingTag(Rule):
 
     def check(self, view: LaunchView) -> Hits:
         tag = view.image.split("/")[-1].partition(":")[2]
-        if view.image and "@" not in view.image and (not tag or re.search(r"latest|nightly|main$", tag)):
+        if view.image and "@" not in view.image and not view.built_from and (not tag or MOVES.search(tag)):
             yield Hit(f"image {view.image} has no fixed tag", "image")

@@ -22,9 +22,9 @@ def kv_bytes_per_token(model: Model, parallel: Parallel, element: float, *, pool
 def _growing(model: Model, tp: int, element: float) -> float:
     """What one more token adds in the layers that keep all of them, whole or compressed."""
     layers, each = model.layers, kv_bytes_per_layer(model, tp, element)
-    full = layers.attention * each
+    full = layers.cached("1") * each
     if layers.sparse or layers.compressed:
-        full += layers.sparse * each + sum(count / int(ratio) * each for ratio, count in layers.compressed.items())
+        full += sum(layers.cached(ratio) / int(ratio) * each for ratio in layers.compressed)
         full += _index_bytes(model)
     return full
 
