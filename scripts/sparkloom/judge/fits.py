@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkloom.base.finding import Finding
+from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
+from sparkloom.judge import profile_status
 from sparkloom.judge.capacity import search
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
@@ -39,7 +40,20 @@ def _fits(launch: Launch, cluster: Cluster, platform: Platform) -> Iterator[Find
         return
     fix = MEASURE if platform.measured_free_gib is None else "keep the change at hand"
     fix += f"; sure to fit: {change.text}" if change else ""
-    yield Finding(where, "fit-uncertain", fit.reason, expected="", fix=fix, severity="warning")
+    ran = _ran(launch)
+    reason = f"{fit.reason}. On others' Sparks it ran: {ran}" if ran else fit.reason
+    severity: Severity = "info" if ran else "warning"
+    yield Finding(where, "fit-uncertain", reason, expected="", fix=fix, severity=severity)
+
+
+def _ran(launch: Launch) -> str:
+    """Who is known to have served this very launch; on which image matters less than with which flags."""
+    profile = launch.profile.profile
+    best = profile_status.best_evidence(profile)
+    if best is None or best.status not in ("measured", "vendor"):
+        return ""
+    other = [part.key for part in profile_status.differences(profile) if not part.key.startswith("engine.")]
+    return best.source if best.config and not other else ""
 
 
 def _said(launch: Launch, flag: str) -> str:

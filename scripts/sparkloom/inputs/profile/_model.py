@@ -55,7 +55,7 @@ class Parallel(Strict):
     nodes: Annotated[int, Field(ge=1, le=8)]
     tp: Count
     pp: Count = 1
-    dp: Count = Field(default=1, description="whole copies of what is not an expert, each on tp x pp Sparks (vLLM)")
+    dp: Count = Field(default=1, description="copies of all but the routed experts, each on tp x pp Sparks (vLLM)")
     ep: Count = 1
 
     @model_validator(mode="after")
@@ -77,8 +77,8 @@ class Parallel(Strict):
 
     @property
     def expert_ranks(self) -> int:
-        """Over how many ranks one copy of the routed experts is dealt: expert parallelism reaches across dp."""
-        return self.tp * self.dp if self.ep > 1 else self.tp
+        """Over how many ranks the routed experts are dealt, whole or in slices: copies (dp) share them."""
+        return self.tp * self.dp
 
 
 class LaunchSection(BaseModel):

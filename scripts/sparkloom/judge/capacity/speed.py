@@ -85,7 +85,13 @@ class Speed:
 
     def _each(self) -> float:
         """Of one exchange: all ranks of a tensor group, or two neighbours of a pipeline."""
-        return constants.all_reduce_s(max(self.view.parallel.tp, self.view.parallel.ep), sockets=self.view.sockets)
+        return constants.all_reduce_s(self._group, sockets=self.view.sockets)
+
+    @property
+    def _group(self) -> int:
+        """Ranks that an exchange joins: a tensor group, or all that routed experts are dealt to."""
+        parallel = self.view.parallel
+        return parallel.expert_ranks if self.view.model.experts else parallel.tp
 
     def _draft(self, batch: float) -> float:
         return traffic.draft_bytes(self.view, batch) if self.view.model.mtp else 0.0

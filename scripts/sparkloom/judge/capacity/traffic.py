@@ -37,7 +37,7 @@ def step_bytes(view: LaunchView, needs: Requirements, requests: float, positions
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
     # Read once, written once per position: verification keeps the state after every draft token.
     slots = own * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
-    return always + _experts(view, (requests if parallel.ep > 1 else own) * positions) + context + slots
+    return always + _experts(view, requests * positions) + context + slots
 
 
 def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
@@ -107,7 +107,7 @@ def collectives(view: LaunchView) -> int:
     """Exchanges per step: one behind every layer that computes, and one each for embedding and logits; where experts
     are dealt over data-parallel ranks, tokens go to them and back in each layer that has some."""
     layers, parallel = view.model.layers, view.parallel
-    routed = 2 * layers.moe if parallel.dp > 1 and parallel.ep > 1 else 0
+    routed = 2 * layers.moe if parallel.dp > 1 else 0
     if parallel.tp == 1:
         return routed
     return layers.softmax + layers.linear + layers.mamba + layers.moe + layers.dense + 2 + routed

@@ -48,7 +48,8 @@ class VLLM(base.Adapter):
     }
     reserved = frozenset(
         {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
-        | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
+        | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel", "data_parallel_size_local"}
+        | {"data_parallel_rank", "data_parallel_start_rank", "data_parallel_address"}
     )
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
@@ -62,6 +63,8 @@ class VLLM(base.Adapter):
             topology_setting("enable_expert_parallel", parallel.ep > 1, "launch.parallel.ep"),
             *base.listening(self.port),
         ]
+        if parallel.dp > 1:  # each node's copy and where the others are follow from nnodes, node_rank and master_addr
+            settings.append(topology_setting("data_parallel_size", parallel.dp, "launch.parallel.dp"))
         if topology.distributed:
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
