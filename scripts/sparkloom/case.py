@@ -19,7 +19,7 @@ from sparkloom.launch.resolve import Launch, Rank, resolve
 
 __all__ = [
     "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "rank_of",
-    "render",
+    "render", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -92,6 +92,20 @@ def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str,
         "launch": launch_dict(judged.launch),
         "findings": [finding.as_dict() for finding in judged.findings],
     }
+
+
+def take_in(
+    text: str, name: str, inventory: Inventory = None, *, pick: str = "", folder: Path | None = None
+) -> dict[str, Any]:
+    """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
+
+    Without an inventory the rack is as large as the recipe asks for; `folder` has the model's config.json.
+    """
+    from sparkloom.judge import imported
+
+    taken = imported.take_in(text, name, pick, folder)
+    target = cluster(inventory)
+    return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
 
 
 def render(

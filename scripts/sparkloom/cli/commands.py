@@ -53,6 +53,11 @@ COMMANDS = (
     ),
     Command("argv", "Exactly that rank's command line.", "cli.profiles:argv"),
     Command("env", "Exactly that rank's environment; secrets are shown as references.", "cli.profiles:env"),
+    Command(
+        "import",
+        "Somebody's recipe, compose file or command line as a profile: will it start, does it fit, what was left out.",
+        "cli.importing:import_",
+    ),
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
         "fabric",

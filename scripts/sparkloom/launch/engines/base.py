@@ -45,6 +45,10 @@ class Adapter:
     name: str
     port: int
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+    starts: tuple[tuple[str, ...], ...] = ()  # how others' command lines begin that start it, longest first
+    placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
+    published: str = ""  # the image that its project publishes for a release
+    sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
@@ -111,6 +115,9 @@ class Memory(Protocol):
     def fit(self, view: LaunchView, needs: Requirements) -> Fit: ...
 
 
+LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
+RANKS = "follows from launch.parallel.nodes and the inventory"
+KEY = "a secret is never carried over; sparkloom gives keys of its own (docs/serve.md)"
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too

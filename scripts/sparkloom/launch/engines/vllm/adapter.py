@@ -52,6 +52,34 @@ class VLLM(base.Adapter):
         | {"data_parallel_rank", "data_parallel_start_rank", "data_parallel_address"}
     )
 
+    starts: tuple[tuple[str, ...], ...] = (
+        ("vllm", "serve"),
+        ("python3", "-m", "vllm.entrypoints.openai.api_server"),
+        ("python", "-m", "vllm.entrypoints.openai.api_server"),
+    )
+    published = "vllm/vllm-openai:v{release}"
+    placed: Mapping[str, str] = {
+        "model": "model",
+        "tensor_parallel_size": "tp",
+        "pipeline_parallel_size": "pp",
+        "data_parallel_size": "dp",
+        "enable_expert_parallel": "experts",
+        "nnodes": "nodes",
+        "distributed_executor_backend": "backend",
+    }
+    sited: Mapping[str, str] = base.LISTENS | {
+        "node_rank": base.RANKS,
+        "master_addr": base.RANKS,
+        "master_port": base.RANKS,
+        "headless": base.RANKS,
+        "data_parallel_rank": base.RANKS,
+        "data_parallel_address": base.RANKS,
+        "data_parallel_rpc_port": base.RANKS,
+        "data_parallel_size_local": base.RANKS,
+        "data_parallel_start_rank": base.RANKS,
+        "api_key": base.KEY,
+    }
+
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
         settings = [engine_setting("model", model.id, "positional; read from the mounted model store, offline")]
