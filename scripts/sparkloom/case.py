@@ -18,8 +18,8 @@ from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
 __all__ = [
-    "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "rank_of",
-    "render", "take_in",
+    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "hand_out", "judge",
+    "launch_dict", "plan", "rank", "rank_of", "render", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -37,6 +37,15 @@ class Case:
     @property
     def errors(self) -> list[Finding]:
         return errors(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """An export, and what a pod does for the launch that it does not."""
+
+    case: Case
+    text: str
+    not_carried: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,17 @@ def take_in(
     taken = imported.take_in(text, name, pick, folder)
     target = cluster(inventory)
     return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
+
+
+def hand_out(profile: str, form: str, inventory: Inventory = None, *, force: bool = False, **options: Any) -> HandedOut:
+    """A judged launch as text for people without Kubernetes: `sparkrun`, `compose` or `commands`."""
+    from sparkloom.render import export
+    from sparkloom.render.export import host
+
+    judged = judge(profile, host.at_hosts(cluster(inventory)), **options)
+    if judged.errors and not force:
+        raise Refused(judged.errors)
+    return HandedOut(judged, export.text(judged.launch, form), export.not_carried(judged.launch))
 
 
 def render(

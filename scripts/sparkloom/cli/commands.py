@@ -58,6 +58,11 @@ COMMANDS = (
         "Somebody's recipe, compose file or command line as a profile: will it start, does it fit, what was left out.",
         "cli.importing:import_",
     ),
+    Command(
+        "export",
+        "A judged launch without Kubernetes: a sparkrun recipe, a compose file, or plain commands per node.",
+        "cli.importing:export",
+    ),
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
         "fabric",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,14 @@ from sparkloom import case
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show, show_import
-from sparkloom.cli.options import Inventory, Json
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+
+
+class Form(Enum):
+    sparkrun = "sparkrun"
+    compose = "compose"
+    commands = "commands"
+
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
 
@@ -47,6 +55,28 @@ def import_(
     else:
         show.out(data, json, lambda shown: show_import.taken(shown, output))
     raise typer.Exit(1 if bad(data["verdict"]) else 0)
+
+
+def export(
+    profile: Profile,
+    form: Annotated[Form, typer.Option("--as", help="what to write", show_default=False)],
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="write in spite of error findings; they are named")] = False,
+) -> None:
+    made = case.hand_out(profile, form.value, inventory, overrides=overrides or [], release=engine_version, force=force)
+    for finding in made.case.errors:  # on stderr, so that it cannot pass unseen
+        show.complain(f"forced past {finding.rule}: {finding.message}\n")
+    for said in made.not_carried:
+        show.complain(f"not in it: {said}\n")
+    if output is None:
+        show.say(made.text)
+    else:
+        _write(output, made.text)
 
 
 def bad(verdict: dict[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,16 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         verdict.findings += fits.check(launch, cluster, platform)
         verdict.plan = capacity.plan(launch, cluster, platform).as_dict()
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
+        if verdict.fits is False and not taken.facts.sure:
+            verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"
+            verdict.findings = [_doubted(finding) for finding in verdict.findings]
     verdict.parser["accepts"] = not any(f.severity == "error" and f.rule.startswith("flag-") for f in verdict.findings)
     return verdict
+
+
+def _doubted(finding: Finding) -> Finding:
+    """A refusal for memory is a warning where precision and size come from a name."""
+    return replace(finding, severity="warning") if finding.rule == "does-not-fit" else finding
 
 
 def _parser(draft: Draft) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.base.document import Document
@@ -43,7 +44,8 @@ def read(document: Document, programs: Programs) -> Found | None:
             leftover.append(Leftover(f"service {name}", "is no mapping"))
             continue
         line = document.position(("services", name))[1]
-        if not _service(reader, name, _interpolated(service, taken), f"{document.file}:{line}"):
+        configs = _interpolated(data.get("configs") or {}, taken)
+        if not _service(reader, name, _interpolated(service, taken), f"{document.file}:{line}", configs):
             leftover.append(Leftover(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine"))
     if not reader.starts:
         return None
@@ -53,14 +55,12 @@ def read(document: Document, programs: Programs) -> Found | None:
                 Leftover(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
             )
     leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(taken)]
-    kept = data.get(KEPT) if isinstance(data.get(KEPT), dict) else {}
-    return Found(
-        "compose file", document.file, reader.starts, leftover=[*leftover, *reader.leftover], kept=dict(kept or {})
-    )
+    kept = _interpolated(data[KEPT], set()) if isinstance(data.get(KEPT), dict) else {}
+    return Found("compose file", document.file, reader.starts, leftover=[*leftover, *reader.leftover], kept=kept)
 
 
-def _service(reader: Reader, name: str, service: dict[str, Any], where: str) -> bool:
-    container = Container(str(service.get("image") or ""), name)
+def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
+    container = Container(str(service.get("image") or ""), name, files=dict(_files(service, configs)))
     for said in _variables(service.get("environment")):
         container.leftover += containers.environment(container.env, said)
     for key, value in service.items():
@@ -74,6 +74,15 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str) -> 
     if reader.words([*entry, *command], where, Variables(), {}, container, 1):
         return True
     return not entry and reader.of_image(container, command, where)
+
+
+def _files(service: dict[str, Any], configs: Any) -> Iterator[tuple[str, str]]:
+    """Texts of the file's own `configs`, by their path in the container."""
+    asked = service.get("configs")
+    for entry in asked if isinstance(asked, list) else []:
+        source = configs.get(entry.get("source")) if isinstance(entry, dict) and isinstance(configs, dict) else None
+        if isinstance(source, dict) and isinstance(source.get("content"), str):
+            yield str(entry.get("target")), source["content"]
 
 
 def _variables(said: object) -> list[str]:

@@ -46,6 +46,8 @@ class Container:
     env: dict[str, str] = field(default_factory=dict)
     leftover: list[Leftover] = field(default_factory=list)
     words: list[str] = field(default_factory=list)  # behind the image
+    mounts: dict[str, str] = field(default_factory=dict)  # path in the container -> path of the host
+    files: dict[str, str] = field(default_factory=dict)  # path in the container -> text that the source itself has
     entrypoint: str | None = None
 
 
@@ -99,6 +101,8 @@ def _take(container: Container, name: str, value: str) -> None:
         container.entrypoint = value
     else:
         container.leftover.append(_option(name, value))
+        if name in ("v", "volume") and (mount := re.fullmatch(r"(.+?):(/[^:]*)(:\w+)?", value)):
+            container.mounts[mount[2]] = mount[1]
 
 
 def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:

@@ -195,7 +195,7 @@ class Lexer:
         rest = self.text[self.at + 1 : self.at + 3]
         if rest.startswith("{"):
             self._past(self.at + 1)
-            return Part(self._closing("{", "}"), "variable", quoted)
+            return Part(self._closing("{", "}", '"' if quoted else "'\""), "variable", quoted)
         if rest.startswith("("):
             self._past(self.at + 1)
             return Part(self._closing("(", ")"), "command", quoted)
@@ -212,8 +212,8 @@ class Lexer:
         self._past(min(stop + 1, len(self.text)))
         return inside
 
-    def _closing(self, opening: str, closing: str) -> str:
-        """What stands between a bracket and the one that closes it, quotes respected."""
+    def _closing(self, opening: str, closing: str, quotes: str = "'\"") -> str:
+        """What stands between a bracket and the one that closes it; in double quotes a single one is a letter."""
         depth, at, quote = 0, self.at, ""
         while at < len(self.text):
             character = self.text[at]
@@ -222,7 +222,7 @@ class Lexer:
                 continue
             if quote:
                 quote = "" if character == quote else quote
-            elif character in "'\"":
+            elif character in quotes:
                 quote = character
             elif character == opening:
                 depth += 1

@@ -244,6 +244,7 @@ class Reader:
     ) -> None:
         start = Started(engine, words, where, inside.image if inside else "", files=v.files)
         if inside:
+            start.files = {**v.files, **inside.files, **_mounted(inside, v)}
             start.leftover += inside.leftover
             start.env |= inside.env
         else:
@@ -264,6 +265,16 @@ def read(text: str, file: str, programs: Programs) -> Found | None:
     summary = next(_comments(text), "")
     found = Found(form, file, reader.starts, summary=summary, leftover=reader.leftover)
     found.leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(variables.defaulted)]
+    return found
+
+
+def _mounted(container: Container, v: Variables) -> dict[str, str]:
+    """Files that the script writes and mounts: by their path in the container."""
+    found = {}
+    for inside, outside in container.mounts.items():
+        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\}|\.)/", "", outside)
+        if (text := v.files.get(outside) or v.files.get(name)) is not None:
+            found[inside] = text
     return found
 
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from sparkloom.inputs.profile._facts import Model
-from sparkloom.inputs.profile._types import LARGEST, Count, FlagValue, Scalar, Speed, Strict
+from sparkloom.inputs.profile._types import Count, FlagValue, Scalar, Speed, Strict
 from sparkloom.onnode.images.reference import DIGEST
 
+BYTES = 1 << 40  # some flags count bytes (kv_cache_memory_bytes): more than any Spark has
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
@@ -92,7 +93,7 @@ class LaunchSection(BaseModel):
     def _numbers_are_numbers(self) -> LaunchSection:
         for name, value in self.flags.items():
             for number in _numbers(value):
-                if not math.isfinite(number) or abs(number) > LARGEST:
+                if not math.isfinite(number) or abs(number) > BYTES:
                     raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
         return self
 

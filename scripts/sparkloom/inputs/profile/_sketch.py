@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from sparkloom.base import document
-from sparkloom.inputs.profile._loading import LoadedProfile
 from sparkloom.inputs.profile._facts import Model
+from sparkloom.inputs.profile._loading import LoadedProfile
 from sparkloom.inputs.profile._model import Engine, Evidence, LaunchSection, Profile
 from sparkloom.inputs.profile._types import HubId, Strict
 

@@ -48,6 +48,7 @@ class Adapter:
     starts: tuple[tuple[str, ...], ...] = ()  # how others' command lines begin that start it, longest first
     placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
     published: str = ""  # the image that its project publishes for a release
+    filed: Mapping[str, str] = {}  # flags that name a YAML file, and the launch key under which a profile has its text
     sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base import document
+from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.argv import Stray, Use
@@ -74,7 +76,7 @@ class Reading:
         if other is not None:
             flag = other.flag(name)
             assert flag is not None
-            key = _key(flag, name, other)
+            key = key_of(flag, name, other)
             said.flags[key] = _value(flag, values, other)
             return
         near = [
@@ -95,11 +97,11 @@ class Reading:
         return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
 
     def _use(self, use: Use, said: Said) -> None:
-        key, written = _key(use.flag, use.spelled, self.catalog), " ".join([use.spelled, *use.values])
+        key, written = key_of(use.flag, use.spelled, self.catalog), " ".join([use.spelled, *use.values])
         names = {name.lstrip("-").replace("-", "_") for name in use.flag.names} | {use.flag.dest}
-        if any(self.given.get(name) == _said(use) for name in names):
-            return  # sparkloom's own, and as it wrote it
         placed = next((part for name, part in self.adapter.placed.items() if name in names), "")
+        if not placed and any(self.given.get(name) == _said(use) for name in names):
+            return  # sparkloom's own, and as it wrote it
         sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
         if sited:
             shown = use.spelled if "secret" in sited else written
@@ -108,10 +110,26 @@ class Reading:
             said.leftover.append(Leftover(short(written), "its value is set outside of this file"))
         elif placed and not (placed == "dp" and key not in self.adapter.reserved):
             self._placed(placed, use, said)
+        elif (filed := next((to for name, to in self.adapter.filed.items() if name in names), "")) and use.values:
+            self._filed(filed, written, use.values[0], said)
         elif key == "revision":
             said.revision = use.values[0] if use.values else ""
         else:
             self._flag(key, use, said)
+
+    def _filed(self, key: str, written: str, path: str, said: Said) -> None:
+        """A file that the source writes itself is read; another one is not here."""
+        text = self.start.files.get(path)
+        try:
+            content = document.parse(text, path).data if text else None
+        except InputError:
+            content = None
+        if content is not None:
+            said.flags[key] = content
+        elif path == self.given.get(key):
+            said.flags[key] = path
+        else:
+            said.leftover.append(Leftover(written, "a file that is not in the source; write its text as a mapping"))
 
     def _placed(self, part: str, use: Use, said: Said) -> None:
         value = use.values[0] if use.values else ""
@@ -163,7 +181,7 @@ class Reading:
         said.model = repository
 
 
-def _key(flag: Flag, spelled: str, catalog: Catalog) -> str:
+def key_of(flag: Flag, spelled: str, catalog: Catalog) -> str:
     """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there."""
     name = spelled if spelled in flag.off else flag.name
     key = name.lstrip("-").replace("-", "_")

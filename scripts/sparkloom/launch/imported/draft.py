@@ -12,7 +12,8 @@ from sparkloom.inputs.catalogs import environment
 from sparkloom.inputs.importers import Found, Leftover, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.known_models import Facts
-from sparkloom.launch import engines
+from sparkloom.inputs.profile import Fork
+from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command, site, spoken
 from sparkloom.launch.imported.command import Said
@@ -68,20 +69,22 @@ def draft(found: Found, stem: str) -> Draft:
     told = spoken.of(start.engine, start.words, start.image, str(engine.get("release") or found.release))
     if told.catalog is None:
         return _foreign(found, stem, leftover)
-    own = kept.get("derived") or {}
+    own, fork = kept.get("derived") or {}, engine.get("fork")
+    official = told.catalog
+    catalog = forks.extended(official, Fork.model_validate(fork)) if fork else official
     forked = not spoken.official(start.image)
-    reading = command.Reading(told.catalog, start, adapter, forked, own.get("flags") or {})
+    reading = command.Reading(catalog, start, adapter, forked, own.get("flags") or {})
     said = reading.read()
     leftover += said.leftover
     model = _model(said, found, leftover)
-    parallel = _parallel(said, found, leftover)
+    parallel = _parallel(said, found, adapter, leftover)
     env, foreign = _environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
     _backend(said, parallel, leftover)
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
         "model": {**(kept.get("model") or {}), **model},
         "engine": _engine(start, told, engine, said, foreign, leftover),
-        "launch": {"parallel": parallel, **_as_written(said.flags, kept, model["id"])},
+        "launch": {"parallel": parallel, **_as_written(said.flags, kept.get("launch") or {}, model["id"])},
         "env": env,
     }
     for section in ("requests", "evidence"):
@@ -156,11 +159,17 @@ def _hub_id(text: str, found: Found, leftover: list[Leftover]) -> str:
 
 
 def _gguf(text: str) -> str:
-    return text.rpartition("/")[2] if text.endswith(".gguf") else ""
+    """The file inside the repository: behind the store's folder, a hub cache's snapshot, or its last name."""
+    if not text.endswith(".gguf"):
+        return ""
+    inside = re.search(r"(?:/by-name/[^/]+|/snapshots/[^/]+)/(.+)$", text)
+    return inside[1] if inside else text.rpartition("/")[2]
 
 
-def _parallel(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, int]:
+def _parallel(said: Said, found: Found, adapter: base.Adapter, leftover: list[Leftover]) -> dict[str, int]:
     sizes = {part: said.parts.get(part, 1) for part in ("tp", "pp", "dp")}
+    if adapter.lends and "pp" not in said.parts and found.least_nodes > 1:
+        sizes["pp"] = found.least_nodes  # who lends memory is added by whoever runs it
     nodes = sizes["tp"] * sizes["pp"] * sizes["dp"]
     ep = sizes["tp"] * sizes["dp"] if said.experts else said.parts.get("ep", 1)
     if said.parts.get("nodes", nodes) != nodes:
@@ -208,7 +217,7 @@ def _environment(
         else:
             env[name] = value
     assert told.catalog is not None
-    unknown = [p.flag for p in environment.check(told.catalog, env) if p.kind == "unknown"] if forked else []
+    unknown = [p.flag for p in environment.check(told.catalog, env) if p.kind in ("unknown", "type")] if forked else []
     return env, unknown
 
 
@@ -244,24 +253,20 @@ def _engine(
     return engine
 
 
-def _as_written(flags: dict[str, Any], kept: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Values as the exported profile wrote them, where they give the same words; the model's folder by its place."""
-    written = kept.get("launch") or {}
+def _as_written(flags: dict[str, Any], written: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Flags as the exported profile had them, where the command still says so; the model's folder by its place."""
     folder = base.model_folder(model)
-    made = {}
-    for key, value in flags.items():
-        if isinstance(value, str) and folder in value:
-            value = value.replace(folder, base.MODEL_FOLDER)
-        if key in written and _words(key, written[key]) == _words(key, value):
-            value = written[key]
-        made[key] = value
+    made = {
+        key: value.replace(folder, base.MODEL_FOLDER) if isinstance(value, str) else value
+        for key, value in flags.items()
+    }
+    for key, entry in written.items():
+        read = entry["as"]
+        if all(name in made and made[name] == value for name, value in read.items()) and (
+            key not in made or key in read
+        ):
+            made = {name: value for name, value in made.items() if name not in read} | {key: entry["value"]}
     return made
-
-
-def _words(key: str, value: Any) -> list[str]:
-    from sparkloom.launch.values import Origin, Setting
-
-    return base.words([Setting(key, value, Origin(""))])
 
 
 def _evidence(found: Found) -> dict[str, Any]:
