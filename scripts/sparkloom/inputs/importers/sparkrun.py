@@ -83,7 +83,7 @@ def fits(data: dict[str, Any]) -> bool:
 
 def read(document: Document, programs: Programs) -> Found:
     data = document.data
-    for key, kind in (("defaults", dict), ("env", dict), ("metadata", dict), ("command", str)):
+    for key, kind in (("defaults", dict), ("metadata", dict), ("command", str)):
         if data.get(key) is not None and not isinstance(data[key], kind):
             raise document.refusal(
                 (key,), f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}", "wrong-type"
@@ -104,10 +104,11 @@ def read(document: Document, programs: Programs) -> Found:
         raise document.refusal(
             ("command",), "no engine's program is started here (docs/import-a-recipe.md lists them)", "no-engine"
         )
+    files = _files(data.get("pre_exec"), programs, document.file)
     for start in reader.starts:
-        start.image = start.image or str(data.get("container") or "")
-        for name, value in (data.get("env") or {}).items():
-            start.leftover += containers.environment(start.env, f"{name}={_text(value)}")
+        start.image, start.files = start.image or str(data.get("container") or ""), {**files, **start.files}
+        for said in _variables(data.get("env")):
+            start.leftover += containers.environment(start.env, said)
     metadata = data.get("metadata") or {}
     least, most = _nodes(data)
     kept = metadata.get(KEPT)
@@ -121,6 +122,23 @@ def read(document: Document, programs: Programs) -> Found:
 
 
 _KINDS = {dict: "a mapping", str: "text"}
+
+
+def _variables(env: object) -> list[str]:
+    """A mapping; some write a list, of `NAME=value` or of small mappings."""
+    if isinstance(env, dict):
+        return [f"{name}={_text(value)}" for name, value in env.items()]
+    items = env if isinstance(env, list) else []
+    return [said for item in items for said in (_variables(item) if isinstance(item, dict) else [str(item)])]
+
+
+def _files(hooks: object, programs: Programs, file: str) -> dict[str, str]:
+    """What commands before the engine's write with a here-document; they are named as hooks all the same."""
+    variables = Variables()
+    for hook in hooks if isinstance(hooks, list) else []:
+        if isinstance(hook, str) and "<<" in hook:
+            Reader(programs, file).script(hook, variables)
+    return variables.files
 
 
 def _nodes(data: dict[str, Any]) -> tuple[int, int | None]:

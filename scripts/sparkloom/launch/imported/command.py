@@ -108,7 +108,7 @@ class Reading:
             said.leftover.append(Leftover(short(shown), sited))
         elif any(OPEN.search(value) for value in use.values):
             said.leftover.append(Leftover(short(written), "its value is set outside of this file"))
-        elif placed and not (placed == "dp" and key not in self.adapter.reserved):
+        elif placed and not (placed == "dp" and use.values == ["1"] and key not in self.adapter.reserved):
             self._placed(placed, use, said)
         elif (filed := next((to for name, to in self.adapter.filed.items() if name in names), "")) and use.values:
             self._filed(filed, written, use.values[0], said)

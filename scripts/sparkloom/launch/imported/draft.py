@@ -118,8 +118,9 @@ def _apart(words: list[str]) -> list[str]:
 
 def _model(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, Any]:
     model: dict[str, Any] = {"id": _hub_id(said.model, found, leftover)}
-    if said.revision or found.revision:
-        model["revision"] = said.revision or found.revision
+    snapshot = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", said.model)
+    if revision := said.revision or found.revision or (snapshot[1] if snapshot else ""):
+        model["revision"] = revision
     file = said.file or _gguf(said.model)
     if file:
         model["file"] = file

@@ -14,6 +14,7 @@ OFFICIAL = re.compile(
     r"^(docker\.io/)?(vllm/vllm-openai|lmsysorg/sglang|nvcr\.io/nvidia/(tensorrt-llm|vllm|sglang)|ghcr\.io/ggml-org/llama\.cpp)"
 )
 BY_DATE = 20  # NVIDIA's images count years and months: 26.03 is no release of an engine
+_BUILD = re.compile(r"(?<![a-z0-9])b\d{4,}(?![a-z0-9])")  # llama.cpp counts its builds
 _MOVING = re.compile(r"(nightly|latest|main|dev)", re.IGNORECASE)
 
 
@@ -50,8 +51,10 @@ def official(image: str) -> bool:
 def _tagged(image: str, known: Sequence[str]) -> str:
     """The release in an image's tag; none where the tag moves, counts by date, or counts something of its own."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    if build := _BUILD.search(tag):
+        return build[0]
     number = releases.number(tag)
-    if number is None or _MOVING.search(tag) or (number.major >= BY_DATE and not tag.startswith("b")):
+    if number is None or _MOVING.search(tag) or number.major >= BY_DATE:
         return ""
     oldest = releases.number(known[0]) if known else None
     if oldest is not None and number < oldest and not OFFICIAL.match(image):

@@ -51,20 +51,31 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
 
 def _command(launch: Launch, defaults: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """The command's lines, with places for what people change, and the values of those that hold JSON."""
-    model, values = launch.profile.profile.model.id, dict[str, Any]()
-    program = engines.get(launch.engine).starts[0]
-    lines = [" ".join(program)]
-    count = next(n for n in range(1, 5) if launch.ranks[0].argv[n].startswith("-") or "/" in launch.ranks[0].argv[n])
-    for flag in _flags(list(launch.ranks[0].argv[count:])):
+    values: dict[str, Any] = {}
+    program, words = _program(launch)
+    lines = [program]
+    for flag in _flags(words):
         name = flag[0].lstrip("-").replace("-", "_")
-        if name in ADDED and flag[0].startswith("-"):
+        if flag[0].startswith("--") and name in ADDED:
             continue
-        words = [_placed(name, word, model, launch, values) for word in flag]
-        lines[-1 if not flag[0].startswith("-") else len(lines) :] = (
-            [f"{lines[-1]} {words[0]}"] if not flag[0].startswith("-") else [" ".join(words)]
-        )
-    lines += ["--host {host}", "--port {port}"]
-    return lines, values
+        part = PARTS.get(engines.get(launch.engine).placed.get(name, ""), "")
+        if part in defaults and flag[0].startswith("--"):
+            lines.append(f"{flag[0]} {{{part}}}")
+            continue
+        text = " ".join(_placed(name, word, launch, values) for word in flag)
+        if flag[0].startswith("-"):
+            lines.append(text)
+        else:
+            lines[-1] += f" {text}"
+    return [*lines, "--host {host}", "--port {port}"], values
+
+
+def _program(launch: Launch) -> tuple[str, list[str]]:
+    """How the engine is started, without the place that its image has for it, and the words behind that."""
+    words = launch.ranks[0].argv
+    head = (words[0].rsplit("/", 1)[-1], *words[1:])
+    start = next(way for way in engines.get(launch.engine).starts if head[: len(way)] == way)
+    return " ".join(start), list(words[len(start) :])
 
 
 def _flags(words: list[str]) -> list[list[str]]:
@@ -77,7 +88,8 @@ def _flags(words: list[str]) -> list[list[str]]:
     return grouped
 
 
-def _placed(name: str, word: str, model: str, launch: Launch, values: dict[str, Any]) -> str:
+def _placed(name: str, word: str, launch: Launch, values: dict[str, Any]) -> str:
+    model = launch.profile.profile.model.id
     if word.startswith("--"):
         return word
     if word == model:
