@@ -19,7 +19,8 @@ mods: [mods/some-fix]
 defaults: {port: 8000, tensor_parallel: 1, max_model_len: 65536}
 env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: "1"}
 command: |
-  vllm serve {model} --port {port} -tp {tensor_parallel} --max-model-len {max_model_len} --gpu-memory-utilization 0.8 --max-num-seqs 4
+  vllm serve {model} --port {port} -tp {tensor_parallel} \\
+    --max-model-len {max_model_len} --gpu-memory-utilization 0.8 --max-num-seqs 4
 """
 
 

@@ -29,6 +29,16 @@ def test_ray_is_translated_and_said() -> None:
     assert "translated" in named(made)["--distributed-executor-backend ray"]
 
 
+def test_what_ray_alone_can_do_is_named() -> None:
+    made = drafted(
+        "ray start --head --port 6379\nVLLM_USE_RAY_SPMD_WORKER=1 vllm serve o/n -tp 2 --data-parallel-backend ray"
+    )
+    told = named(made)
+    assert "Ray placed the ranks" in told["start.sh:1: ray start --head --port 6379"]
+    assert "no Ray runs here" in told["env VLLM_USE_RAY_SPMD_WORKER=1"]
+    assert [finding.rule for finding in made.findings] == ["no-counterpart"]
+
+
 def test_parts_of_the_placement() -> None:
     made = drafted("vllm serve org/name -tp 2 -pp 2 -dp 2 --enable-expert-parallel")
     assert made.data["launch"]["parallel"] == {"nodes": 8, "tp": 2, "pp": 2, "dp": 2, "ep": 4}

@@ -35,10 +35,6 @@ def import_(
         ),
     ],
     inventory: Inventory = None,
-    facts: Annotated[
-        Path | None,
-        typer.Option("--facts", help="folder with the model's config.json, where no shipped profile has it"),
-    ] = None,
     pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, that with these words")] = "",
     output: Annotated[
         Path | None,
@@ -46,7 +42,7 @@ def import_(
     ] = None,
     json: Json = False,
 ) -> None:
-    data = case.take_in(_text(file), file, inventory, pick=pick, folder=facts)
+    data = case.take_in(_text(file), file, inventory, pick=pick)
     text = data.pop("text")
     if output is not None and str(output) != "-":
         _write(output, text)

@@ -121,7 +121,7 @@ def _next(terminal: Console, data: dict[str, Any], verdict: dict[str, Any], outp
     if output is None:
         paragraph(terminal, f"-o {name} writes the profile", style="dim")
     if verdict["facts"] is None and verdict["parser"]["accepts"] is not None:
-        said = f"it lacks the model's facts: --facts FOLDER with the config.json of {model}"
-        paragraph(terminal, f"{said}, or `sparkloom profile new {model}`", style="dim")
+        said = "it lacks the model's facts: its model section has to be written from the config.json of"
+        paragraph(terminal, f"{said} {model} (docs/add-a-profile.md) before plan and render take it", style="dim")
     elif verdict["parser"]["accepts"] is not None:
         paragraph(terminal, f"then `sparkloom plan {name} --explain`", style="dim")

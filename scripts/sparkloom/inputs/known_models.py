@@ -1,16 +1,13 @@
 """Facts of a model by its name: those of a shipped profile, of the same checkpoint or of another packing of its base.
 
-The one door for whoever needs facts that a file does not hold; a folder with the model's config.json says more than any
-name and goes before.
+The one door for whoever needs facts that a file does not hold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from sparkloom.inputs import profile as profiles
@@ -42,15 +39,8 @@ class Facts:
     sure: bool
 
 
-Reader = Callable[[Path], dict[str, Any] | None]
-
-
-def facts_of(model: str, folder: Path | None = None, reader: Reader | None = None) -> Facts | None:
-    """Facts of a hub id; `folder` has its config.json, which `reader` reads. None where nothing here knows them."""
-    if folder is not None and reader is not None:
-        section = reader(folder)
-        if section is not None:
-            return Facts({**section, "id": model}, f"config.json in {folder}", True)
+def facts_of(model: str) -> Facts | None:
+    """Facts of a hub id; None where nothing here knows them."""
     known = _shipped()
     if (same := known.get(model.lower())) is not None:
         return Facts(same[1], f"shipped profile {same[0]}", True)

@@ -74,11 +74,11 @@ class Verdict:
         }
 
 
-def take_in(text: str, name: str, pick: str = "", folder: Path | None = None) -> Taken:
+def take_in(text: str, name: str, pick: str = "") -> Taken:
     """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it."""
     found = importers.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported")
-    facts = _kept(found) or known_models.facts_of(drafted.model, folder)
+    facts = _kept(found) or known_models.facts_of(drafted.model)
     drafted.know(facts)
     written = profiles.written(drafted.data)
     if drafted.engine not in engines.names():

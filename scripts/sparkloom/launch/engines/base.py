@@ -49,6 +49,8 @@ class Adapter:
     placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
     published: str = ""  # the image that its project publishes for a release
     filed: Mapping[str, str] = {}  # flags that name a YAML file, and the launch key under which a profile has its text
+    lost: Mapping[str, str] = {}  # flags of such lines that have no counterpart here, with what they do
+    sited_env: Mapping[str, str] = {}  # likewise variables that say nothing here
     sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
@@ -97,6 +99,10 @@ class Adapter:
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         """Whether a long prompt is one step, in which none of its counters moves."""
         return False
+
+    def beside(self, words: Sequence[str]) -> str:
+        """What a command that others write beside this engine's start is here; empty where it is none of its own."""
+        return ""
 
     def modules(self, flags: Mapping[str, FlagValue]) -> list[dict[str, str]]:
         """Packages that a flag's value needs and that the engine's own list does not bring everywhere."""

@@ -103,7 +103,13 @@ class Reading:
         if not placed and any(self.given.get(name) == _said(use) for name in names):
             return  # sparkloom's own, and as it wrote it
         sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
-        if sited:
+        lost = next((why for name, why in self.adapter.lost.items() if name in names), "")
+        if lost:
+            said.leftover.append(Leftover(short(written), lost))
+            fix = "leave it out; launch.parallel places the ranks"
+            message = f"{short(written)} has no counterpart here: {lost}"
+            said.findings.append(Finding(self.start.where, "no-counterpart", message, expected="", fix=fix))
+        elif sited:
             shown = use.spelled if "secret" in sited else written
             said.leftover.append(Leftover(short(shown), sited))
         elif any(OPEN.search(value) for value in use.values):

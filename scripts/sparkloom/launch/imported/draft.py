@@ -80,6 +80,7 @@ def draft(found: Found, stem: str) -> Draft:
     parallel = _parallel(said, found, adapter, leftover)
     env, foreign = _environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
     _backend(said, parallel, leftover)
+    leftover = [_beside(left, adapter) for left in leftover]
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
         "model": {**(kept.get("model") or {}), **model},
@@ -95,6 +96,13 @@ def draft(found: Found, stem: str) -> Draft:
     findings = [*said.findings, *_too_many(parallel, start)]
     named = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
     return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
+
+
+def _beside(left: Leftover, adapter: base.Adapter) -> Leftover:
+    """Of a shell's other commands those that belong to the engine say what they are here."""
+    said = re.fullmatch(r"\S+:\d+: (.+)", left.what)
+    why = adapter.beside(said[1].split()) if said else ""
+    return Leftover(left.what, why) if why else left
 
 
 def _others(found: Found) -> list[Leftover]:
@@ -212,7 +220,7 @@ def _environment(
     for name, value in start.env.items():
         if own.get(name) == value:
             continue  # sparkloom's own, as it wrote it
-        why = "" if exported else site.why(name)
+        why = "" if exported else engines.get(start.engine).sited_env.get(name) or site.why(name)
         if why:
             leftover.append(Leftover(f"env {name}={short(value)}", why))
         else:
