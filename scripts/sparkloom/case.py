@@ -103,14 +103,14 @@ def plan(profile: str, inventory: Inventory = None, **options: Any) -> dict[str,
     }
 
 
-def take_in(text: str, name: str, inventory: Inventory = None, *, pick: str = "") -> dict[str, Any]:
+def take_in(text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "") -> dict[str, Any]:
     """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
 
-    Without an inventory the rack is as large as the recipe asks for.
+    Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to.
     """
     from sparkloom.judge import imported
 
-    taken = imported.take_in(text, name, pick)
+    taken = imported.take_in(text, name, pick, shown)
     target = cluster(inventory)
     return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
 

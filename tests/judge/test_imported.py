@@ -27,7 +27,7 @@ def test_a_known_model_is_judged_as_a_profile_is() -> None:
 def test_what_the_release_refuses_is_a_finding_with_its_place_in_the_draft() -> None:
     taken = case.take_in(f"{KNOWN} --kv-cache-dtype fp9", "x.sh")
     finding = next(f for f in taken["verdict"]["findings"] if f["rule"] == "flag-choice")
-    assert finding["severity"] == "error" and ".yml:" in finding["where"]
+    assert finding["severity"] == "error" and finding["where"].startswith("draft:")
     assert taken["verdict"]["parser"]["accepts"] is False
 
 
@@ -50,6 +50,13 @@ def test_facts_by_a_name_never_refuse_for_memory() -> None:
 def test_a_file_of_the_authors_will_not_be_there() -> None:
     taken = case.take_in(f"{KNOWN} --chat-template unsloth.jinja", "x.sh")
     assert "file-of-the-author" in {finding["rule"] for finding in taken["verdict"]["findings"]}
+
+
+def test_a_consent_is_no_fact() -> None:
+    """The shipped profile consents to its publisher's code; whoever imports has not."""
+    taken = case.take_in("sglang serve --model-path sparkarena/Minimax-M3-v0-NVFP4 --tp 4 --trust-remote-code", "x.sh")
+    assert "runs_unpinned_code_of" not in taken["profile"]["model"]
+    assert "remote-code-unpinned" in {f["rule"] for f in taken["verdict"]["findings"] if f["severity"] == "error"}
 
 
 def test_an_engine_that_nobody_serves_here_is_said_so() -> None:

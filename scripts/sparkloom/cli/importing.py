@@ -42,9 +42,10 @@ def import_(
     ] = None,
     json: Json = False,
 ) -> None:
-    data = case.take_in(_text(file), file, inventory, pick=pick)
+    written = output is not None and str(output) != "-"
+    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "")
     text = data.pop("text")
-    if output is not None and str(output) != "-":
+    if output is not None and written:
         _write(output, text)
     if str(output) == "-" and not json:
         show.say(text)

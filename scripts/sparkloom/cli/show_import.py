@@ -31,9 +31,19 @@ def taken(data: dict[str, Any], output: Path | None) -> None:
     _command(terminal, verdict["command"])
     _remainder(terminal, data["remainder"])
     terminal.print()
-    count = show_findings.listed(terminal, verdict["findings"])
+    grave = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
+    count = show_findings.listed(terminal, grave)
     terminal.print(count, style="bold")
+    _remarks(terminal, [finding for finding in verdict["findings"] if finding["severity"] == "info"])
     _next(terminal, data, verdict, output)
+
+
+def _remarks(terminal: Console, remarks: list[dict[str, Any]]) -> None:
+    """By their rules: what speaks against nothing has no room on one screen."""
+    rules = Counter(finding["rule"] for finding in remarks)
+    if rules:
+        told = ", ".join(f"{rule} ({times})" if times > 1 else rule for rule, times in rules.items())
+        paragraph(terminal, f"to know: {told} (--json, or lint the profile)", style="dim")
 
 
 def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) -> None:

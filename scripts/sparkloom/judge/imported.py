@@ -74,8 +74,11 @@ class Verdict:
         }
 
 
-def take_in(text: str, name: str, pick: str = "") -> Taken:
-    """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it."""
+def take_in(text: str, name: str, pick: str = "", shown: str = "") -> Taken:
+    """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it.
+
+    `shown`: the file that the draft is written to; its lines are what findings name.
+    """
     found = importers.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported")
     facts = _kept(found) or known_models.facts_of(drafted.model)
@@ -83,7 +86,7 @@ def take_in(text: str, name: str, pick: str = "") -> Taken:
     written = profiles.written(drafted.data)
     if drafted.engine not in engines.names():
         return Taken(drafted, facts, written, None, [])
-    shown = f"{drafted.name}.yml"
+    shown = shown or "draft"
     try:
         read = profiles.of_text if facts else profiles.sketch_of_text
         return Taken(drafted, facts, written, read(written, drafted.name, shown), [])

@@ -46,14 +46,13 @@ class Draft:
         return str(self.data["model"]["id"])
 
     def know(self, facts: Facts | None) -> None:
-        """Joins the model's facts; what the command itself says of the model goes before."""
+        """Joins the model's facts. What the command says of the model goes before; a consent to run a publisher's code
+        is a person's, and a draft model is the command's: neither is a fact.
+        """
         if facts is not None:
             own = self.data["model"]
-            self.data["model"] = {
-                "id": own["id"],
-                **{k: v for k, v in facts.model.items() if k not in ("id", "draft")},
-                **own,
-            }
+            known = {k: v for k, v in facts.model.items() if k not in ("id", "draft", "runs_unpinned_code_of")}
+            self.data["model"] = {"id": own["id"], **known, **own}
 
 
 def draft(found: Found, stem: str) -> Draft:
