@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.judge.capacity.sessions import Asked
 
 __all__ = [
-    "Case", "Inventory", "Refused", "Rendered", "cluster", "fabric", "judge", "launch_dict", "plan", "rank", "rank_of",
-    "render",
+    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "hand_out", "judge",
+    "launch_dict", "plan", "rank", "rank_of", "render", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -40,6 +40,15 @@ class Case:
     @property
     def errors(self) -> list[Finding]:
         return errors(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """An export, and what a pod does for the launch that it does not."""
+
+    case: Case
+    text: str
+    not_carried: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,29 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
         return None if serious else capacity.Ranked(entry, view, best)
 
     return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+
+
+def take_in(text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "") -> dict[str, Any]:
+    """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
+
+    Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to.
+    """
+    from sparkloom.judge import imported
+
+    taken = imported.take_in(text, name, pick, shown)
+    target = cluster(inventory)
+    return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
+
+
+def hand_out(profile: str, form: str, inventory: Inventory = None, *, force: bool = False, **options: Any) -> HandedOut:
+    """A judged launch as text for people without Kubernetes: `sparkrun`, `compose` or `commands`."""
+    from sparkloom.render import export
+    from sparkloom.render.export import host
+
+    judged = judge(profile, host.at_hosts(cluster(inventory)), **options)
+    if judged.errors and not force:
+        raise Refused(judged.errors)
+    return HandedOut(judged, export.text(judged.launch, form), export.not_carried(judged.launch))
 
 
 def render(

@@ -38,6 +38,8 @@ NO_SITE = {
     "diagnose",
     "schema",
     "completion",
+    "import",
+    "export",
 }
 INSTALLED = {"sparkloom", "ansible-playbook", "pytest", "python", "molecule"}
 
@@ -54,6 +56,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if entry.name not in (".git", ".build", "build"):
             (tmp_path / entry.name).symlink_to(entry)
     (tmp_path / "engine.log").write_text("torch.OutOfMemoryError: CUDA out of memory\n")
+    (tmp_path / "recipe.yaml").write_text("model: a/b\ncontainer: c:1\ncommand: vllm serve a/b --max-num-seqs 4\n")
     (tmp_path / "rank0.log").write_text("spark1:7:7 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [RO]\n")
     monkeypatch.chdir(tmp_path)
 

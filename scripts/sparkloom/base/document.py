@@ -34,6 +34,7 @@ class Document:
     # where a value came from when files were merged: location -> file
     files: dict[Loc, str] = field(default_factory=dict)
     nodes: int = 0
+    doubles: list[Problem] | None = None  # keys that stand twice, where that is told and not refused: the last counts
 
     def position(self, loc: Loc) -> tuple[str, int, int]:
         """File, line and column of `loc`, or of its nearest known parent."""
@@ -82,9 +83,9 @@ def load(path: Path, *, shown: str | None = None) -> Document:
     return parse(text, file)
 
 
-def parse(text: str, file: str) -> Document:
-    """As `load`, from text."""
-    document = Document(file, None)
+def parse(text: str, file: str, *, doubles: bool = False) -> Document:
+    """As `load`, from text; `doubles`: of somebody else's, in which a key that stands twice is no reason to stop."""
+    document = Document(file, None, doubles=[] if doubles else None)
     try:
         _refuse_flood(text, file)
         _refuse_abyss(text, file)
@@ -162,9 +163,10 @@ def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -
                 document.file, f"a key holds {strange}; write plain text", line=line, column=column, rule="bad-key"
             )
         if key in result:
-            raise InputError.single(
-                document.file, f"key '{key}' stands twice; keep one", line=line, column=column, rule="duplicate-key"
-            )
+            double = Problem(document.file, line, column, f"key '{key}' stands twice; keep one", "duplicate-key")
+            if document.doubles is None:
+                raise InputError([double])
+            document.doubles.append(double)
         document.marks[(*loc, key)] = (line, column)
         result[key] = _build(value_node, (*loc, key), document, depth + 1)
     return result

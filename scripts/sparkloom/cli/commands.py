@@ -54,6 +54,16 @@ COMMANDS = (
     ),
     Command("argv", "Exactly that rank's command line.", "cli.profiles:argv"),
     Command("env", "Exactly that rank's environment; secrets are shown as references.", "cli.profiles:env"),
+    Command(
+        "import",
+        "Somebody's recipe, compose file or command line as a profile: will it start, does it fit, what was left out.",
+        "cli.importing:import_",
+    ),
+    Command(
+        "export",
+        "A judged launch without Kubernetes: a sparkrun recipe, a compose file, or plain commands per node.",
+        "cli.importing:export",
+    ),
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
         "fabric",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparkloom.inputs.catalogs import hints
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
@@ -26,6 +26,16 @@ class Use:
     spelled: str
     values: list[str]
     attached: bool = False  # written as --flag=value
+    problems: list[FlagProblem] = field(default_factory=list)  # of how it is spelled
+
+
+@dataclass(slots=True)
+class Stray:
+    """Words that are no flag of the release: an unknown one with what stands behind it, or a word that is nobody's."""
+
+    words: list[str]
+    problems: list[FlagProblem] = field(default_factory=list)
+    seat: bool = False  # a word of its own that the program takes, as the model's name
 
 
 def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
@@ -33,15 +43,26 @@ def check(catalog: Catalog, argv: Sequence[str]) -> list[FlagProblem]:
     catalog = catalog.command(argv)
     words, problems = catalog.dialect.normalise(without_entry(catalog, argv))
     uses: list[Use] = []
-    for item in _scan(catalog, words):
-        if isinstance(item, FlagProblem):
-            problems.append(item)
-        else:
-            uses.append(item)
-            problems.extend(_judge(item, catalog))
+    for part in _scan(catalog, words):
+        problems.extend(part.problems)
+        if isinstance(part, Use):
+            uses.append(part)
+            problems.extend(_judge(part, catalog))
     problems.extend(_missing(catalog, uses))
     problems.extend(hints.unregistered(catalog, {use.flag.name: use.values for use in uses}))
     return problems
+
+
+def parts(catalog: Catalog, words: Sequence[str]) -> list[Use | Stray]:
+    """A command line behind its program, cut up: flags with their values, and the words that are no flag's."""
+    normal, _ = catalog.dialect.normalise(list(words))
+    return [part for part in _scan(catalog, normal) if isinstance(part, Use) or part.words]
+
+
+def refused(use: Use, catalog: Catalog) -> list[FlagProblem]:
+    """What this release has against one flag and its values."""
+    given = {use.flag.name: use.values}
+    return [*use.problems, *_judge(use, catalog), *hints.unregistered(catalog, given)]
 
 
 def coerce(catalog: Catalog, name: str, value: object) -> object:
@@ -74,7 +95,7 @@ def without_entry(catalog: Catalog, argv: Sequence[str]) -> list[str]:
     return list(argv[count:] if head == list(catalog.entry) else argv)
 
 
-def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | FlagProblem]:
+def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | Stray]:
     """The command line cut into flags with their values; what is no flag's fills the positionals or is too much."""
     seats = sum(2**16 if name.endswith(("*", "+")) else 1 for name in catalog.positionals)
     last, at, literal = "", 0, False
@@ -86,19 +107,17 @@ def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | FlagProblem]:
             continue
         if literal or not _is_option(catalog, word):
             seats -= 1
-            if seats < 0:
-                hint = f"; does {last} take fewer values?" if last else ""
-                yield FlagProblem(word, f"'{word}' belongs to no flag{hint}", "extra-value")
+            yield Stray([word], [] if seats >= 0 else [_nobodys(word, last)], seats >= 0)
             continue
         use, notes = _resolve(catalog, word)
-        yield from notes
         until = at
         while until < len(words) and words[until] != "--" and not _is_option(catalog, words[until]):
             until += 1
         if use is None:
+            yield Stray(words[at - 1 : until], notes)
             at, last = until, word
             continue
-        last = use.spelled
+        last, use.problems = use.spelled, notes
         taken = 0 if use.attached else min(until - at, _most(use.flag))
         use.values.extend(words[at : at + taken])
         at += taken
@@ -106,7 +125,12 @@ def _scan(catalog: Catalog, words: list[str]) -> Iterator[Use | FlagProblem]:
     needed = sum(not name.endswith(("?", "*")) for name in catalog.positionals)
     if seats > len(catalog.positionals) - needed:
         name = catalog.positionals[0]
-        yield FlagProblem(name, f"{name} is required, as a word of its own", "required")
+        yield Stray([], [FlagProblem(name, f"{name} is required, as a word of its own", "required")])
+
+
+def _nobodys(word: str, last: str) -> FlagProblem:
+    hint = f"; does {last} take fewer values?" if last else ""
+    return FlagProblem(word, f"'{word}' belongs to no flag{hint}", "extra-value")
 
 
 def _is_option(catalog: Catalog, word: str) -> bool:

@@ -49,6 +49,12 @@ def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Pat
     return LoadedProfile(path.stem, document.validate(Profile, merged), merged)
 
 
+def of_text(text: str, name: str, shown: str) -> LoadedProfile:
+    """A profile that is no file (yet): what an import makes."""
+    parsed = document.parse(text, shown)
+    return LoadedProfile(name, document.validate(Profile, parsed), parsed)
+
+
 def _refuse_idle_nulls(merged: Document) -> None:
     """What null removed is gone by now: one that is left removed nothing, and its writer believes that it did."""
     parent = merged.data.get("extends")

@@ -44,6 +44,11 @@ def of(loaded: LoadedProfile) -> Adapter:
     return get(name)
 
 
+def programs() -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Of each engine the ways in which others' command lines begin that start it."""
+    return {name: get(name).starts for name in names()}
+
+
 def catalog(name: str, release: str) -> Catalog:
     """What a release of an engine accepts, read in that engine's dialect."""
     from sparkloom.inputs.catalogs.catalog import Catalog

@@ -45,6 +45,13 @@ class Adapter:
     name: str
     port: int
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+    starts: tuple[tuple[str, ...], ...] = ()  # how others' command lines begin that start it, longest first
+    placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
+    published: str = ""  # the image that its project publishes for a release
+    filed: Mapping[str, str] = {}  # flags that name a YAML file, and the launch key under which a profile has its text
+    lost: Mapping[str, str] = {}  # flags of such lines that have no counterpart here, with what they do
+    sited_env: Mapping[str, str] = {}  # likewise variables that say nothing here
+    sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
@@ -93,6 +100,10 @@ class Adapter:
         """Whether a long prompt is one step, in which none of its counters moves."""
         return False
 
+    def beside(self, words: Sequence[str]) -> str:
+        """What a command that others write beside this engine's start is here; empty where it is none of its own."""
+        return ""
+
     def modules(self, flags: Mapping[str, FlagValue]) -> list[dict[str, str]]:
         """Packages that a flag's value needs and that the engine's own list does not bring everywhere."""
         given = ((name, flags.get(name)) for name in LOAD_FORMATS)
@@ -111,6 +122,9 @@ class Memory(Protocol):
     def fit(self, view: LaunchView, needs: Requirements) -> Fit: ...
 
 
+LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
+RANKS = "follows from launch.parallel.nodes and the inventory"
+KEY = "a secret is never carried over; sparkloom gives keys of its own (docs/serve.md)"
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too

@@ -42,6 +42,11 @@ class LlamaCpp(base.Adapter):
     key_words = ("--api-key-file", base.KEY_FILE)
     reserved = frozenset({"model", "host", "port", "rpc"})
 
+    starts: tuple[tuple[str, ...], ...] = (("llama-server",),)
+    published = "localhost/sparkloom/llama.cpp:{release}-sm121"
+    placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
+    sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}
+
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         model = loaded.profile.model
         file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"

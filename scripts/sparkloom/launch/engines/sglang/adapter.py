@@ -82,6 +82,27 @@ class SGLang(base.Adapter):
         | {"tp_size", "pp_size", "ep_size", *ALIASES}
     )
 
+    starts: tuple[tuple[str, ...], ...] = (
+        ("python3", "-m", "sglang.launch_server"),
+        ("python", "-m", "sglang.launch_server"),
+        ("sglang", "serve"),
+    )
+    published = "lmsysorg/sglang:v{release}"
+    placed: Mapping[str, str] = {
+        "model_path": "model",
+        "tp_size": "tp",
+        "pp_size": "pp",
+        "ep_size": "ep",
+        "nnodes": "nodes",
+    }
+    sited: Mapping[str, str] = base.LISTENS | {
+        "node_rank": base.RANKS,
+        "dist_init_addr": base.RANKS,
+        "nccl_init_addr": base.RANKS,
+        "nccl_port": base.RANKS,
+        "api_key": base.KEY,
+    }
+
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
         settings = [engine_setting("model_path", model.id, "read from the mounted model store, offline")]

@@ -36,6 +36,12 @@ class TensorRTLLM(base.Adapter):
     metrics = "/metrics"  # what it did in each step since somebody last asked, as JSON
     reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
 
+    starts: tuple[tuple[str, ...], ...] = (("trtllm-serve", "serve"), ("trtllm-serve",))
+    published = "nvcr.io/nvidia/tensorrt-llm/release:{release}"
+    placed: Mapping[str, str] = {"model": "model", "tp_size": "tp", "pp_size": "pp", "ep_size": "ep"}
+    filed: Mapping[str, str] = {"config": OPTIONS, OPTIONS: OPTIONS}
+    sited: Mapping[str, str] = base.LISTENS
+
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         parallel = topology.parallel
         return [

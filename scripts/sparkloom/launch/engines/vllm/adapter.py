@@ -9,6 +9,7 @@ from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
+from sparkloom.launch.engines.vllm import placement
 from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.engines.vllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -51,6 +52,28 @@ class VLLM(base.Adapter):
         | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel", "data_parallel_size_local"}
         | {"data_parallel_rank", "data_parallel_start_rank", "data_parallel_address"}
     )
+
+    starts: tuple[tuple[str, ...], ...] = (
+        ("vllm", "serve"),
+        ("python3", "-m", "vllm.entrypoints.openai.api_server"),
+        ("python", "-m", "vllm.entrypoints.openai.api_server"),
+    )
+    published = "vllm/vllm-openai:v{release}"
+    placed: Mapping[str, str] = {
+        "model": "model",
+        "tensor_parallel_size": "tp",
+        "pipeline_parallel_size": "pp",
+        "data_parallel_size": "dp",
+        "enable_expert_parallel": "experts",
+        "nnodes": "nodes",
+        "distributed_executor_backend": "backend",
+    }
+    sited: Mapping[str, str] = {
+        **{flag: f"follows from the inventory: {why}" for flag, why in placement.MEETING.items() if flag != "nnodes"},
+        "api_key": base.KEY,
+    }
+    lost: Mapping[str, str] = placement.RAY_ONLY
+    sited_env: Mapping[str, str] = {name: f"{why}; no Ray runs here" for name, why in placement.RAY_ENV.items()}
 
     def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
@@ -104,6 +127,10 @@ class VLLM(base.Adapter):
             if env.get(name, "").isdigit():
                 found.append(ports.Port(int(env[name]), f"{name} and what follows it", f"env.{name}", MASTERS))
         return found
+
+    def beside(self, words: Sequence[str]) -> str:
+        remark = placement.ray(words)
+        return remark.why if remark else ""
 
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         return flags.get("enable_chunked_prefill") is False

@@ -1,0 +1,133 @@
+"""How well other people's recipes are read: `python -m scripts.others FOLDER`, one line per folder below it.
+
+Their files stay where they are: a clone of somebody's repository, or a folder with single files. What is printed is the
+table of docs/import-a-recipe.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scripts.others import reference
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.judge import imported
+from sparkloom.launch import engines
+from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.render import export
+from sparkloom.render.export import host
+
+ENDINGS = (".yaml", ".yml", ".sh", ".md", ".jsx")
+MEANT = {  # differences that are sparkloom's own way: said in the remainder, each
+    "--host": "listens for its endpoint", "--port": "listens at its engine's own port",
+    "--distributed-executor-backend": "Ray translated to mp",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Outcome:
+    path: Path
+    read: bool
+    why: str = ""
+    served: bool = False  # by an engine that sparkloom has
+    equal: bool | None = None  # None: nothing to compare with
+    differs: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    identical: dict[str, bool] = field(default_factory=dict)  # export form -> the same profile came back
+
+
+def outcome(path: Path) -> Outcome:
+    try:
+        taken = imported.take_in(path.read_text(encoding="utf-8"), path.name)
+    except (InputError, UnicodeDecodeError) as error:
+        return Outcome(path, False, str(error).splitlines()[0])
+    if taken.loaded is None:
+        refused = [*taken.draft.findings, *taken.refused]
+        return Outcome(path, True, refused[0].message if refused else "", taken.draft.engine in engines.names())
+    rack = imported.roomy(case.cluster(), taken.draft.nodes)
+    try:
+        launch = resolve(taken.loaded, rack)
+        result = Outcome(path, True, served=True)
+        _compare(result, path, launch)
+        result.identical = dict(_identical(resolve(taken.loaded, host.at_hosts(rack))))
+    except InputError as error:
+        return Outcome(path, True, str(error).splitlines()[0], True)
+    return result
+
+
+def _compare(result: Outcome, path: Path, launch: Launch) -> None:
+    """Every flag of the source against the command that the profile makes; what sparkloom adds is no difference."""
+    said = reference.command(path) if path.suffix in (".yaml", ".yml") else None
+    if said is None:
+        return
+    theirs, ours = reference.table(said), reference.table(list(launch.ranks[0].argv))
+    for name, value in theirs.items():
+        if ours.get(name) != value:
+            result.differs[name] = (value, ours.get(name))
+    result.equal = not set(result.differs) - set(MEANT)
+
+
+def _identical(launch: Launch) -> Iterator[tuple[str, bool]]:
+    for form in export.FORMS:
+        back = imported.take_in(export.text(launch, form), form)
+        yield form, back.loaded is not None and _plain(back.loaded.profile) == _plain(launch.profile.profile)
+
+
+def _plain(profile: object) -> dict[str, object]:
+    """A profile as data, less the commit that a site locked."""
+    data: dict[str, object] = profile.model_dump(warnings=False)  # type: ignore[attr-defined]
+    return {key: value for key, value in data.items() if key != "extends"}
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path, help="one folder below it per source")
+    parser.add_argument("--list", action="store_true", help="every file that was not read, or differs, and by what")
+    asked = parser.parse_args()
+    sources = [path for path in sorted(asked.folder.iterdir()) if path.is_dir()] or [asked.folder]
+    print("| source | files | read | served here | command equal | differing | export and import the same |")
+    print("|--|--|--|--|--|--|--|")
+    worst = True
+    for source in sources:
+        outcomes = [outcome(path) for path in files(source)]
+        print(_row(source.name, outcomes))
+        worst = worst and all(o.read and o.equal is not False and all(o.identical.values()) for o in outcomes)
+        for line in _details(outcomes) if asked.list else ():
+            print(line, file=sys.stderr)
+    return 0 if worst else 1
+
+
+def _row(name: str, outcomes: list[Outcome]) -> str:
+    compared = [o for o in outcomes if o.equal is not None]
+    kept = Counter(same for o in outcomes for same in o.identical.values())
+    cells = (
+        name, len(outcomes), sum(o.read for o in outcomes), sum(o.served for o in outcomes),
+        f"{sum(bool(o.equal) for o in compared)} of {len(compared)}", sum(o.equal is False for o in compared),
+        f"{kept[True]} of {kept[True] + kept[False]}",
+    )  # fmt: skip
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _details(outcomes: list[Outcome]) -> Iterator[str]:
+    for o in outcomes:
+        told = {name: pair for name, pair in o.differs.items() if name not in MEANT}
+        lost = [form for form, same in o.identical.items() if not same]
+        if not o.read or o.why or told or lost:
+            parts = [
+                o.why,
+                *(f"{name}: {was} -> {now}" for name, (was, now) in told.items()),
+                *(f"{f} lost" for f in lost),
+            ]
+            yield f"{o.path}: {'; '.join(part for part in parts if part)}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,109 @@
+"""Others' recipes in, and a judged launch out again for people without Kubernetes."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom import case
+from sparkloom.base import files
+from sparkloom.base.errors import InputError
+from sparkloom.cli import show, show_import
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+
+
+class Form(Enum):
+    sparkrun = "sparkrun"
+    compose = "compose"
+    commands = "commands"
+
+
+MOST = 4 << 20  # bytes of a recipe that people pass around
+
+
+def import_(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="a sparkrun or spark-vllm-docker recipe, a compose file, a cell of SGLang's cookbook, a start.sh or a "
+            "command line; - is standard input",
+            show_default=False,
+        ),
+    ],
+    inventory: Inventory = None,
+    pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, that with these words")] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    written = output is not None and str(output) != "-"
+    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "")
+    text = data.pop("text")
+    if output is not None and written:
+        _write(output, text)
+    if str(output) == "-" and not json:
+        show.say(text)
+    else:
+        show.out(data, json, lambda shown: show_import.taken(shown, output))
+    raise typer.Exit(1 if bad(data["verdict"]) else 0)
+
+
+def export(
+    profile: Profile,
+    form: Annotated[Form, typer.Option("--as", help="what to write", show_default=False)],
+    inventory: Inventory = None,
+    overrides: Overrides = None,
+    engine_version: Release = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="write in spite of error findings; they are named")] = False,
+) -> None:
+    made = case.hand_out(profile, form.value, inventory, overrides=overrides or [], release=engine_version, force=force)
+    for finding in made.case.errors:  # on stderr, so that it cannot pass unseen
+        show.complain(f"forced past {finding.rule}: {finding.message}\n")
+    for said in made.not_carried:
+        show.complain(f"not in it: {said}\n")
+    if output is None:
+        show.say(made.text)
+    else:
+        _write(output, made.text)
+
+
+def bad(verdict: dict[str, Any]) -> bool:
+    return verdict["fits"] is False or any(finding["severity"] == "error" for finding in verdict["findings"])
+
+
+def _text(file: str) -> str:
+    """The source; whatever is not text is refused."""
+    try:
+        raw = sys.stdin.buffer.read(MOST + 1) if file == "-" else _read(Path(file))
+        if len(raw) > MOST:
+            raise InputError.single(file, f"holds more than {MOST >> 20} MiB; expected a recipe", rule="unreadable")
+        return raw.decode("utf-8").removeprefix("\ufeff")
+    except FileNotFoundError:
+        raise InputError.single(file, "no such file", rule="missing-file") from None
+    except IsADirectoryError:
+        message = "is a folder; name one file of it, as in sparkloom import FOLDER/recipe.yaml"
+        raise InputError.single(file, message, rule="missing-file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.single(file, f"cannot be read as UTF-8 text: {error}", rule="unreadable") from None
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as source:
+        return source.read(MOST + 1)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        files.write(path, text)
+    except OSError as error:
+        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
+    sys.stderr.write(f"wrote {path}\n")

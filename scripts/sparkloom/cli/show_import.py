@@ -1,0 +1,137 @@
+"""An import on one screen: what it is, whether it starts and fits, what it was not understood of, what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparkloom.cli import show_findings
+from sparkloom.cli.show import COLOURS, console, number, paragraph
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ALIKE = 3  # entries of the remainder with one reason that are shown; --json has all
+PLAIN = (
+    "rank 0 listens",
+    "the endpoint has",
+    "each rank's pod",
+    "how somebody's",
+    "every rank has",
+    "sparkloom decides",
+)
+
+
+def taken(data: dict[str, Any], output: Path | None) -> None:
+    terminal, verdict = console(), data["verdict"]
+    _headline(terminal, data, verdict)
+    _facts(terminal, verdict)
+    _speed(terminal, verdict)
+    _command(terminal, verdict["command"])
+    _remainder(terminal, data["remainder"])
+    terminal.print()
+    grave = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
+    count = show_findings.listed(terminal, grave)
+    terminal.print(count, style="bold")
+    _remarks(terminal, [finding for finding in verdict["findings"] if finding["severity"] == "info"])
+    _next(terminal, data, verdict, output)
+
+
+def _remarks(terminal: Console, remarks: list[dict[str, Any]]) -> None:
+    """By their rules: what speaks against nothing has no room on one screen."""
+    rules = Counter(finding["rule"] for finding in remarks)
+    if rules:
+        told = ", ".join(f"{rule} ({times})" if times > 1 else rule for rule, times in rules.items())
+        paragraph(terminal, f"to know: {told} (--json, or lint the profile)", style="dim")
+
+
+def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    profile, parser = data["profile"], verdict["parser"]
+    parallel = profile.get("launch", {}).get("parallel", {})
+    fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
+        verdict["fits"], ("fit unknown", COLOURS["warning"])
+    )
+    said = {True: ("its parser takes it", COLOURS["ok"]), False: ("its parser refuses it", COLOURS["error"])}.get(
+        parser["accepts"], ("not judged by its parser", COLOURS["warning"])
+    )
+    ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}" + (
+        f", dp {parallel['dp']}" if parallel.get("dp") else ""
+    )
+    where = f"{parser['engine']} {parser['release']} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
+    paragraph(terminal, Text.assemble((profile["model"]["id"], "bold"), "  ", where, "  ", said, "; ", fits))
+    paragraph(
+        terminal, f"{data['form']}; release: {parser['how']}" if parser["how"] else data["form"], indent=2, style="dim"
+    )
+    if verdict["reason"]:
+        paragraph(terminal, verdict["reason"], indent=2, style="dim")
+
+
+def _facts(terminal: Console, verdict: dict[str, Any]) -> None:
+    facts = verdict["facts"]
+    if facts is None:
+        return
+    doubt = "" if facts["sure"] else "; precision and size are not this checkpoint's own: an estimate"
+    paragraph(terminal, f"facts: {facts['source']}{doubt}", indent=2, style="dim")
+
+
+def _speed(terminal: Console, verdict: dict[str, Any]) -> None:
+    speed = verdict["plan"].get("speed")
+    if not speed:
+        return
+    limits, rates = verdict["plan"]["limits"], speed["predicted"]
+    told = []
+    if rates.get("1") is not None:
+        told.append(f"predicted {number(rates['1'])} tok/s at one request, {number(rates.get('8'))} at eight")
+    if limits.get("max_running_requests") is not None:
+        told.append(f"{limits['max_running_requests']:,} requests at once")
+    if told:
+        paragraph(terminal, "; ".join(told), indent=2)
+    if verdict["plan"].get("change"):
+        paragraph(terminal, f"smallest change that fits: {verdict['plan']['change']}", indent=2)
+
+
+def _command(terminal: Console, command: dict[str, Any]) -> None:
+    if not command:
+        return
+    parts = [f"{name} {was} -> {now}" for name, (was, now) in command["changed"].items()]
+    parts += [f"{name} {value} left out" for name, value in command["left_out"].items()]
+    told = "; ".join(parts) if parts else "every flag of the source, as it stands there"
+    paragraph(terminal, f"command: {told}" + _added(command["added"]), indent=2)
+
+
+def _added(added: dict[str, str]) -> str:
+    return f"; sparkloom adds {', '.join(added)}" if added else ""
+
+
+def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:
+    if not remainder:
+        return
+    counts = Counter(left["why"] for left in remainder)
+    reasons = sorted(counts, key=lambda why: why.startswith(PLAIN))
+    terminal.print()
+    paragraph(terminal, f"not in the profile ({len(remainder)})", style="bold")
+    for why in reasons:
+        alike = [left["what"] for left in remainder if left["why"] == why]
+        more = f", and {len(alike) - ALIKE} more" if len(alike) > ALIKE else ""
+        shown = ", ".join(_short(what, 96 // min(len(alike), ALIKE)) for what in alike[:ALIKE])
+        style = "dim" if why.startswith(PLAIN) else ""
+        paragraph(terminal, f"{shown}{more}: {why}", indent=2, style=style)
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 3, 24)] + "..."
+
+
+def _next(terminal: Console, data: dict[str, Any], verdict: dict[str, Any], output: Path | None) -> None:
+    name = str(output) if output else f"{data['name']}.yml"
+    model = data["profile"]["model"]["id"]
+    if output is None:
+        paragraph(terminal, f"-o {name} writes the profile", style="dim")
+    if verdict["facts"] is None and verdict["parser"]["accepts"] is not None:
+        said = "it lacks the model's facts: its model section has to be written from the config.json of"
+        paragraph(terminal, f"{said} {model} (docs/add-a-profile.md) before plan and render take it", style="dim")
+    elif verdict["parser"]["accepts"] is not None:
+        paragraph(terminal, f"then `sparkloom plan {name} --explain`", style="dim")

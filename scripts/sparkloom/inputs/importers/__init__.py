@@ -1,0 +1,83 @@
+"""Others' recipes and command lines, read: `read(text, name, programs)` says what they start and what else they hold.
+
+One module per form. Which engines there are is told by the caller (launch/engines): a new one is found here, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sparkloom.base import document
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.importers import compose, cookbook, kept, shell, sparkrun
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
+
+__all__ = ["Found", "Leftover", "Programs", "Started", "read", "short"]
+
+FORMS = (
+    "a sparkrun or spark-vllm-docker recipe, a compose file, a cell of SGLang's cookbook, or a script or command line "
+    "that starts vllm serve, sglang, trtllm-serve or llama-server"
+)
+_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:bash|sh|shell|console|zsh)?[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+
+
+def read(text: str, name: str, programs: Programs, pick: str = "") -> Found:
+    """What `text` holds, by its content; InputError where nothing here can read it."""
+    if cookbook.fits(text):
+        return cookbook.read(text, name, pick)
+    mapping = _mapping(text, name)
+    if mapping is not None:
+        return _of_yaml(mapping, name, programs)
+    found = shell.read(_fenced(text), name, programs)
+    if found is None:
+        raise InputError.single(name, f"no engine is started in it; expected {FORMS}", rule="no-engine")
+    found.kept = kept.read(text, name)
+    return found
+
+
+def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found:
+    data = mapping.data
+    if compose.fits(data):
+        found = compose.read(mapping, programs)
+        if found is None:
+            raise InputError.single(name, "a compose file in which no service starts an engine", rule="no-engine")
+        return _with_doubles(found, mapping)
+    if sparkrun.fits(data):
+        return _with_doubles(sparkrun.read(mapping, programs), mapping)
+    if "launch" in data and "engine" in data:
+        message = "is a profile of sparkloom already: `sparkloom plan` judges it"
+        raise InputError.single(name, message, rule="already-a-profile")
+    keys = ", ".join(list(data)[:8])
+    raise InputError.single(name, f"YAML with the keys {keys}; expected {FORMS}", rule="unknown-form")
+
+
+def _with_doubles(found: Found, mapping: document.Document) -> Found:
+    why = "stands twice in the file; the last one is read, as others' readers do"
+    found.leftover += [
+        Leftover(f"{d.file}:{d.line}: {d.message.split(' stands')[0]}", why) for d in mapping.doubles or ()
+    ]
+    return found
+
+
+def _mapping(text: str, name: str) -> document.Document | None:
+    """The text as YAML, where that is what it is: a recipe's or a compose file's mapping."""
+    if not re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE):
+        return None
+    try:
+        return document.parse(text, name, doubles=True)
+    except InputError:
+        if re.search(r"^(recipe_version|services)\s*:", text, re.MULTILINE):
+            raise
+        return None
+
+
+def _fenced(text: str) -> str:
+    """Of a page with code in it only the code, each line where it was."""
+    if "```" not in text:
+        return text
+    kept_lines = [""] * (text.count("\n") + 1)
+    for match in _FENCE.finditer(text):
+        first = text.count("\n", 0, match.start(1))
+        for offset, line in enumerate(match[1].splitlines()):
+            kept_lines[first + offset] = re.sub(r"^\s*\$ ", "", line)
+    return "\n".join(kept_lines)

@@ -1,0 +1,124 @@
+"""Compose files: the services that start an engine, one or one per node, and what the others are for is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sparkloom.base.document import Document
+from sparkloom.inputs.importers import containers
+from sparkloom.inputs.importers.containers import Container
+from sparkloom.inputs.importers.expansion import Variables
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
+from sparkloom.inputs.importers.lexer import Word, lex
+from sparkloom.inputs.importers.shell import DEFAULT, Reader
+
+KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
+_OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")
+READ = {"image", "command", "entrypoint", "environment", "container_name"}
+SERVICE = {  # keys of a service that are options of a container under another name
+    "volumes": "volume", "ports": "publish", "network_mode": "network", "networks": "network", "ipc": "ipc",
+    "shm_size": "shm-size", "deploy": "gpus", "runtime": "runtime", "gpus": "gpus", "restart": "restart",
+    "privileged": "privileged", "cap_add": "cap-add", "ulimits": "ulimit", "devices": "device", "env_file": "env-file",
+    "security_opt": "security-opt", "user": "user", "working_dir": "workdir", "mem_limit": "memory",
+    "cpuset": "cpuset-cpus",
+    "pid": "pid", "hostname": "hostname", "logging": "log-driver", "stdin_open": "i", "tty": "t", "init": "init",
+    "platform": "platform", "labels": "label", "tmpfs": "tmpfs", "expose": "expose", "pull_policy": "pull",
+    "stop_grace_period": "stop-timeout",
+}  # fmt: skip
+OWN = {"healthcheck": "sparkloom asks each rank itself", "depends_on": "a rank waits for its peers, not for services",
+       "profiles": "of compose: a rank runs on its node"}  # fmt: skip
+
+
+def fits(data: dict[str, Any]) -> bool:
+    return isinstance(data.get("services"), dict)
+
+
+def read(document: Document, programs: Programs) -> Found | None:
+    data, taken = document.data, set[str]()
+    reader = Reader(programs, document.file)
+    leftover: list[Leftover] = []
+    for name, service in data["services"].items():
+        if not isinstance(service, dict):
+            leftover.append(Leftover(f"service {name}", "is no mapping"))
+            continue
+        line = document.position(("services", name))[1]
+        configs = _interpolated(data.get("configs") or {}, taken)
+        if not _service(reader, name, _interpolated(service, taken), f"{document.file}:{line}", configs):
+            leftover.append(Leftover(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine"))
+    if not reader.starts:
+        return None
+    for key in data:
+        if key not in ("services", "version", "name", KEPT) and not key.startswith("x-"):
+            leftover.append(
+                Leftover(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
+            )
+    leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(taken)]
+    kept = _interpolated(data[KEPT], set()) if isinstance(data.get(KEPT), dict) else {}
+    return Found("compose file", document.file, reader.starts, leftover=[*leftover, *reader.leftover], kept=kept)
+
+
+def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
+    container = Container(str(service.get("image") or ""), name, files=dict(_files(service, configs)))
+    for said in _variables(service.get("environment")):
+        container.leftover += containers.environment(container.env, said)
+    for key, value in service.items():
+        if key in READ:
+            continue
+        why = OWN.get(key) or containers.WHY.get(SERVICE.get(key, ""), containers.OTHER)
+        for item in value if isinstance(value, list) else [value]:
+            container.leftover.append(Leftover(f"service {name}: {key} {short(str(item))}", why))
+    reader.containers[str(service.get("container_name") or name)] = container
+    entry, command = _words(service.get("entrypoint")), _words(service.get("command"))
+    if reader.words([*entry, *command], where, Variables(), {}, container, 1):
+        return True
+    return not entry and reader.of_image(container, command, where)
+
+
+def _files(service: dict[str, Any], configs: Any) -> Iterator[tuple[str, str]]:
+    """Texts of the file's own `configs`, by their path in the container."""
+    asked = service.get("configs")
+    for entry in asked if isinstance(asked, list) else []:
+        source = configs.get(entry.get("source")) if isinstance(entry, dict) and isinstance(configs, dict) else None
+        if isinstance(source, dict) and isinstance(source.get("content"), str):
+            yield str(entry.get("target")), source["content"]
+
+
+def _variables(said: object) -> list[str]:
+    if isinstance(said, dict):
+        return [name if value is None else f"{name}={_text(value)}" for name, value in said.items()]
+    return [str(item) for item in said] if isinstance(said, list) else []
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _words(said: object) -> list[str]:
+    if isinstance(said, list):
+        return [str(item) for item in said]
+    text = str(said) if said is not None else ""
+    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
+
+
+def _interpolated(value: Any, taken: set[str]) -> Any:
+    """`${NAME:-default}` as compose replaces it, and `$$` for a dollar."""
+    if isinstance(value, dict):
+        return {key: _interpolated(item, taken) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_interpolated(item, taken) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] == "$":
+            return "$"
+        inside = match[2] if match[2] is not None else match[1]
+        name, sign, other = re.fullmatch(r"(\w*)(:?[-?+=])?(.*)", inside, re.DOTALL).groups()  # type: ignore[union-attr]
+        if sign and sign.endswith("-"):
+            taken.add(name)
+            return str(_interpolated(other, taken))
+        return "" if sign and sign.endswith("+") else f"${{{name}}}"
+
+    return _OPEN.sub(replaced, value)

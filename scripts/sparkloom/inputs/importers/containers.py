@@ -1,0 +1,123 @@
+"""`docker run` and its like: the image, what its process is given, and the options that stay behind, each with why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sparkloom.inputs.importers.expansion import OPEN
+from sparkloom.inputs.importers.found import Leftover
+
+PROGRAMS = ("docker", "podman", "nerdctl")
+ALONE = re.compile(
+    r"-[ditP]+|--(detach|interactive|tty|rm|privileged|init|read-only|publish-all|no-healthcheck|quiet|oom-kill-disable)"
+)
+SECRET = re.compile(r"(TOKEN|API_?KEYS?|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+POD = "each rank's pod has its own: no network of the host's, the rails as interfaces, 10 GiB of shared memory"
+HERE = "how somebody's container is kept; a pod is kept by Kubernetes"
+RIGHTS = "sparkloom decides what a rank may do: privileged only where RDMA needs it"
+PORTS = "the API is reached through sparkloom's endpoint"
+LIMIT = "no limit is carried over: the engine's share of memory and the node's guard bound it"
+MOUNT = "a folder of the author's machine; weights and caches are mounted by sparkloom, anything else is not there"
+WHY = {
+    "gpus": "every rank has its Spark's GPU", "runtime": "every rank has its Spark's GPU",
+    "network": POD, "net": POD, "ipc": POD, "shm-size": POD, "pid": POD, "uts": POD, "hostname": HERE, "h": HERE,
+    "publish": PORTS, "p": PORTS, "expose": PORTS,
+    "name": HERE, "restart": HERE, "detach": HERE, "d": HERE, "it": HERE, "i": HERE, "t": HERE, "rm": HERE,
+    "init": HERE,
+    "pull": HERE, "label": HERE, "l": HERE, "log-driver": HERE, "log-opt": HERE, "cidfile": HERE, "stop-timeout": HERE,
+    "privileged": RIGHTS, "cap-add": RIGHTS, "cap-drop": RIGHTS, "security-opt": RIGHTS, "ulimit": RIGHTS,
+    "device": RIGHTS, "user": RIGHTS, "u": RIGHTS, "group-add": RIGHTS,
+    "volume": MOUNT, "v": MOUNT, "mount": MOUNT, "tmpfs": MOUNT, "volumes-from": MOUNT,
+    "env-file": "a file of the author's machine with variables that are not known here",
+    "memory": LIMIT, "m": LIMIT, "memory-swap": "swap is off on sparkloom's nodes",
+    "cpuset-cpus": "no cores are reserved", "cpus": "no cores are reserved",
+    "workdir": "a rank starts where its image does", "w": "a rank starts where its image does",
+    "platform": "a Spark is linux/arm64",
+}  # fmt: skip
+OTHER = "an option of the container that sparkloom has no word for"
+
+
+@dataclass(slots=True)
+class Container:
+    image: str = ""
+    name: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    leftover: list[Leftover] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)  # behind the image
+    mounts: dict[str, str] = field(default_factory=dict)  # path in the container -> path of the host
+    files: dict[str, str] = field(default_factory=dict)  # path in the container -> text that the source itself has
+    entrypoint: str | None = None
+
+
+def run(words: Sequence[str]) -> Container:
+    """`docker run OPTIONS IMAGE WORDS`; the words behind `run`."""
+    container = Container()
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if re.fullmatch(r"\$\{\w+\[[@*]\]\}", word):  # a list that is set elsewhere: options, not the image
+            container.leftover.append(Leftover(word, "options of the container that are set outside of this file"))
+            continue
+        if not word.startswith("-") or word == "-":
+            container.image = word
+            break
+        if ALONE.fullmatch(word):
+            container.leftover.append(_option(word.lstrip("-"), ""))
+            continue
+        name, value, used = _split(words, word, at)
+        at += used
+        _take(container, name, value)
+    container.words = list(words[at:])
+    return container
+
+
+def execute(words: Sequence[str]) -> Container:
+    """`docker exec OPTIONS CONTAINER WORDS`; `image` stays empty."""
+    container = run(words)
+    container.name, container.image = container.image, ""
+    return container
+
+
+def _split(words: Sequence[str], word: str, at: int) -> tuple[str, str, int]:
+    """An option's name and value, and how many further words it took."""
+    name, equals, value = word.partition("=")
+    if word.startswith("--"):
+        return (name[2:], value, 0) if equals else (name[2:], words[at] if at < len(words) else "", 1)
+    if len(word) > 2:
+        return word[1], word[2:].removeprefix("="), 0
+    return word[1], words[at] if at < len(words) else "", 1
+
+
+def _take(container: Container, name: str, value: str) -> None:
+    if name in ("e", "env"):
+        container.leftover += environment(container.env, value)
+    elif name == "name":
+        container.name = value
+        container.leftover.append(_option(name, value))
+    elif name == "entrypoint":
+        container.entrypoint = value
+    else:
+        container.leftover.append(_option(name, value))
+        if name in ("v", "volume") and (mount := re.fullmatch(r"(.+?):(/[^:]*)(:\w+)?", value)):
+            container.mounts[mount[2]] = mount[1]
+
+
+def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
+    """`NAME=value` into `env`; what cannot be carried over is yielded."""
+    name, equals, value = said.partition("=")
+    if SECRET.search(name):
+        yield Leftover(f"env {name}", "a secret is never carried over; sparkloom gives keys of its own (docs/serve.md)")
+    elif not equals:
+        yield Leftover(f"env {name}", "its value is that of the author's own shell")
+    elif OPEN.search(value):
+        yield Leftover(f"env {name}={value}", "its value is set outside of this file")
+    else:
+        env[name] = value
+
+
+def _option(name: str, value: str) -> Leftover:
+    dashes = "-" if len(name) == 1 or re.fullmatch(r"[ditP]+", name) else "--"
+    return Leftover(f"container option {dashes}{name} {value}".rstrip(), WHY.get(name, OTHER))

@@ -1,0 +1,233 @@
+"""What variables of a script are, and words with them replaced. What has no value stays as `${NAME}`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from sparkloom.inputs.importers.lexer import Lexer, Part, Word
+
+OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
+_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
+_SUM = re.compile(r"[\d\s()+*/%-]+")
+_TRUTH = re.compile(r"[\d\s()+*/%<>=!&|-]+")
+DEPTH = 20
+
+
+@dataclass(slots=True)
+class Variables:
+    """Values as the script sets them; None where it does and this reader cannot say to what."""
+
+    values: dict[str, str | None] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # what the script writes with a here-document
+    defaulted: set[str] = field(default_factory=set)  # names whose `:-default` was taken
+
+    def copy(self) -> Variables:
+        return Variables(dict(self.values), {k: list(v) for k, v in self.lists.items()}, self.files, self.defaulted)
+
+    def forget(self, other: Variables) -> None:
+        """After a branch that nobody decided: what it sets is not known any more."""
+        for name, value in other.values.items():
+            if self.values.get(name) != value or name not in self.values:
+                self.values[name] = None
+        for name, items in other.lists.items():
+            if self.lists.get(name) != items:
+                self.lists.pop(name, None)
+                self.values[name] = None
+
+    def expand(self, words: Sequence[Word]) -> list[str]:
+        return [text for word in words for text in self.fields(word)]
+
+    def text(self, word: Word) -> str:
+        """One word as one text: of an assignment, of a case."""
+        return "".join(self._value(part) for part in word.parts)
+
+    def fields(self, word: Word) -> list[str]:
+        """A word as the shell would split it."""
+        fields: list[str] = []
+        current: str | None = None
+        nothing = False  # "${LIST[@]}" of an empty list is no word, though it stands in quotes
+        for part in word.parts:
+            items = self._items(part)
+            if items is not None:
+                nothing = nothing or not items
+                if items:
+                    fields.append((current or "") + items[0])
+                    fields += items[1:]
+                    current = fields.pop()
+                continue
+            value = self._value(part)
+            if part.kind == "text" or part.quoted:
+                current = (current or "") + value if value or part.quoted or current is not None else current
+                continue
+            pieces = value.split() if not OPEN.search(value) else [value]
+            for index, piece in enumerate(pieces):
+                if index:
+                    fields.append(current or "")
+                    current = piece
+                else:
+                    current = (current or "") + piece
+        return fields if current is None or (nothing and not current) else [*fields, current]
+
+    def _items(self, part: Part) -> list[str] | None:
+        match = _NAMED.fullmatch(part.text) if part.kind == "variable" else None
+        if match is None or match[2] not in ("@", "*") or match[1] not in self.lists:
+            return None
+        return self.lists[match[1]]
+
+    def _value(self, part: Part, depth: int = 0) -> str:
+        if part.kind == "text":
+            return part.text
+        if part.kind == "command":
+            total = self._sum(part.text)
+            return f"${{({part.text.strip()})}}" if total is None else total
+        if part.kind in ("array", "sum"):
+            return f"({part.text})"
+        match = _NAMED.fullmatch(part.text)
+        if match is None or depth > DEPTH:
+            return f"${{{part.text}}}"
+        return self._named(match, depth)
+
+    def _named(self, match: re.Match[str], depth: int) -> str:
+        name, _, sign, other = match.groups()
+        value = self.values.get(name)
+        if name in self.lists:
+            value = " ".join(self.lists[name])
+        known = name in self.values or name in self.lists
+        if sign in ("+", ":+"):
+            return self.inner(other or "", depth) if value else ""
+        if value is None or (not value and sign and sign.startswith(":")):
+            if sign and sign[-1] in "-=" and not (known and value is None):
+                self.defaulted.add(name)
+                return self.inner(other or "", depth)
+            return f"${{{_shown(match)}}}" if value is None else value
+        return value
+
+    def holds(self, text: str) -> bool | None:
+        """What `((A > 4))` says; None where not all of it is known."""
+        inside = re.sub(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda m: self.values.get(m[1]) or m[1], text)
+        if not _TRUTH.fullmatch(inside) or len(inside) > 200:
+            return None
+        spelled = inside.replace("&&", " and ").replace("||", " or ")
+        try:
+            return bool(_computed(ast.parse(re.sub(r"!(?!=)", " not ", spelled).strip(), mode="eval").body))
+        except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+            return None
+
+    def inner(self, text: str, depth: int = 0) -> str:
+        """The text behind `:-`, which may have variables in it again."""
+        lexer = Lexer(text)
+        word = Word(1)
+        while lexer.at < len(text):
+            before = lexer.at
+            lexer._part(word, text[lexer.at])
+            if lexer.at == before:
+                break
+        return "".join(self._value(part, depth + 1) for part in word.parts)
+
+    def _sum(self, text: str) -> str | None:
+        """`$((A * 4))`, where everything in it is a number."""
+        if not (text.startswith("(") and text.endswith(")")):
+            return None
+        inside = re.sub(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda m: self.values.get(m[1]) or m[1], text[1:-1])
+        if not _SUM.fullmatch(inside) or len(inside) > 200:
+            return None
+        try:
+            return str(_computed(ast.parse(inside.strip(), mode="eval").body))
+        except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+            return None
+
+    def assign(self, text: str, word: Word) -> bool:
+        """`NAME=value`, `NAME+=value`, `NAME=(...)`. False where the word is no assignment."""
+        match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=", text)
+        if match is None:
+            return False
+        name, more = match[1], bool(match[2])
+        array = next((part for part in word.parts if part.kind == "array"), None)
+        if array is not None:
+            items = [t for w in Lexer(array.text).tokens() if isinstance(w, Word) for t in self.fields(w)]
+            self.lists[name] = [*self.lists.get(name, []), *items] if more else items
+            self.values.pop(name, None)
+            return True
+        value = self.text(_behind(word, match.end()))
+        old = self.values.get(name) or "" if more else ""
+        self.values[name] = None if OPEN.fullmatch(value) and OPEN.fullmatch(value)[1] == name else old + value  # type: ignore[index]
+        self.lists.pop(name, None)
+        return True
+
+
+def _behind(word: Word, count: int) -> Word:
+    """The word without its first characters, which are plain ones."""
+    parts = list(word.parts)
+    while parts and count:
+        cut = min(count, len(parts[0].text))
+        count -= cut
+        parts = [replace(parts[0], text=parts[0].text[cut:]), *parts[1:]] if cut < len(parts[0].text) else parts[1:]
+    return Word(word.line, word.raw, parts)
+
+
+def _computed(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_computed(node.operand)
+    if isinstance(node, ast.BinOp):
+        left, right = _computed(node.left), _computed(node.right)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.Div | ast.FloorDiv):
+            return left // right
+        if isinstance(node.op, ast.Mod):
+            return left % right
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return int(not _computed(node.operand))
+    if isinstance(node, ast.BoolOp):
+        truths = [bool(_computed(value)) for value in node.values]
+        return int(all(truths) if isinstance(node.op, ast.And) else any(truths))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return int(_compared(node.ops[0], _computed(node.left), _computed(node.comparators[0])))
+    raise ValueError("no sum")
+
+
+def _compared(sign: ast.cmpop, left: int, right: int) -> bool:
+    signs = ((ast.Lt, left < right), (ast.LtE, left <= right), (ast.Gt, left > right), (ast.GtE, left >= right),
+             (ast.Eq, left == right), (ast.NotEq, left != right))  # fmt: skip
+    return next(said for kind, said in signs if isinstance(sign, kind))
+
+
+def _shown(match: re.Match[str]) -> str:
+    return match[1] + (f"[{match[2]}]" if match[2] else "")
+
+
+def decided(words: list[str]) -> bool | None:
+    """What a test says, where both of its sides are known; None where it asks the machine."""
+    if not words or words[0] not in ("[", "[[", "test"):
+        return {"true": True, "false": False}.get(words[0]) if len(words) == 1 else None
+    inside = [word for word in words[1:] if word not in ("]", "]]")]
+    if any(OPEN.search(word) for word in inside):
+        return None
+    if inside[:1] == ["!"]:
+        said = decided(["[", *inside[1:]])
+        return None if said is None else not said
+    if len(inside) == 2 and inside[0] in ("-z", "-n"):
+        return (inside[1] == "") == (inside[0] == "-z")
+    if len(inside) == 1 and inside[0] in ("-z", "-n"):
+        return inside[0] == "-z"
+    if len(inside) == 3 and inside[1] in ("=", "==", "!="):
+        return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
+    numbers = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
+    if len(inside) == 3 and inside[1] in numbers and inside[0].isdigit() and inside[2].isdigit():
+        left, right = int(inside[0]), int(inside[2])
+        return {
+            "-eq": left == right, "-ne": left != right, "-gt": left > right, "-lt": left < right,
+            "-ge": left >= right, "-le": left <= right,
+        }[inside[1]]  # fmt: skip
+    return None

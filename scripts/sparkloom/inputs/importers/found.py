@@ -1,0 +1,62 @@
+"""What a reader finds in somebody's file: programs with their words, and everything that it did not understand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Programs = Mapping[str, Sequence[Sequence[str]]]  # engine -> the ways in which a command line begins that starts it
+LONGEST = 160  # characters of somebody's words that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing of the source that is in no profile, and why."""
+
+    what: str
+    why: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"what": self.what, "why": self.why}
+
+
+@dataclass(slots=True)
+class Started:
+    """One engine as the source starts it: its words behind the program's, its environment, its image."""
+
+    engine: str
+    words: list[str]
+    where: str
+    image: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    leftover: list[Leftover] = field(default_factory=list)  # of this start: options of its container, unknown values
+    files: dict[str, str] = field(default_factory=dict)  # path in the container -> text, where the source writes it
+
+
+@dataclass(slots=True)
+class Found:
+    """A source as a whole. `starts` are of one launch (one per node) or of several, of which one is picked."""
+
+    form: str
+    where: str
+    starts: list[Started]
+    model: str = ""  # hub id that stands beside the command
+    revision: str = ""
+    least_nodes: int = 1
+    most_nodes: int | None = None
+    summary: str = ""
+    release: str = ""  # of the engine, where the source says it
+    claim: str = ""  # what the source says of itself: verified, official
+    leftover: list[Leftover] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict)  # what `sparkloom export` wrote beside the command
+
+
+_SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=--api-key[ =])\S+|(?<=--token[ =])\S+|\bsk-[A-Za-z0-9-]{8,}")
+
+
+def short(text: str) -> str:
+    """Somebody's words in one line, no secret among them."""
+    line = _SECRETS.sub("(secret)", " ".join(text.split()))
+    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."

@@ -1,0 +1,303 @@
+"""Reads scripts and command lines: finds the engines that they start. Nothing of them is ever executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sparkloom.inputs.importers import containers, syntax
+from sparkloom.inputs.importers.containers import Container
+from sparkloom.inputs.importers.expansion import OPEN, Variables, decided
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
+from sparkloom.inputs.importers.lexer import Word, lex
+
+TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat", "sed", "awk", "ps", "trap", "type",
+        "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
+SETS = {"export", "local", "declare", "readonly", "typeset"}
+AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
+QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
+         "source", ".", "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
+IMAGES = {  # what starts in an image when only words for it are given
+    r"(^|/)vllm/vllm-openai": "vllm",
+    r"llama\.cpp:(\w+-)?server": "llamacpp",
+}
+DEFAULT = "the file's own default is taken; whoever runs it may set another"
+NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
+DEPTH = 6
+
+
+class Reader:
+    """One file's commands, gone through in order."""
+
+    def __init__(self, programs: Programs, file: str) -> None:
+        self.programs = [(engine, tuple(way)) for engine, ways in programs.items() for way in ways]
+        self.file = file
+        self.starts: list[Started] = []
+        self.leftover: list[Leftover] = []
+        self.containers: dict[str, Container] = {}
+        self.exported: dict[str, str] = {}
+
+    def script(
+        self, text: str, variables: Variables, *, line: int = 1, inside: Container | None = None, depth: int = 0
+    ) -> None:
+        self._block(syntax.parse(lex(text, line)), variables, inside, depth)
+
+    def _block(self, sentences: Sequence[syntax.Sentence], v: Variables, inside: Container | None, depth: int) -> None:
+        skip = False  # after `false &&` or `true ||`
+        for sentence in sentences:
+            if isinstance(sentence, syntax.Command):
+                skip = self._joined(sentence, v, inside, depth, skip)
+            elif isinstance(sentence, syntax.Branches):
+                self._branches(sentence, v, inside, depth)
+            elif sentence.runs:
+                self._block(sentence.body, v, inside, depth)
+            else:
+                self._undecided(sentence.said, sentence.line, sentence.body, v, inside, depth)
+
+    def _joined(self, command: syntax.Command, v: Variables, inside: Container | None, depth: int, skip: bool) -> bool:
+        """Goes through a command, and says whether the one joined to it is passed over."""
+        if skip:
+            return command.joint in ("&&", "||")
+        verdict = self._command(command, v, inside, depth)
+        if command.joint == "&&":
+            return verdict is False
+        return command.joint == "||" and verdict is not False
+
+    def _branches(self, branches: syntax.Branches, v: Variables, inside: Container | None, depth: int) -> None:
+        for condition, body in branches.arms:
+            said = self._holds(branches, condition, v)
+            if said is True:
+                self._block(body, v, inside, depth)
+                return
+            if said is None:
+                break
+        else:
+            return
+        for _, body in branches.arms:
+            self._undecided(branches.said, branches.line, body, v, inside, depth)
+
+    def _holds(self, branches: syntax.Branches, condition: object, v: Variables) -> bool | None:
+        if condition is None:
+            return True
+        if branches.subject is not None:
+            subject = v.text(branches.subject)
+            if OPEN.search(subject):
+                return None
+            return any(_matches(subject, pattern) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
+        tests = [s for s in condition if isinstance(s, syntax.Command)]  # type: ignore[attr-defined]
+        said: bool | None = None
+        for test in tests:
+            one = _verdict(test.words, v.expand(test.words), v)
+            said = one
+            if one is None or (one and test.joint == "||") or (not one and test.joint == "&&"):
+                return one
+        return said
+
+    def _undecided(
+        self, said: str, line: int, body: Sequence[syntax.Sentence], v: Variables, inside: Container | None, depth: int
+    ) -> None:
+        """What runs or not, as the author's machine has it: engines in there are found, values are not believed."""
+        apart, before = v.copy(), len(self.starts)
+        quiet = self.leftover
+        self.leftover = []
+        self._block(body, apart, inside, depth)
+        mine, self.leftover = self.leftover, quiet
+        for start in self.starts[before:]:
+            start.leftover.append(
+                Leftover(f"{self.file}:{line}: {short(said)}", "the start stands in there; when, is not known here")
+            )
+        self.leftover += mine
+        v.forget(apart)
+
+    def _command(self, command: syntax.Command, v: Variables, inside: Container | None, depth: int) -> bool | None:
+        words = list(command.words)
+        own: dict[str, str] = {}
+        while words and re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=", words[0].raw):
+            apart = v.copy() if len(words) > 1 else v
+            apart.assign(words[0].raw, words[0])
+            name = re.split(r"\+?=", words[0].raw, maxsplit=1)[0]
+            own[name] = apart.values.get(name) or f"${{{name}}}"
+            words.pop(0)
+        self._documents(command, v)
+        if not words:
+            return True
+        texts = v.expand(words)
+        if texts and texts[0] in SETS:
+            for word in words[1:]:
+                if v.assign(word.raw, word):
+                    name = re.split(r"\+?=", word.raw, maxsplit=1)[0]
+                    if texts[0] == "export" and (value := v.values.get(name)) is not None:
+                        self.exported[name] = value
+            return True
+        if texts and texts[0] in ("read", "mapfile", "readarray"):
+            self._told(command, texts, v)
+            return True
+        verdict = _verdict(words, texts, v)
+        if verdict is not None or (words[0].parts[:1] and words[0].parts[0].kind == "sum"):
+            return verdict
+        where = f"{self.file}:{command.line}"
+        if not self.words(texts, where, v, own, inside, depth) and texts and texts[0] not in QUIET:
+            self.leftover.append(Leftover(f"{where}: {short(' '.join(texts))}", NOT_RUN))
+        return None if texts and texts[0] in ("[", "[[", "test") else True
+
+    def _told(self, command: syntax.Command, texts: list[str], v: Variables) -> None:
+        """`read -ra NAME <<< TEXT`; what `read` is told otherwise is not known."""
+        told = next((v.text(r.target) for r in command.redirections if r.sign == "<<<" and r.target), None)
+        many = any(re.fullmatch(r"-\w*a\w*", text) for text in texts[1:])
+        for name in (text for text in texts[1:] if re.fullmatch(r"[A-Za-z_]\w*", text)):
+            v.lists.pop(name, None)
+            v.values[name] = None
+            if told is not None and many and not OPEN.search(told):
+                v.lists[name] = told.split()
+                v.values.pop(name)
+
+    def _documents(self, command: syntax.Command, v: Variables) -> None:
+        """`cat > FILE <<EOF`: a file that an engine may be told to read."""
+        body = next((r.body for r in command.redirections if r.body is not None), None)
+        target = next((r.target for r in command.redirections if r.sign in (">", ">|", ">>") and r.target), None)
+        if body is not None and target is not None:
+            v.files[v.text(target)] = body
+
+    def words(
+        self, texts: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None, depth: int
+    ) -> bool:
+        """Whether these words start an engine, or lead to words that do."""
+        if not texts or depth > DEPTH:
+            return False
+        while len(texts) > 1 and (texts[0] in AHEAD or re.match(r"[A-Za-z_]\w*=", texts[0])):
+            name, equals, value = texts[0].partition("=")
+            own, texts = ({**own, name: value} if equals else own), texts[1:]
+        if texts[0] in TALK:
+            return False
+        program = texts[0].rsplit("/", 1)[-1]
+        if program in containers.PROGRAMS and len(texts) > 1 and texts[1] in ("run", "exec", "create"):
+            return self._container(texts, where, v, own, depth)
+        if found := self._engine(texts):
+            engine, at, length = found
+            self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where), inside)
+            return True
+        nested = next((text for text in texts[1:] if self._mentions(text)), None)
+        if nested is None:
+            return False
+        before = len(self.starts)
+        self.script(nested, v.copy(), line=_line(where), inside=inside, depth=depth + 1)
+        return len(self.starts) > before
+
+    def _container(self, texts: list[str], where: str, v: Variables, own: dict[str, str], depth: int) -> bool:
+        running = texts[1] == "exec"
+        container = containers.execute(texts[2:]) if running else containers.run(texts[2:])
+        if running:
+            known = self.containers.get(container.name)
+            if known:
+                container.image, container.env = known.image, {**known.env, **container.env}
+                container.leftover = [*known.leftover, *container.leftover]
+        else:
+            self.containers[container.name] = container
+        words = [*([container.entrypoint] if container.entrypoint else []), *container.words]
+        if self.words(words, where, v, {}, container, depth + 1):
+            return True
+        if not running and not container.entrypoint and self.of_image(container, container.words, where):
+            return True
+        return not running and any(word in ("sleep", "tail") for word in container.words)
+
+    def of_image(self, container: Container, words: list[str], where: str) -> bool:
+        """Whether the image itself starts an engine, and these are words for it."""
+        engine = next((name for known, name in IMAGES.items() if re.search(known, container.image)), None)
+        if engine is None or not any(word.startswith("-") for word in words):
+            return False
+        self._start(engine, words, where, Variables(), {}, container)
+        return True
+
+    def _engine(self, texts: Sequence[str]) -> tuple[str, int, int] | None:
+        """The engine that these words start, where its program stands and how many words that takes."""
+        for at in range(len(texts)):
+            for engine, way in self.programs:
+                head = [texts[at].rsplit("/", 1)[-1], *texts[at + 1 : at + len(way)]] if texts[at] else []
+                if tuple(head) == way:
+                    return engine, at, len(way)
+        return None
+
+    def _mentions(self, text: str) -> bool:
+        return bool(re.search(r"\s", text)) and any(
+            re.search(r"\s+".join(re.escape(word) for word in way), text) for _, way in self.programs
+        )
+
+    def _before(self, texts: Sequence[str], own: dict[str, str], where: str) -> dict[str, str]:
+        """Words before the program: variables for it, and wrappers, which are named."""
+        env, wrappers = dict(own), []
+        for text in texts:
+            if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", text):
+                env[text.partition("=")[0]] = text.partition("=")[2]
+            else:
+                wrappers.append(text)
+        if wrappers:
+            self.leftover.append(
+                Leftover(
+                    f"{where}: {short(' '.join(wrappers))}",
+                    "words before the engine's; the engine is started without them",
+                )
+            )
+        return env
+
+    def _start(
+        self, engine: str, words: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None
+    ) -> None:
+        start = Started(engine, words, where, inside.image if inside else "", files=v.files)
+        if inside:
+            start.files = {**v.files, **inside.files, **_mounted(inside, v)}
+            start.leftover += inside.leftover
+            start.env |= inside.env
+        else:
+            own = {**self.exported, **own}
+        for name, value in own.items():
+            start.leftover += containers.environment(start.env, f"{name}={value}")
+        self.starts.append(start)
+
+
+def read(text: str, file: str, programs: Programs) -> Found | None:
+    """A script or command line; None where it starts no engine."""
+    reader = Reader(programs, file)
+    variables = Variables()
+    reader.script(text.replace("\r\n", "\n"), variables)
+    if not reader.starts:
+        return None
+    form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"
+    summary = next(_comments(text), "")
+    found = Found(form, file, reader.starts, summary=summary, leftover=reader.leftover)
+    found.leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(variables.defaulted)]
+    return found
+
+
+def _mounted(container: Container, v: Variables) -> dict[str, str]:
+    """Files that the script writes and mounts: by their path in the container."""
+    found = {}
+    for inside, outside in container.mounts.items():
+        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\}|\.)/", "", outside)
+        if (text := v.files.get(outside) or v.files.get(name)) is not None:
+            found[inside] = text
+    return found
+
+
+def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
+    if words and words[0].parts and words[0].parts[0].kind == "sum":
+        return v.holds(words[0].parts[0].text)
+    return decided(texts)
+
+
+def _comments(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        said = line.strip().lstrip("#").strip()
+        if line.startswith("#") and not line.startswith("#!") and said:
+            yield short(said)
+        elif line.strip() and not line.startswith("#"):
+            return
+
+
+def _matches(subject: str, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(subject, pattern.strip("\"'"))
+
+
+def _line(where: str) -> int:
+    return int(where.rpartition(":")[2])

@@ -1,0 +1,259 @@
+"""sparkrun's recipes, version 2, and those of spark-vllm-docker, which are its version 1.
+
+What the format means is read from sparkrun's documents and code (spark-arena/sparkrun, RECIPES.md, 2026-07) and from
+spark-vllm-docker's recipes (2026-08): a command is a template whose `{key}` come from `defaults`; without a command the
+runtime makes one of the keys that it knows; nodes, ranks and addresses are added by whoever runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+from sparkloom.base.document import Document
+from sparkloom.inputs.importers import containers
+from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
+from sparkloom.inputs.importers.expansion import Variables
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
+from sparkloom.inputs.importers.shell import Reader
+
+KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
+BASE = {"model": "model", "served_model_name": "served-model-name", "host": "host", "port": "port",
+        "trust_remote_code": "trust-remote-code", "kv_cache_dtype": "kv-cache-dtype", "dtype": "dtype",
+        "quantization": "quantization", "api_key": "api-key"}  # fmt: skip
+# Which flag of an engine a key of `defaults` is, for recipes without a command (RECIPES.md, common keys).
+FLAGS: dict[str, dict[str, str]] = {
+    "vllm": BASE | {
+        "tensor_parallel": "tensor-parallel-size", "pipeline_parallel": "pipeline-parallel-size",
+        "data_parallel": "data-parallel-size", "gpu_memory_utilization": "gpu-memory-utilization",
+        "max_model_len": "max-model-len", "max_num_batched_tokens": "max-num-batched-tokens",
+        "max_num_seqs": "max-num-seqs", "enforce_eager": "enforce-eager",
+        "enable_prefix_caching": "enable-prefix-caching",
+        "distributed_executor_backend": "distributed-executor-backend", "otlp_traces_endpoint": "otlp-traces-endpoint",
+    },
+    "sglang": BASE | {
+        "tensor_parallel": "tp-size", "pipeline_parallel": "pp-size", "gpu_memory_utilization": "mem-fraction-static",
+        "max_model_len": "context-length", "max_num_seqs": "max-running-requests",
+        "chunked_prefill": "chunked-prefill-size",
+        "tokenizer_path": "tokenizer-path", "speculative_draft_model_path": "speculative-draft-model-path",
+    },
+    "llamacpp": {
+        "port": "port", "host": "host", "ctx_size": "ctx-size", "max_model_len": "ctx-size",
+        "n_gpu_layers": "n-gpu-layers",
+        "parallel": "parallel", "threads": "threads", "chat_template": "chat-template", "split_mode": "split-mode",
+        "reasoning_format": "reasoning-format", "served_model_name": "alias", "api_key": "api-key",
+        "flash_attn": "flash-attn", "cont_batching": "cont-batching", "jinja": "jinja",
+    },
+    "trtllm": {
+        "port": "port", "host": "host", "tensor_parallel": "tp_size", "pipeline_parallel": "pp_size",
+        "expert_parallel": "ep_size", "max_num_tokens": "max_num_tokens", "max_batch_size": "max_batch_size",
+        "max_model_len": "max_seq_len", "backend": "backend", "tokenizer": "tokenizer",
+        "kv_cache_free_gpu_memory_fraction": "kv_cache_free_gpu_memory_fraction",
+        "trust_remote_code": "trust_remote_code",
+    },
+    "atlas": BASE | {
+        "tensor_parallel": "tp-size", "ep_size": "ep-size", "gpu_memory_utilization": "gpu-memory-utilization",
+        "max_model_len": "max-seq-len", "served_model_name": "model-name",
+    },
+}  # fmt: skip
+RUNTIMES = {"vllm-distributed": "vllm", "vllm-ray": "vllm", "eugr-vllm": "vllm", "llama-cpp": "llamacpp"}
+SWITCHES = {"trust_remote_code", "enforce_eager", "enable_prefix_caching", "flash_attn", "cont_batching", "jinja"}
+MOD = "a script that changes the engine inside the container before it starts; what it changes is not known here"
+BUILD = "how the author builds the image; which image has it is `engine.image`"
+HOOK = "a command that sparkrun runs beside the engine: not executed, nothing of it is in the profile"
+WHY = {
+    "build_args": BUILD, "builder": BUILD, "builder_config": BUILD, "pre_exec": HOOK, "post_exec": HOOK,
+    "post_commands": HOOK, "stop_after_post": HOOK, "mods": MOD,
+    "benchmark": "how sparkrun benchmarks it; `sparkloom bench` has words of its own",
+    "distribution_config": "sparkloom fetches and spreads what the profile names",
+    "mode": "follows from the nodes", "runtime_version": "is informational in sparkrun",
+}  # fmt: skip
+READ = {"recipe_version", "sparkrun_version", "name", "description", "model", "model_revision", "runtime", "container",
+        "min_nodes", "max_nodes", "cluster_only", "solo_only", "defaults", "env", "command", "metadata"}  # fmt: skip
+TOLD = {"description", "maintainer", "category", "name", "tags", KEPT}  # of metadata: words about it, no facts
+PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+
+
+def fits(data: dict[str, Any]) -> bool:
+    named = "model" in data and ("container" in data or "runtime" in data)
+    return named and ("command" in data or "defaults" in data or "recipe_version" in data)
+
+
+def read(document: Document, programs: Programs) -> Found:
+    data = document.data
+    for key, kind in (("defaults", dict), ("metadata", dict), ("command", str)):
+        if data.get(key) is not None and not isinstance(data[key], kind):
+            raise document.refusal(
+                (key,), f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}", "wrong-type"
+            )
+    version = str(data.get("recipe_version", data.get("sparkrun_version", "2")))
+    form = "spark-vllm-docker recipe" if version == "1" else "sparkrun recipe"
+    defaults = {str(key): value for key, value in (data.get("defaults") or {}).items()}
+    reader = Reader(programs, document.file)
+    leftover = list(_others(data))
+    text = str(data.get("command") or "").strip()
+    line = document.position(("command",))[1] + 1
+    if text:
+        used = _template(text, defaults, str(data.get("model") or ""), version, reader, line)
+        leftover += _unused(defaults, used)
+    else:
+        leftover += _generated(data, defaults, programs, reader, f"{document.file}:{document.position(())[1]}")
+    if not reader.starts:
+        raise document.refusal(
+            ("command",), "no engine's program is started here (docs/import-a-recipe.md lists them)", "no-engine"
+        )
+    files = _files(data.get("pre_exec"), programs, document.file)
+    for start in reader.starts:
+        start.image, start.files = start.image or str(data.get("container") or ""), {**files, **start.files}
+        for said in _variables(data.get("env")):
+            start.leftover += containers.environment(start.env, said)
+    metadata = data.get("metadata") or {}
+    least, most = _nodes(data)
+    kept = metadata.get(KEPT)
+    return Found(
+        f"{form}, version {version}", document.file, reader.starts,
+        model=str(data.get("model") or ""), revision=str(data.get("model_revision") or ""),
+        least_nodes=least, most_nodes=most,
+        summary=short(str(data.get("description") or metadata.get("description") or data.get("name") or "")),
+        leftover=[*leftover, *reader.leftover], kept=dict(kept) if isinstance(kept, dict) else {},
+    )  # fmt: skip
+
+
+_KINDS = {dict: "a mapping", str: "text"}
+
+
+def _variables(env: object) -> list[str]:
+    """A mapping; some write a list, of `NAME=value` or of small mappings."""
+    if isinstance(env, dict):
+        return [f"{name}={_text(value)}" for name, value in env.items()]
+    items = env if isinstance(env, list) else []
+    return [said for item in items for said in (_variables(item) if isinstance(item, dict) else [str(item)])]
+
+
+def _files(hooks: object, programs: Programs, file: str) -> dict[str, str]:
+    """What commands before the engine's write with a here-document; they are named as hooks all the same."""
+    variables = Variables()
+    for hook in hooks if isinstance(hooks, list) else []:
+        if isinstance(hook, str) and "<<" in hook:
+            Reader(programs, file).script(hook, variables)
+    return variables.files
+
+
+def _nodes(data: dict[str, Any]) -> tuple[int, int | None]:
+    least, most = _whole(data.get("min_nodes")) or 1, _whole(data.get("max_nodes"))
+    if data.get("cluster_only"):
+        least = max(least, 2)
+    return (1, 1) if data.get("solo_only") or data.get("mode") == "solo" else (least, most)
+
+
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, int | str) and str(value).isdigit() else None
+
+
+def _others(data: dict[str, Any]) -> list[Leftover]:
+    """Everything beside the command, by name."""
+    found: list[Leftover] = []
+    for key, value in data.items():
+        if key == "executor_config" and isinstance(value, dict):
+            found += [
+                Leftover(f"executor_config: {k} {short(str(v))}", containers.WHY.get(k.replace("_", "-"), RIGHTS))
+                for k, v in value.items()
+            ]
+        elif key == "metadata" and isinstance(value, dict):
+            why = "what sparkrun estimates memory from; sparkloom takes a model's facts from its own files"
+            found += [Leftover(f"metadata: {k} {short(str(v))}", why) for k, v in value.items() if k not in TOLD]
+        elif key not in READ and value not in (None, [], {}, "", False):
+            why = WHY.get(key, MOUNT if "volume" in key else "a key of the recipe that is not known here")
+            items = value if isinstance(value, list) else [value]
+            found += [Leftover(f"{key}: {short(_text(item))}", why) for item in items]
+    return found
+
+
+def _template(text: str, defaults: dict[str, Any], model: str, version: str, reader: Reader, line: int) -> set[str]:
+    """The command with its places filled, read as a script; which keys of `defaults` it used."""
+    used: set[str] = set()
+    values = {"model": model, **defaults}
+
+    def filled(match: re.Match[str]) -> str:
+        name = match[1]
+        used.add(name)
+        return str(values[name]) if values.get(name) is not None else match[0]
+
+    before = ""
+    for _ in range(5):  # a default may have places itself
+        before, text = text, PLACE.sub(filled, text)
+        if before == text:
+            break
+    doubled = version == "1" or "{{" in text
+    reader.script(text, Variables(), line=line)
+    for start in reader.starts:
+        served = FLAGS.get(start.engine, {}).get("served_model_name")
+        if defaults.get("served_model_name") and served and f"--{served}" not in text:  # sparkrun appends it
+            start.words += [f"--{served}", str(defaults["served_model_name"])]
+            used.add("served_model_name")
+        start.words = [_braces(word) if doubled else word for word in start.words]
+        open_ends = sorted({match[0] for word in start.words for match in PLACE.finditer(word)})
+        start.leftover += [Leftover(name, "a place of the command that `defaults` does not fill") for name in open_ends]
+    return used
+
+
+def _braces(word: str) -> str:
+    """`{{` is how both formats write a brace of JSON; where the word is JSON as it stands, it is left."""
+    if "{{" not in word and "}}" not in word:
+        return word
+    try:
+        json.loads(word)
+    except ValueError:
+        return word.replace("{{", "{").replace("}}", "}")
+    return word
+
+
+def _unused(defaults: dict[str, Any], used: set[str]) -> list[Leftover]:
+    """Keys that no place of the command names; those that sparkrun counts nodes by aside."""
+    said = {"tensor_parallel", "pipeline_parallel", "data_parallel"}
+    why = "stands in `defaults`, and no place of the command takes it"
+    return [
+        Leftover(f"defaults: {key} {short(_text(value))}", why)
+        for key, value in defaults.items()
+        if key not in used | said
+    ]
+
+
+def _generated(
+    data: dict[str, Any], defaults: dict[str, Any], programs: Programs, reader: Reader, where: str
+) -> list[Leftover]:
+    """A recipe without a command: the runtime's own, of the keys that it knows."""
+    runtime = str(data.get("runtime") or "vllm")
+    engine = RUNTIMES.get(runtime, runtime)
+    known = FLAGS.get(engine)
+    if known is None:
+        return [Leftover(f"runtime: {runtime}", "a runtime of sparkrun that is not known here")]
+    model = str(data.get("model") or "")
+    words = {"sglang": ["--model-path", model], "llamacpp": ["-hf", model]}.get(engine, [model])
+    leftover = []
+    for key, value in defaults.items():
+        flag = known.get(key)
+        if flag is None:
+            leftover.append(
+                Leftover(
+                    f"defaults: {key} {short(_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
+                )
+            )
+        elif key in SWITCHES:
+            words += [f"--{flag}"] if _text(value).lower() in ("true", "1", "yes", "on") else []
+        else:
+            words += [f"--{flag}", _text(value)]
+    program = programs.get(engine, (("atlas", "serve"),))[0]
+    text = shlex.join([*program, *words])
+    apart = Reader({**programs, engine: [program]}, reader.file)
+    apart.script(text, Variables(), line=int(where.rpartition(":")[2]))
+    reader.starts += apart.starts
+    return leftover
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,91 @@
+"""Facts of a model by its name: those of a shipped profile, of the same checkpoint or of another packing of its base.
+
+The one door for whoever needs facts that a file does not hold.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sparkloom.inputs import profile as profiles
+
+# Endings of names that say how the weights are packed, and what that makes of each group of tensors.
+_FOUR = {"experts": "int4-g128", "shared": "int4-g128", "dense": "int4-g128", "attention": "bf16"}
+_EIGHT = {"experts": "fp8", "shared": "fp8", "dense": "fp8", "attention": "fp8", "linear": "fp8"}
+_WIDE = {"experts": "bf16", "shared": "bf16", "dense": "bf16", "attention": "bf16", "linear": "bf16", "mamba": "bf16"}
+PACKINGS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (r"-nvfp4(a16)?(-[a-z0-9]+)?", "modelopt", {}),
+    (r"-mxfp4", "mxfp4", {"experts": "mxfp4", "shared": "bf16", "dense": "bf16", "attention": "bf16"}),
+    (r"-awq(-4bit|-int4)?", "awq", _FOUR),
+    (r"(-int4)?-auto-?round", "auto-round", _FOUR),
+    (r"-gptq(-int4|-4bit)?", "gptq", _FOUR),
+    (r"-(int4|w4a16)", "compressed-tensors", _FOUR),
+    (r"-fp8", "fp8", _EIGHT),
+    (r"-bf16", "bf16", _WIDE),
+)
+_NVIDIA = re.compile(r"^nvidia-")
+GROUPS = {"mamba", "linear", "experts", "shared", "dense"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The `model:` section of a profile, whose it is, and whether it is this checkpoint's own."""
+
+    model: dict[str, Any]
+    source: str
+    sure: bool
+
+
+def facts_of(model: str) -> Facts | None:
+    """Facts of a hub id; None where nothing here knows them."""
+    known = _shipped()
+    if (same := known.get(model.lower())) is not None:
+        return Facts(same[1], f"shipped profile {same[0]}", True)
+    base, packing = split(model)
+    for name, section in known.values():
+        if split(section["id"])[0] == base:
+            return Facts(*_packed(section, name, model, packing), False)
+    return None
+
+
+def split(model: str) -> tuple[str, str]:
+    """A name without what says its packing, and that; both in small letters."""
+    name = _NVIDIA.sub("", model.rpartition("/")[2].lower())
+    for pattern, packing, _ in PACKINGS:
+        if match := re.search(f"{pattern}$", name):
+            return name[: match.start()], packing
+    return name, ""
+
+
+def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> tuple[dict[str, Any], str]:
+    """The shape of another packing with this one's precision, as far as a name tells."""
+    other = section["id"]
+    made = {
+        key: value for key, value in section.items() if key not in ("revision", "measured", "runs_unpinned_code_of")
+    }
+    made |= {"id": model, "source": f"shape as {other} (profile {profile}); packing and precision by the name only"}
+    if packing != split(other)[1]:
+        precision = next((p for _, name, p in PACKINGS if name == packing), _WIDE)
+        old = section["precision"]
+        made["precision"] = {**{k: v for k, v in old.items() if k == "embedding"}} | {
+            group: precision.get(group, "bf16")
+            for group in {*old, "attention"}
+            if group != "embedding" and old.get(group)
+        }
+        made["checkpoint"] = {"packing": packing or "bf16"}
+    else:
+        made["checkpoint"] = {k: v for k, v in section["checkpoint"].items() if k not in ("gated",)}
+    return made, f"another packing of the same model: {other}, shipped profile {profile}"
+
+
+@lru_cache
+def _shipped() -> dict[str, tuple[str, dict[str, Any]]]:
+    """By hub id: the first profile of each model, and its facts as plain data."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name in profiles.names():
+        model = profiles.load(name).profile.model
+        found.setdefault(model.id.lower(), (name, model.model_dump(exclude_defaults=True)))
+    return found

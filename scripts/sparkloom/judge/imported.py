@@ -1,0 +1,183 @@
+"""The verdict on an imported launch: what its release's parser, the rules and the plan say, as far as facts go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.finding import Finding, ranked
+from sparkloom.inputs import importers, known_models
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.cluster import Cluster, Node
+from sparkloom.inputs.importers import Found
+from sparkloom.inputs.known_models import Facts
+from sparkloom.inputs.platform import GB10, Platform
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.judge import capacity, fits, flags, rules
+from sparkloom.launch import engines
+from sparkloom.launch.imported import alike, bare
+from sparkloom.launch.imported.draft import MOST, Draft, draft
+from sparkloom.launch.resolve import Launch, resolve
+
+NO_FACTS = "unknown: no facts of the model"
+FILES = (
+    "chat_template",
+    "reasoning_parser_plugin",
+    "tool_parser_plugin",
+    "config",
+    "tokenizer_path",
+    "extra_llm_api_options",
+)
+
+
+@dataclass(slots=True)
+class Taken:
+    """A draft with its model's facts, as text and as the profile that this is; None where it is none yet."""
+
+    draft: Draft
+    facts: Facts | None
+    text: str
+    loaded: LoadedProfile | None
+    refused: list[Finding]
+
+
+@dataclass(slots=True)
+class Verdict:
+    taken: Taken
+    parser: dict[str, Any]
+    findings: list[Finding]
+    fits: bool | None = None
+    reason: str = ""
+    command: dict[str, Any] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of `sparkloom import`."""
+        facts, draft = self.taken.facts, self.taken.draft
+        return {
+            "name": draft.name,
+            "form": draft.form,
+            "profile": draft.data,
+            "remainder": [left.as_dict() for left in draft.leftover],
+            "verdict": {
+                "parser": self.parser,
+                "findings": [finding.as_dict() for finding in ranked(dict.fromkeys(self.findings))],
+                "fits": self.fits,
+                "reason": self.reason,
+                "facts": {"source": facts.source, "sure": facts.sure} if facts else None,
+                "command": self.command,
+                "plan": self.plan,
+            },
+            "text": self.taken.text,
+        }
+
+
+def take_in(text: str, name: str, pick: str = "", shown: str = "") -> Taken:
+    """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it.
+
+    `shown`: the file that the draft is written to; its lines are what findings name.
+    """
+    found = importers.read(text, name, engines.programs(), pick)
+    drafted = draft(found, Path(name).stem if name != "-" else "imported")
+    facts = _kept(found) or known_models.facts_of(drafted.model)
+    drafted.know(facts)
+    written = profiles.written(drafted.data)
+    if drafted.engine not in engines.names():
+        return Taken(drafted, facts, written, None, [])
+    shown = shown or "draft"
+    try:
+        read = profiles.of_text if facts else profiles.sketch_of_text
+        return Taken(drafted, facts, written, read(written, drafted.name, shown), [])
+    except InputError as error:
+        return Taken(drafted, facts, written, None, [_refused(problem) for problem in error.problems])
+
+
+def _kept(found: Found) -> Facts | None:
+    model = found.kept.get("model")
+    whole = isinstance(model, dict) and "architecture" in model
+    return Facts(dict(model), "written beside the command by sparkloom export", True) if whole and model else None
+
+
+def roomy(cluster: Cluster, nodes: int) -> Cluster:
+    """The example rack with as many Sparks as a launch asks for."""
+    have = len(cluster.nodes)
+    more = [
+        Node(name=f"spark{number}", kubernetes_node=f"spark{number}", fabric_index=number)
+        for number in range(have + 1, min(nodes, MOST) + 1)
+    ]
+    return cluster.model_copy(update={"nodes": [*cluster.nodes, *more]}) if more else cluster
+
+
+def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
+    """Without facts the flags are judged and nothing is said of memory: unknown is no verdict."""
+    drafted, loaded = taken.draft, taken.loaded
+    verdict = Verdict(taken, _parser(drafted), [*drafted.findings, *taken.refused], None, NO_FACTS)
+    if loaded is None:
+        verdict.reason = verdict.findings[0].message if verdict.findings else NO_FACTS
+        return verdict
+    try:
+        flags.require_known(loaded)
+        launch = resolve(loaded, cluster)
+    except InputError as error:
+        verdict.findings += [_refused(problem) for problem in error.problems]
+        verdict.reason = "it cannot be launched as it stands"
+        return verdict
+    view = launch.view(platform) if taken.facts else bare.view(launch, platform)
+    verdict.findings += [*flags.check(launch), *rules.check(launch, platform, view), *_files(launch)]
+    verdict.command = _command(drafted, launch)
+    if taken.facts:
+        verdict.findings += fits.check(launch, cluster, platform)
+        verdict.plan = capacity.plan(launch, cluster, platform).as_dict()
+        verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
+        if verdict.fits is False and not taken.facts.sure:
+            verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"
+            verdict.findings = [_doubted(finding) for finding in verdict.findings]
+    verdict.parser["accepts"] = not any(f.severity == "error" and f.rule.startswith("flag-") for f in verdict.findings)
+    return verdict
+
+
+def _doubted(finding: Finding) -> Finding:
+    """A refusal for memory is a warning where precision and size come from a name."""
+    return replace(finding, severity="warning") if finding.rule == "does-not-fit" else finding
+
+
+def _parser(draft: Draft) -> dict[str, Any]:
+    told = draft.spoken
+    return {
+        "engine": draft.engine,
+        "release": told.release if told else "",
+        "how": told.how if told else "",
+        "sure": told.sure if told else False,
+        "catalog": told.catalog.source if told and told.catalog else "",
+        "accepts": None,
+    }
+
+
+def _command(draft: Draft, launch: Launch) -> dict[str, Any]:
+    told = draft.spoken
+    return alike.compared(told.catalog, draft.start.words, launch) if told and told.catalog else {}
+
+
+def _refused(problem: Problem) -> Finding:
+    where = f"{problem.file}:{problem.line}:{problem.column}"
+    return Finding(where, problem.rule, problem.message, expected="", fix="change the drafted profile there")
+
+
+def _files(launch: Launch) -> list[Finding]:
+    """Files that a flag names and that nothing here brings into the pod."""
+    found = []
+    for setting in launch.settings:
+        value = setting.value
+        if setting.name in FILES and setting.origin.kind == "profile" and isinstance(value, str) and _is_file(value):
+            message = (
+                f"{setting.name} {value} is a file that the author's image or mounts have; a rank's pod has it not"
+            )
+            fix = "name one of the model's own as {model_folder}/FILE, use an image that has it, or leave the flag out"
+            found.append(Finding(setting.origin.where, "file-of-the-author", message, expected="", fix=fix))
+    return found
+
+
+def _is_file(value: str) -> bool:
+    return not value.startswith("/models/") and value.endswith((".jinja", ".py", ".json", ".yaml", ".yml", ".txt"))

@@ -1,0 +1,1 @@
+"""Others' launches as profiles: what an importer found, said in the words of this house."""

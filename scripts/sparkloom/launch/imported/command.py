@@ -1,0 +1,262 @@
+"""An engine's words read backwards: what is the model, the placement, a flag, the author's machine, a fork's."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkloom.base import document
+from sparkloom.base.errors import InputError
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.catalogs import argv, releases
+from sparkloom.inputs.catalogs.argv import Stray, Use
+from sparkloom.inputs.catalogs.catalog import Catalog, Flag
+from sparkloom.inputs.importers import Leftover, Started, short
+from sparkloom.inputs.importers.expansion import OPEN
+from sparkloom.launch.engines.base import Adapter
+
+NEAR = 0.9  # a name as like as this to one that is known is a slip of the pen, and no fork's
+
+
+@dataclass(slots=True)
+class Said:
+    """What one command line says, in a profile's words."""
+
+    model: str = ""
+    file: str = ""
+    revision: str = ""
+    draft: str = ""
+    parts: dict[str, int] = field(default_factory=dict)  # tp, pp, dp, ep, nodes
+    experts: bool = False  # expert parallelism over all that there is
+    backend: str = ""  # how vLLM's ranks are started
+    flags: dict[str, Any] = field(default_factory=dict)
+    fork: dict[str, Any] = field(default_factory=dict)  # launch key -> form of its values
+    leftover: list[Leftover] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Reading:
+    catalog: Catalog
+    start: Started
+    adapter: Adapter
+    forked: bool  # whether the image may take more than its release
+    given: Mapping[str, str] = field(default_factory=dict)  # flags that sparkloom itself wrote into an export, as text
+
+    def read(self) -> Said:
+        said = Said()
+        for part in argv.parts(self.catalog, self.start.words):
+            if isinstance(part, Stray):
+                self._stray(part, said)
+            else:
+                self._use(part, said)
+        return said
+
+    def _stray(self, stray: Stray, said: Said) -> None:
+        text = " ".join(stray.words)
+        if stray.seat:
+            self._model(stray.words[0], said)
+        elif OPEN.search(text):
+            said.leftover.append(Leftover(short(text), "words that are set outside of this file"))
+        elif not stray.words[0].startswith("-"):
+            said.leftover.append(Leftover(short(text), stray.problems[0].message if stray.problems else "is no flag's"))
+        else:
+            self._unknown(stray, said)
+
+    def _unknown(self, stray: Stray, said: Said) -> None:
+        """A flag that this release has not: another's, a fork's, or a slip of the pen."""
+        name, equals, attached = stray.words[0].partition("=")
+        values = [attached] if equals else stray.words[1:]
+        key = name.lstrip("-").replace("-", "_")
+        other = next((c for c in self._others() if c.flag(name) is not None), None)
+        if other is not None:
+            flag = other.flag(name)
+            assert flag is not None
+            key = key_of(flag, name, other)
+            said.flags[key] = _value(flag, values, other)
+            return
+        near = [
+            known
+            for known in difflib.get_close_matches(name, list(self.catalog.spellings), n=3, cutoff=NEAR)
+            if abs(len(known) - len(name)) <= 1  # a longer name is a flag of its own
+        ]
+        if self.forked and not near and name.startswith("--") and re.fullmatch(r"\w+", key):
+            said.flags[key] = _plain(values)
+            said.fork[key] = _form(said.flags[key])
+            return
+        message = stray.problems[0].message if stray.problems else f"{name} is not known"
+        said.leftover.append(Leftover(short(" ".join(stray.words)), message))
+        fix = f"write {near[0]}" if near else "leave it out, or name the fork that has it in engine.fork"
+        said.findings.append(Finding(self.start.where, "flag-unknown", message, expected="", fix=fix))
+
+    def _others(self) -> list[Catalog]:
+        return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
+
+    def _use(self, use: Use, said: Said) -> None:
+        key, written = key_of(use.flag, use.spelled, self.catalog), " ".join([use.spelled, *use.values])
+        names = {name.lstrip("-").replace("-", "_") for name in use.flag.names} | {use.flag.dest}
+        placed = next((part for name, part in self.adapter.placed.items() if name in names), "")
+        if not placed and any(self.given.get(name) == _said(use) for name in names):
+            return  # sparkloom's own, and as it wrote it
+        sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
+        lost = next((why for name, why in self.adapter.lost.items() if name in names), "")
+        if lost:
+            said.leftover.append(Leftover(short(written), lost))
+            fix = "leave it out; launch.parallel places the ranks"
+            message = f"{short(written)} has no counterpart here: {lost}"
+            said.findings.append(Finding(self.start.where, "no-counterpart", message, expected="", fix=fix))
+        elif sited:
+            shown = use.spelled if "secret" in sited else written
+            said.leftover.append(Leftover(short(shown), sited))
+        elif any(OPEN.search(value) for value in use.values):
+            said.leftover.append(Leftover(short(written), "its value is set outside of this file"))
+        elif placed and not (placed == "dp" and use.values == ["1"] and key not in self.adapter.reserved):
+            self._placed(placed, use, said)
+        elif (filed := next((to for name, to in self.adapter.filed.items() if name in names), "")) and use.values:
+            self._filed(filed, written, use.values[0], said)
+        elif key == "revision":
+            said.revision = use.values[0] if use.values else ""
+        else:
+            self._flag(key, use, said)
+
+    def _filed(self, key: str, written: str, path: str, said: Said) -> None:
+        """A file that the source writes itself is read; another one is not here."""
+        text = self.start.files.get(path)
+        try:
+            content = document.parse(text, path).data if text else None
+        except InputError:
+            content = None
+        if content is not None:
+            said.flags[key] = content
+        elif path == self.given.get(key):
+            said.flags[key] = path
+        else:
+            said.leftover.append(Leftover(written, "a file that is not in the source; write its text as a mapping"))
+
+    def _placed(self, part: str, use: Use, said: Said) -> None:
+        value = use.values[0] if use.values else ""
+        if part == "model":
+            self._model(value, said)
+        elif part == "file":
+            said.file = value
+        elif part == "experts":
+            said.experts = use.spelled not in use.flag.off
+        elif part == "backend":
+            said.backend = value
+        elif part == "lenders":
+            said.parts["pp"] = 1 + len([item for item in value.split(",") if item])
+        elif value.isdigit() and int(value) > 0:
+            said.parts[part] = int(value)
+        else:
+            said.leftover.append(Leftover(f"{use.spelled} {value}", "is no number of ranks"))
+
+    def _flag(self, key: str, use: Use, said: Said) -> None:
+        value = _value(use.flag, use.values, self.catalog, use.spelled)
+        if key in said.flags and said.flags[key] != value:
+            said.leftover.append(
+                Leftover(
+                    f"{use.spelled} {short(_text(said.flags[key]))}",
+                    "given again later in the line: the engine takes the last",
+                )
+            )
+        said.flags[key] = value
+        problems = [p for p in argv.refused(use, self.catalog) if p.kind in ("choice", "unregistered", "type")]
+        if problems and self.forked and key not in said.fork:
+            said.fork[key] = _form(value, further=True)
+        draft = value.get("model") if isinstance(value, dict) and key == "speculative_config" else None
+        if key == "speculative_draft_model_path":
+            draft = value
+        if isinstance(draft, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", draft):
+            said.draft = draft
+
+    def _model(self, text: str, said: Said) -> None:
+        if OPEN.search(text) or not text:
+            said.leftover.append(Leftover(short(f"model {text}"), "its name is set outside of this file"))
+            return
+        repository, _, kind = text.partition(":") if self.adapter.name == "llamacpp" else (text, "", "")
+        if kind:
+            said.leftover.append(
+                Leftover(
+                    f"-hf {text}", f"which file of the repository {kind} is, is not known here; write it as model.file"
+                )
+            )
+        said.model = repository
+
+
+def key_of(flag: Flag, spelled: str, catalog: Catalog) -> str:
+    """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there."""
+    name = spelled if spelled in flag.off else flag.name
+    key = name.lstrip("-").replace("-", "_")
+    if key == "parallel" and catalog.short_keys:
+        return next(n.lstrip("-") for n in flag.names if not n.startswith("--"))
+    return key
+
+
+def _said(use: Use) -> str:
+    return "true" if not use.flag.takes_value else " ".join(use.values)
+
+
+def _value(flag: Flag, values: list[str], catalog: Catalog, spelled: str = "") -> Any:
+    """As a profile writes it: numbers and JSON as such, words as they stand."""
+    if not flag.takes_value:
+        return True
+    if flag.many:
+        return [_typed(flag, value) for value in values]
+    return _typed(flag, values[0]) if values else True
+
+
+def _typed(flag: Flag, text: str) -> Any:
+    try:
+        if flag.type == "int":
+            return int(text)
+        if flag.type == "float":
+            return float(text)
+        if flag.type in ("size", "size_or_auto") and text.isdigit():
+            return int(text)
+        if flag.type in ("json", "json_object", "str_or_json"):
+            content = json.loads(text)
+            return content if isinstance(content, dict) else text
+    except (ValueError, RecursionError):
+        return text
+    return text
+
+
+def _plain(values: list[str]) -> Any:
+    """The value of a flag that no catalog has, by its looks."""
+    if not values:
+        return True
+    read = [_looks(value) for value in values]
+    return read[0] if len(read) == 1 else read
+
+
+def _looks(text: str) -> Any:
+    if re.fullmatch(r"-?\d{1,15}", text) and str(int(text)) == text:
+        return int(text)
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return float(text)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return content if isinstance(content, dict) else text
+
+
+def _form(value: Any, further: bool = False) -> Any:
+    """How `engine.fork` says what a flag takes."""
+    if value is True:
+        return "switch"
+    if isinstance(value, dict):
+        return "json"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    return [value] if further and isinstance(value, str) else "text"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

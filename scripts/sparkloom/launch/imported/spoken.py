@@ -1,0 +1,74 @@
+"""Which release a command line speaks: as its file or its image says, else the newest that takes its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkloom.inputs.catalogs import argv, releases
+from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.launch import engines
+
+OFFICIAL = re.compile(
+    r"^(docker\.io/)?(vllm/vllm-openai|lmsysorg/sglang|nvcr\.io/nvidia/(tensorrt-llm|vllm|sglang)|ghcr\.io/ggml-org/llama\.cpp)"
+)
+BY_DATE = 20  # NVIDIA's images count years and months: 26.03 is no release of an engine
+_BUILD = re.compile(r"(?<![a-z0-9])b\d{4,}(?![a-z0-9])")  # llama.cpp counts its builds
+_MOVING = re.compile(r"(nightly|latest|main|dev)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    release: str
+    how: str
+    sure: bool
+    catalog: Catalog | None
+
+
+def of(engine: str, words: Sequence[str], image: str, said: str = "") -> Spoken:
+    known = releases.known(engine)
+    named = said or _tagged(image, known)
+    if named:
+        how = "the file says it" if said else f"the tag of {image}"
+        return Spoken(named, how, True, engines.catalog(engine, named) if known else None)
+    if not known:
+        return Spoken("", f"{engine} has no catalog here", False, None)
+    scored = [(_against(engine, release, words), -index, release) for index, release in enumerate(reversed(known))]
+    least = min(count for count, _, _ in scored)
+    release = max((index, release) for count, index, release in scored if count == least)[1]
+    takes = "takes every flag" if not least else f"takes all but {least} of its flags"
+    image_said = f"the tag of {image} names none" if image else "no image and no release is named"
+    how = f"{image_said}; {release} is the newest catalog that {takes}"
+    return Spoken(release, how, False, engines.catalog(engine, release))
+
+
+def official(image: str) -> bool:
+    """An image of the engine's own project, or NVIDIA's, of a release: what it takes, its catalog says."""
+    return bool(OFFICIAL.match(image)) and bool(_tagged(image, ()))
+
+
+def _tagged(image: str, known: Sequence[str]) -> str:
+    """The release in an image's tag; none where the tag moves, counts by date, or counts something of its own."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    if build := _BUILD.search(tag):
+        return build[0]
+    number = releases.number(tag)
+    if number is None or _MOVING.search(tag) or number.major >= BY_DATE:
+        return ""
+    oldest = releases.number(known[0]) if known else None
+    if oldest is not None and number < oldest and not OFFICIAL.match(image):
+        return ""
+    match = re.match(r"v?(\d+(?:\.\d+)+(?:\.?(?:post|rc)\d+)?)", tag)
+    return match[1] if match else tag.split("-")[0]
+
+
+def _against(engine: str, release: str, words: Sequence[str]) -> int:
+    catalog = engines.catalog(engine, release)
+    count = 0
+    for part in argv.parts(catalog, words):
+        if isinstance(part, argv.Stray):
+            count += not part.seat
+        else:
+            count += any(problem.rejected or problem.kind == "unregistered" for problem in argv.refused(part, catalog))
+    return count

@@ -1,0 +1,94 @@
+"""`sparkloom import` and `export` as scripts call them: shapes, exit statuses, one screen, never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.test_cli import data, run
+
+RECIPE = """
+recipe_version: "2"
+model: nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4
+runtime: vllm
+container: vllm/vllm-openai:v0.19.0
+max_nodes: 1
+mods: [mods/some-fix]
+defaults: {port: 8000, tensor_parallel: 1, max_model_len: 65536}
+env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: "1"}
+command: |
+  vllm serve {model} --port {port} -tp {tensor_parallel} \\
+    --max-model-len {max_model_len} --gpu-memory-utilization 0.8 --max-num-seqs 4
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE)
+    return path
+
+
+def test_the_contract(recipe: Path) -> None:
+    taken = data("import", str(recipe))
+    assert {"profile", "remainder", "verdict"} <= set(taken)
+    assert {"parser", "findings", "fits"} <= set(taken["verdict"]) and taken["verdict"]["fits"] is True
+    assert all(set(left) == {"what", "why"} for left in taken["remainder"])
+    assert "mods: mods/some-fix" in {left["what"] for left in taken["remainder"]}
+    assert taken["profile"]["launch"]["max_model_len"] == 65536
+
+
+def test_findings_are_exit_status_one_and_the_unreadable_is_two(recipe: Path, tmp_path: Path) -> None:
+    bad = RECIPE.replace("--gpu-memory-utilization 0.8", "--kv-cache-dtype fp9")
+    assert run("import", "-", stdin=bad).returncode == 1
+    for text in ("", "hello", "recipe_version: '2'\nmodel: [\n", "\x00\x01"):
+        done = run("import", "-", stdin=text)
+        assert done.returncode == 2 and done.stderr.startswith("-:"), done.stderr
+    for name in (str(tmp_path), str(tmp_path / "missing.yaml")):
+        assert run("import", name).returncode == 2
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in run("import", str(tmp_path / "bytes")).stderr
+
+
+def test_what_is_written_is_a_profile_that_plan_reads(recipe: Path, tmp_path: Path) -> None:
+    written = tmp_path / "mine.yml"
+    assert run("import", str(recipe), "-o", str(written)).returncode == 0
+    assert data("plan", str(written))["fits"] is True
+    assert run("import", str(recipe), "-o", "-").stdout == written.read_text()
+
+
+def test_one_screen_says_what_will_not_start_and_why(recipe: Path) -> None:
+    shown = run("import", "-", stdin=RECIPE.replace("--gpu", "--chat-template x.jinja --gpu"))
+    assert shown.returncode == 1 and "file-of-the-author" in shown.stdout and len(shown.stdout.splitlines()) < 40
+    assert "mods/some-fix" in shown.stdout and "its parser takes it" in shown.stdout
+
+
+@pytest.mark.parametrize("form", ["sparkrun", "compose", "commands"])
+def test_an_export_is_imported_again(form: str, tmp_path: Path) -> None:
+    name = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
+    path = tmp_path / "out"
+    done = run("export", name, "--as", form, "-o", str(path))
+    assert done.returncode == 0 and not done.stdout
+    profile = data("import", str(path), code=0)["profile"]
+    assert profile["summary"] == yaml.safe_load(Path(f"model_profiles/{name}.yml").read_text())["summary"]
+
+
+def test_an_export_of_what_fails_is_refused_and_forced_by_name() -> None:
+    words = (
+        "export",
+        "nvidia--nemotron-3-ultra-550b-a55b-nvfp4",
+        "--as",
+        "commands",
+        "--set",
+        "launch.moe_runner_backend=triton",
+    )
+    assert run(*words).returncode == 1
+    forced = run(*words, "--force")
+    assert forced.returncode == 0 and "forced past" in forced.stderr and "docker run" in forced.stdout
+
+
+def test_an_unknown_form_is_refused() -> None:
+    done = run("export", "nvidia--glm-4.7-nvfp4", "--as", "helm")
+    assert done.returncode == 2 and "sparkrun" in done.stderr

@@ -1,0 +1,174 @@
+"""Recipes, compose files and cells: what each form means, and that nothing beside the command is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import importers
+from sparkloom.inputs.importers import Found, literals
+from sparkloom.launch import engines
+
+V1 = """
+recipe_version: "1"
+name: Some
+model: org/name
+container: vllm-node
+build_args: [--exp-b12x]
+mods: [mods/fix-this]
+cluster_only: true
+volumes: [/a:/b]
+defaults: {port: 8000, tensor_parallel: 2, spec: 5, idle: 3}
+env: {A: "1", HF_TOKEN: x}
+command: |
+  vllm serve org/name \\
+    --port {port} \\
+    -tp {tensor_parallel} \\
+    --speculative-config '{{"method":"mtp","num_speculative_tokens":{spec}}}'
+"""
+V2 = """
+recipe_version: "2"
+model: org/name
+runtime: sglang
+container: scitrera/dgx-spark-sglang:0.5.12
+min_nodes: 2
+metadata: {description: Words, model_params: 8B}
+executor_config: {shm_size: 20gb}
+post_exec: ["curl x"]
+defaults:
+  tensor_parallel: 2
+  max_model_len: 4096
+  served_model_name: alias
+  text: '{"a": {"b": 1}}'
+command: |
+  sglang serve --model-path {model} --tp {tensor_parallel} --context-length {max_model_len} \\
+    --json-model-override-args '{text}' --dtype {nowhere}
+"""
+COMPOSE = """
+services:
+  engine:
+    image: vllm/vllm-openai:v0.19.0
+    command: --model ${MODEL:-org/name} --max-num-seqs ${SEQS:-4}
+    environment: [A=1, "B=$$x", NCCL_IB_HCA]
+    volumes: ["~/.cache:/root/.cache"]
+    ports: ["8000:8000"]
+  ui:
+    image: open-webui:1
+"""
+CELL = """
+export const config = {
+  modelNames: { "default|nvfp4": "org/name-NVFP4" },
+  dockerImages: { "dgx-spark": "lmsysorg/sglang:spark" },
+  cells: [
+    { match: { hw: "b200", variant: "default", quant: "nvfp4", strategy: "x", nodes: "single" },
+      env: [], flags: ["--model-path {{MODEL_NAME}}", "--tp 4"] },
+    { match: { hw: "dgx-spark", variant: "default", quant: "nvfp4", strategy: "x", nodes: "multi-2" },
+      verified: true, // green
+      env: ["SGLANG_X=1"],
+      flags: [ "--model-path {{MODEL_NAME}}", "--tp 2", "--port {{PORT}}", '--json {"a":1}', ], },
+  ],
+};
+"""
+
+
+def read(text: str, pick: str = "") -> Found:
+    return importers.read(text, "file", engines.programs(), pick)
+
+
+def named(found: Found) -> dict[str, str]:
+    return {left.what: left.why for left in [*found.leftover, *found.starts[0].leftover]}
+
+
+def test_version_one_is_filled_and_its_doubled_braces_are_json() -> None:
+    found = read(V1)
+    assert found.form == "spark-vllm-docker recipe, version 1" and found.least_nodes == 2
+    assert found.starts[0].words[-1] == '{"method":"mtp","num_speculative_tokens":5}'
+    assert found.starts[0].env == {"A": "1"} and found.starts[0].image == "vllm-node"
+    told = named(found)
+    for what in ("build_args: --exp-b12x", "mods: mods/fix-this", "volumes: /a:/b", "defaults: idle 3", "env HF_TOKEN"):
+        assert told.get(what), what
+
+
+def test_version_two_keeps_what_no_default_fills_and_appends_the_served_name() -> None:
+    found = read(V2)
+    words = found.starts[0].words
+    assert words[words.index("--json-model-override-args") + 1] == '{"a": {"b": 1}}'
+    assert words[-4:] == ["--dtype", "{nowhere}", "--served-model-name", "alias"]
+    told = named(found)
+    for what in ("{nowhere}", "post_exec: curl x", "metadata: model_params 8B", "executor_config: shm_size 20gb"):
+        assert told.get(what), what
+
+
+def test_a_recipe_without_a_command_is_its_runtimes() -> None:
+    found = read(
+        "model: org/name\nruntime: vllm\ncontainer: i:1\ndefaults: {tensor_parallel: 2, odd: 3, enforce_eager: true}"
+    )
+    assert found.starts[0].words == ["org/name", "--tensor-parallel-size", "2", "--enforce-eager"]
+    assert "defaults: odd 3" in named(found)
+
+
+def test_compose_services_and_their_defaults() -> None:
+    found = read(COMPOSE)
+    assert found.starts[0].words == ["--model", "org/name", "--max-num-seqs", "4"]
+    assert found.starts[0].env == {"A": "1", "B": "$x"}
+    told = named(found)
+    for what in (
+        "${MODEL}",
+        "${SEQS}",
+        "service ui: open-webui:1",
+        "env NCCL_IB_HCA",
+        "service engine: ports 8000:8000",
+    ):
+        assert told.get(what), what
+
+
+def test_a_cell_for_a_spark_goes_before_the_others() -> None:
+    found = read(CELL)
+    assert found.model == "org/name-NVFP4" and found.least_nodes == 2 and found.claim == "verified"
+    assert found.starts[0].words == [
+        "--model-path",
+        "org/name-NVFP4",
+        "--tp",
+        "2",
+        "--port",
+        "30000",
+        "--json",
+        "{a:1}",
+    ]
+    assert found.starts[0].image == "lmsysorg/sglang:spark" and found.starts[0].env == {"SGLANG_X": "1"}
+    assert any("another cell: b200" in what for what in named(found))
+    assert read(CELL, "b200").starts[0].words[-1] == "4"
+
+
+def test_a_page_with_code_in_it_is_its_code() -> None:
+    found = read("# Title\nSome `vllm serve` talk.\n```bash\n$ vllm serve org/name --seed 1\n```\nmore\n")
+    assert found.starts[0].words == ["org/name", "--seed", "1"] and found.starts[0].where == "file:4"
+
+
+def test_a_key_that_stands_twice_is_told() -> None:
+    assert any("stands twice" in why for why in named(read(V1 + "container: other\n")).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no engine is started"),
+        ("hello world", "no engine is started"),
+        ("recipe_version: '1'\nmodel: a/b\ncontainer: c\ncommand: |\n  echo hi\n", "no engine's program"),
+        ("recipe_version: '2'\nmodel: [\n", "not valid YAML"),
+        ("services: {a: {image: b}}", "no service starts an engine"),
+        ("model: {id: x}\nengine: {name: vllm}\nlaunch: {}\n", "is a profile of sparkloom already"),
+        ("{ match: {hw: f()}, flags: [] }", "no literal"),
+        ("model: a/b\ncontainer: c\ndefaults: [1]\n", "expected a mapping"),
+    ],
+)
+def test_what_cannot_be_read_says_what_was_found(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(text)
+
+
+def test_a_literal_is_data_and_never_an_expression() -> None:
+    value, _ = literals.read("{a: [1, -2.5, 'x\\'y', `t`, true, null,], /* c */ \"b-c\": {d: 0x10}}", 0)
+    assert value == {"a": [1, -2.5, "x'y", "t", True, None], "b-c": {"d": 16}}
+    with pytest.raises(literals.NoLiteral):
+        literals.read("{a: process.exit(1)}", 0)

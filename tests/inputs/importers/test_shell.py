@@ -1,0 +1,125 @@
+"""Scripts and command lines: what a shell would make of them, without one, and nothing of them executed."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkloom.inputs.importers import shell
+from sparkloom.inputs.importers.expansion import Variables
+from sparkloom.inputs.importers.found import Found, Leftover, Started
+from sparkloom.inputs.importers.lexer import Word, lex
+from sparkloom.launch import engines
+
+PROGRAMS = engines.programs()
+
+
+def read(text: str) -> Found:
+    found = shell.read(text, "start.sh", PROGRAMS)
+    assert found is not None
+    return found
+
+
+def start(text: str) -> Started:
+    return read(text).starts[0]
+
+
+def words(text: str) -> list[str]:
+    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a 'b c' \"d e\" f\\ g",
+        "a\\\n  b   # a comment\n",
+        '--x \'{"a": {"b": 1}}\' --y="q\'r" \'\'',
+        "x\"y\"'z'w  '#no' no#comment",
+        '"a\\"b\\\\c" \'a\\b\'',
+    ],
+)
+def test_words_are_a_shells_own(text: str) -> None:
+    said = subprocess.run(["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, text=True, check=True).stdout
+    assert words(text) == said.split("\0")[:-1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="ab \t\n\\'\"$(){}[];&|<>#=-@*!`:,.", max_size=60))
+def test_any_text_is_read_to_its_end(text: str) -> None:
+    shell.read(f"{text}\nvllm serve m/x", "any", PROGRAMS)
+
+
+def test_variables_defaults_lists_and_sums() -> None:
+    text = """
+    #!/bin/bash
+    MODEL="${MODEL:-org/name}"
+    N=$(( 4 * 2 ))
+    ARGS=(--max-num-seqs "$N")
+    [[ "$N" == "8" ]] && ARGS+=(--seed 3)
+    (( N > 9 )) && ARGS+=(--seed 4)
+    case "${MODE:-fast}" in
+      slow) LEN=1 ;;
+      fast) LEN=2 ;;
+    esac
+    exec vllm serve "$MODEL" "${ARGS[@]}" "${EMPTY[@]}" --max-model-len $LEN
+    """
+    found = read(text)
+    assert found.starts[0].words == [
+        "org/name", "--max-num-seqs", "8", "--seed", "3", "${EMPTY[@]}", "--max-model-len", "2",
+    ]  # fmt: skip
+    assert {left.what for left in found.leftover} == {"${MODEL}", "${MODE}"}
+
+
+def test_a_container_gives_image_and_variables_and_its_options_are_named() -> None:
+    found = start(
+        "sudo docker run -d --gpus all -p 8000:8000 --env-file x.env -e A=1 -e HF_TOKEN=hf_abcdefghijk --ipc=host \\\n"
+        "  vllm/vllm-openai:v0.19.0 --model org/name --max-num-seqs 4"
+    )
+    assert (found.engine, found.image, found.env) == ("vllm", "vllm/vllm-openai:v0.19.0", {"A": "1"})
+    named = {left.what for left in found.leftover}
+    assert {"container option --gpus all", "container option -p 8000:8000", "env HF_TOKEN"} <= named
+    assert "hf_abcdefghijk" not in str(found.leftover)
+
+
+def test_wrappers_lead_to_the_engine() -> None:
+    inner = 'docker exec box bash -lc "export B=2; cd /x && python3 -m sglang.launch_server --model-path m/x --tp 2"'
+    for text in (inner, f"ssh spark2 '{inner}'", f"tmux new-session -d -s s '{inner}'"):
+        found = start(text)
+        assert found.engine == "sglang" and found.words == ["--model-path", "m/x", "--tp", "2"]
+        assert found.env == {"B": "2"} or "docker" in text
+
+
+def test_a_container_started_apart_and_entered_later_is_one() -> None:
+    found = start("docker run -d --name box -e A=1 org/image:v1 sleep infinity\ndocker exec box vllm serve m/x")
+    assert (found.image, found.env, found.words) == ("org/image:v1", {"A": "1"}, ["m/x"])
+
+
+def test_what_runs_on_a_condition_that_nobody_decided_says_so() -> None:
+    found = start('if [ -f /etc/x ]; then MODEL=a/b; vllm serve "$MODEL"; else vllm serve c/d; fi')
+    assert found.words == ["a/b"] and any("if [ -f /etc/x ]" in left.what for left in found.leftover)
+
+
+def test_talk_of_an_engine_starts_none(tmp_path: object) -> None:
+    assert shell.read("echo vllm serve m/x; pkill -f 'vllm serve'; # vllm serve m/x\n", "x", PROGRAMS) is None
+
+
+def test_nothing_is_executed(tmp_path: object) -> None:
+    read(f"touch {tmp_path}/made; X=$(touch {tmp_path}/made) vllm serve m/x `touch {tmp_path}/made`")
+    assert not __import__("pathlib").Path(f"{tmp_path}/made").exists()
+
+
+def test_other_commands_are_named_and_secrets_in_them_are_not() -> None:
+    found = read("hf login --token hf_0123456789abcdef\npip install vllm\nvllm serve m/x --api-key sk-12345678")
+    assert Leftover("start.sh:1: hf login --token (secret)", shell.NOT_RUN) in found.leftover
+    assert any("pip install vllm" in left.what for left in found.leftover)
+
+
+def test_a_file_that_the_script_writes_and_mounts_is_known_inside() -> None:
+    found = start(
+        "cat > opts.yml <<'EOF'\na: 1\nEOF\n"
+        'docker run -v "$PWD/opts.yml:/etc/opts.yml:ro" image:1 trtllm-serve m/x --extra_llm_api_options /etc/opts.yml'
+    )
+    assert found.files["/etc/opts.yml"] == "a: 1\n"

@@ -1,0 +1,84 @@
+"""The verdict on somebody's recipe: parser, rules, plan, and what is not known stays unknown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkloom import case
+from sparkloom.inputs import profile as profiles
+
+KNOWN = "docker run vllm/vllm-openai:v0.19.0 vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4 --max-num-seqs 4"
+OTHERS = "SPARKLOOM_OTHERS"  # a folder with other people's recipes, one folder per source
+
+
+def test_a_known_model_is_judged_as_a_profile_is() -> None:
+    taken = case.take_in(f"{KNOWN} --gpu-memory-utilization 0.8 --max-model-len 65536", "x.sh")
+    verdict = taken["verdict"]
+    assert verdict["parser"]["accepts"] is True and verdict["parser"]["sure"] is True and verdict["fits"] is True
+    assert verdict["facts"] == {"source": "shipped profile nvidia--nemotron-3-super-120b-a12b-nvfp4", "sure": True}
+    assert verdict["command"]["left_out"] == {} == verdict["command"]["changed"]
+    again = profiles.of_text(taken["text"], "x", "x.yml")
+    assert again.profile.launch.flags["max_num_seqs"] == 4
+
+
+def test_what_the_release_refuses_is_a_finding_with_its_place_in_the_draft() -> None:
+    taken = case.take_in(f"{KNOWN} --kv-cache-dtype fp9", "x.sh")
+    finding = next(f for f in taken["verdict"]["findings"] if f["rule"] == "flag-choice")
+    assert finding["severity"] == "error" and finding["where"].startswith("draft:")
+    assert taken["verdict"]["parser"]["accepts"] is False
+
+
+def test_without_facts_flags_and_rules_speak_and_the_fit_is_unknown() -> None:
+    taken = case.take_in("vllm serve somebody/Unheard-Of-3B --trust-remote-code --max-num-seqs 4", "x.sh")
+    verdict = taken["verdict"]
+    assert verdict["fits"] is None and "no facts" in verdict["reason"] and verdict["facts"] is None
+    assert verdict["parser"]["accepts"] is True
+    assert "remote-code-unpinned" in {finding["rule"] for finding in verdict["findings"]}
+    assert taken["profile"]["model"] == {"id": "somebody/Unheard-Of-3B"}
+
+
+def test_facts_by_a_name_never_refuse_for_memory() -> None:
+    taken = case.take_in("vllm serve Somebody/Qwen3.5-397B-A17B-BF16 --max-model-len 4096", "x.sh")
+    verdict = taken["verdict"]
+    assert verdict["facts"]["sure"] is False and verdict["fits"] is None and "uncertain" in verdict["reason"]
+    assert "does-not-fit" not in {f["rule"] for f in verdict["findings"] if f["severity"] == "error"}
+
+
+def test_a_file_of_the_authors_will_not_be_there() -> None:
+    taken = case.take_in(f"{KNOWN} --chat-template unsloth.jinja", "x.sh")
+    assert "file-of-the-author" in {finding["rule"] for finding in taken["verdict"]["findings"]}
+
+
+def test_a_consent_is_no_fact() -> None:
+    """The shipped profile consents to its publisher's code; whoever imports has not."""
+    taken = case.take_in("sglang serve --model-path sparkarena/Minimax-M3-v0-NVFP4 --tp 4 --trust-remote-code", "x.sh")
+    assert "runs_unpinned_code_of" not in taken["profile"]["model"]
+    assert "remote-code-unpinned" in {f["rule"] for f in taken["verdict"]["findings"] if f["severity"] == "error"}
+
+
+def test_an_engine_that_nobody_serves_here_is_said_so() -> None:
+    text = "model: org/name\nruntime: atlas\ncontainer: a:1\ndefaults: {max_model_len: 4096, oom_guard_mb: 1}\n"
+    taken = case.take_in(text, "x.yaml")
+    assert [finding["rule"] for finding in taken["verdict"]["findings"]] == ["unknown-engine"]
+    assert {"--max-seq-len 4096", "defaults: oom_guard_mb 1"} <= {left["what"] for left in taken["remainder"]}
+
+
+def test_eight_sparks_without_an_inventory_and_four_with_one() -> None:
+    text = "vllm serve nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4 -tp 8 --max-model-len 4096"
+    assert case.take_in(text, "x.sh")["verdict"]["plan"]["memory"]
+    rules = {f["rule"] for f in case.take_in(text, "x.sh", Path("inventories/gb10"))["verdict"]["findings"]}
+    assert "too-few-nodes" in rules
+
+
+@pytest.mark.skipif(OTHERS not in os.environ, reason=f"{OTHERS} names no folder with other people's recipes")
+def test_other_peoples_recipes_are_read_and_their_commands_come_out_as_they_were() -> None:
+    from scripts.others.__main__ import files, outcome
+
+    outcomes = [outcome(path) for path in files(Path(os.environ[OTHERS]))]
+    assert outcomes and sum(o.read for o in outcomes) >= 0.95 * len(outcomes)
+    assert [str(o.path) for o in outcomes if not all(o.identical.values())] == []
+    compared = [o for o in outcomes if o.equal is not None]
+    assert sum(bool(o.equal) for o in compared) >= 0.95 * len(compared)
