@@ -89,7 +89,7 @@ def _of_profiles() -> Iterator[Point]:
         best = profile_status.best_evidence(loaded.profile)
         if best is None or best.status != "measured" or best.numbers is None:
             continue
-        speed = Speed(facts(loaded).as_measured(best))
+        speed = Speed(facts(loaded).as_measured(best), accepted=best.numbers.accept_length)
         for n in LEVELS:
             if value := getattr(best.numbers, f"n{n}"):
                 yield Point(name, speed, float(n), value, name in fitted)

@@ -15,6 +15,7 @@ from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
 from sparkloom.launch.memory.attention import indexers
+from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
@@ -68,7 +69,7 @@ class Prefill:
     @cached_property
     def _work(self) -> float:
         """Seconds of one token's matrices on the rank that has most of them."""
-        model, full = self.view.model, float(constants.BF16_FLOPS.value or 1)
+        model, full = held(self.view), float(constants.BF16_FLOPS.value or 1)
         total = 0.0
         for group in weights.tensors(model, self.view.parallel):
             precision = _precision(model, group.name)

@@ -27,6 +27,7 @@ SEEN = (1, 2, 4)  # Sparks, of which there are held-out runs
 class Speed:
     view: LaunchView
     live: float | None = None  # tokens of context of each request, where they are known
+    accepted: float | None = None  # tokens per verification step, where this very run told them
 
     @cached_property
     def needs(self) -> Requirements:
@@ -85,6 +86,8 @@ class Speed:
 
     def accept_length(self, speculation: Speculation, chance: float | None = None) -> tuple[float, str]:
         """Tokens per verification step, and where that is known from."""
+        if self.accepted:
+            return min(self.accepted, float(speculation.most)), f"accept length of this run: {self.accepted:g}"
         mtp = self.view.model.mtp
         known = mtp.accept_length.get(speculation.key) if mtp else None
         if known:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sparkloom.launch.memory import constants, free, state, weights
 from sparkloom.launch.memory.figure import GIB, Figure
+from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
@@ -52,10 +53,10 @@ class Ledger:
 
 def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
-    model, parallel = view.model, view.parallel
+    model, parallel = held(view), view.parallel
     tensors = weights.gib(model, parallel) * _group_doubt(view)
     extra = overhead or load_overhead(view)
-    doubt = weights.disagreement(model)
+    doubt = weights.disagreement(view.model)
     if doubt and not model.measured.weights_gib_per_rank:
         ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
         tensors *= min(1.0, doubt.ratio) if view.hopeful else max(1.0, doubt.ratio)
