@@ -154,6 +154,7 @@ def test_a_key_that_stands_twice_is_told() -> None:
     [
         ("", "no engine is started"),
         ("hello world", "no engine is started"),
+        ("( " * 20_000 + "vllm serve a/b", "nested too deep"),
         ("recipe_version: '1'\nmodel: a/b\ncontainer: c\ncommand: |\n  echo hi\n", "no engine's program"),
         ("recipe_version: '2'\nmodel: [\n", "not valid YAML"),
         ("services: {a: {image: b}}", "no service starts an engine"),

@@ -111,6 +111,14 @@ def test_nothing_is_executed(tmp_path: object) -> None:
     assert not __import__("pathlib").Path(f"{tmp_path}/made").exists()
 
 
+def test_what_grows_without_end_is_no_value() -> None:
+    doubled = "A=x\nL=(x)\n" + 'A="$A$A"\nL+=("${L[@]}")\n' * 60
+    assert start(f'{doubled}vllm serve m/x --dtype "$A" --served-model-name "${{L[@]}}"').words[:2] == [
+        "m/x",
+        "--dtype",
+    ]
+
+
 def test_other_commands_are_named_and_secrets_in_them_are_not() -> None:
     found = read("hf login --token hf_0123456789abcdef\npip install vllm\nvllm serve m/x --api-key sk-12345678")
     assert Leftover("start.sh:1: hf login --token (secret)", shell.NOT_RUN) in found.leftover

@@ -23,6 +23,13 @@ _FENCE = re.compile(r"^[ \t]*```[ \t]*(?:bash|sh|shell|console|zsh)?[^\n]*\n(.*?
 
 def read(text: str, name: str, programs: Programs, pick: str = "") -> Found:
     """What `text` holds, by its content; InputError where nothing here can read it."""
+    try:
+        return _read(text, name, programs, pick)
+    except RecursionError:
+        raise InputError.single(name, "nested too deep for a recipe or a script", rule="unreadable") from None
+
+
+def _read(text: str, name: str, programs: Programs, pick: str) -> Found:
     if cookbook.fits(text):
         return cookbook.read(text, name, pick)
     mapping = _mapping(text, name)

@@ -15,6 +15,7 @@ _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?
 _SUM = re.compile(r"[\d\s()+*/%-]+")
 _TRUTH = re.compile(r"[\d\s()+*/%<>=!&|-]+")
 DEPTH = 20
+MOST = 100_000  # characters or words of one variable: `A="$A$A"` doubles, and no launch needs more
 
 
 @dataclass(slots=True)
@@ -150,11 +151,18 @@ class Variables:
         array = next((part for part in word.parts if part.kind == "array"), None)
         if array is not None:
             items = [t for w in Lexer(array.text).tokens() if isinstance(w, Word) for t in self.fields(w)]
-            self.lists[name] = [*self.lists.get(name, []), *items] if more else items
+            whole = [*self.lists.get(name, []), *items] if more else items
+            if sum(map(len, whole)) + len(whole) > MOST:
+                self.values[name] = None
+                self.lists.pop(name, None)
+                return True
+            self.lists[name] = whole
             self.values.pop(name, None)
             return True
         value = self.text(_behind(word, match.end()))
         old = self.values.get(name) or "" if more else ""
+        if len(old) + len(value) > MOST:
+            value, old = f"${{{name}}}", ""
         self.values[name] = None if OPEN.fullmatch(value) and OPEN.fullmatch(value)[1] == name else old + value  # type: ignore[index]
         self.lists.pop(name, None)
         return True
