@@ -148,7 +148,10 @@ def least_size_gb(model_id: str, packing: str) -> float | None:
 
 def facts_of(model: Model) -> Facts:
     """Facts of a profile's model, completed by its family's."""
-    known = family(model.id).facts
+    named = family(model.id)
+    known = named.facts
+    if named.architecture != model.architecture:  # GLM-5.3-Flash is no GLM-5: what that weighs says nothing here
+        known = replace(known, weights_gib=())
     return replace(
         known,
         multimodal=model.multimodal or bool(known.multimodal) or MULTIMODAL.search(model.architecture) is not None,

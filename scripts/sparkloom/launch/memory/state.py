@@ -30,9 +30,12 @@ def _growing(model: Model, tp: int, element: float) -> float:
 
 
 def _index_bytes(model: Model) -> float:
-    """Keys of the indexers per token, a copy on every rank."""
-    facts = model.attention.indexer
-    return indexers(model) * facts.head_dim * INDEX_BYTES / (facts.ratio or 1) if facts else 0.0
+    """Keys of the indexers per token, a copy on every rank; beside the entries where layers share those."""
+    facts, shared = model.attention.indexer, model.layers.caches
+    if facts is None:
+        return 0.0
+    keys = sum(n / int(ratio) for ratio, n in shared.items()) if shared else indexers(model) / (facts.ratio or 1)
+    return keys * facts.head_dim * INDEX_BYTES
 
 
 def _sliding_bytes(model: Model, tp: int, element: float) -> float:

@@ -1,0 +1,40 @@
+"""MiMo-V2-Flash: sliding layers with heads and sinks of their own, values narrower than keys."""
+
+from __future__ import annotations
+
+from sparkloom.inputs.checkpoint.architectures._common import Reader, ends, experts, mlp
+from sparkloom.inputs.checkpoint.config import Config
+from sparkloom.inputs.checkpoint.parts import Attention
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
+
+
+def read(config: Config) -> Shape:
+    text = config.text
+    count = text.about("layers").number("num_hidden_layers")
+    slides = text.about("layers").per_layer(count, "hybrid_layer_pattern")
+    routed = text.about("layers").per_layer(count, "moe_layer_freq")
+    full, sliding = _mixer(text, ""), _mixer(text, "swa_")
+    layers = [
+        Layer(
+            f"model.layers.{n}", sliding if slides[n] else full,
+            experts(text, router_bias=True) if routed[n] else mlp(text), full.hidden,
+        )
+        for n in range(count)
+    ]  # fmt: skip
+    return Shape(layers=tuple(layers), unknown=("draft layers, if any, are not in config.json",), **ends(config))
+
+
+def _mixer(text: Config, before: str) -> Attention:
+    facts = text.about("attention")
+    return Attention(
+        hidden=facts.number("hidden_size"),
+        q_heads=facts.number(f"{before}num_attention_heads"),
+        kv_heads=facts.number(f"{before}num_key_value_heads"),
+        head_dim=facts.number(f"{before}head_dim"),
+        v_dim=facts.number(f"{before}v_head_dim"),
+        window=facts.number("sliding_window") if before else 0,
+        sinks=facts.flag("add_swa_attention_sink_bias" if before else "add_full_attention_sink_bias"),
+    )
+
+
+READERS = (Reader(("MiMoV2FlashForCausalLM",), read, "transformers models/mimo_v2_flash"),)

@@ -1,0 +1,239 @@
+"""A checkpoint as the `model:` of a profile: plain data, and for each key the words of the files that say it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.inputs import precision
+from sparkloom.inputs.checkpoint import attention_facts
+from sparkloom.inputs.checkpoint.packing import Scheme
+from sparkloom.inputs.checkpoint.parts import Group, Mlp
+from sparkloom.inputs.checkpoint.reading import Checkpoint
+from sparkloom.inputs.checkpoint.recurrent import DeltaAttention, DeltaNet, Mamba2
+
+# Groups of a checkpoint's tensors, by a profile's names for them.
+PRECISIONS: dict[str, tuple[Group, ...]] = {
+    "experts": ("experts",), "shared": ("shared",), "dense": ("dense",), "attention": ("attention",),
+    "mamba": ("mamba",), "linear": ("linear",), "embedding": ("head", "embedding"),
+}  # fmt: skip
+PARTS: tuple[tuple[str, tuple[Group, ...]], ...] = (
+    ("vision tower", ("vision",)), ("n-gram tables", ("tables",)), ("what joins the layers", ("other",)),
+)  # fmt: skip
+SMALL = 0.0005  # of the whole: what is less is no part worth a line
+ALIKE = 0.97  # of a group's weights, from which on its precision is that one
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """`sources` by the dotted key; `unknown` is what could not be said."""
+
+    data: dict[str, Any]
+    sources: dict[str, str]
+    unknown: tuple[str, ...]
+
+
+def of(found: Checkpoint) -> Drafted:
+    shape = found.shape
+    data: dict[str, Any] = {"id": found.id}
+    if found.revision:
+        data["revision"] = found.revision
+    data |= {
+        "architecture": found.architecture,
+        "parameters_b": _billions(found.parameters),
+        "active_b": _billions(shape.active),
+        "context": shape.context,
+    }
+    if shape.multimodal:
+        data["multimodal"] = True
+    data |= {"hidden": shape.hidden, "vocab": shape.vocab}
+    data |= attention_facts.of(shape)
+    data |= _forward(found)
+    data |= _recurrent(found)
+    if shape.tied:
+        data["tied_embeddings"] = True
+    data["precision"] = _precisions(found)
+    data["checkpoint"] = _checkpoint(found)
+    if parts := _parts(found):
+        data["parts"] = parts
+    if found.drafts:
+        data["mtp"] = _drafts(found)
+    data["source"] = f"config.json{_and_headers(found)} of {found.where}"
+    return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)))
+
+
+def _approximate(found: Checkpoint) -> list[str]:
+    """Where a profile has no word for what the file says."""
+    widths = {
+        (layer.forward.inter, layer.forward.gated) for layer in found.shape.layers if isinstance(layer.forward, Mlp)
+    }
+    if len(widths) > 1 or any(not gated for _, gated in widths):
+        return ["dense_inter is a mean that weighs the same: feed-forward layers differ, or have no gate"]
+    return []
+
+
+def _billions(number: float) -> float:
+    """To the second place; a toy's to the first digits that it has."""
+    return round(number / 1e9, 2) if number >= 1e7 else max(round(number / 1e9, 6), 1e-6)
+
+
+def _and_headers(found: Checkpoint) -> str:
+    return f" and {found.contents.where}" if found.contents else ""
+
+
+def _forward(found: Checkpoint) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    experts = found.shape.experts()
+    if experts:
+        data["experts"] = {"routed": experts.routed, "active": experts.active, "inter": experts.inter}
+        data["experts"] |= {"shared_inter": experts.shared} if experts.shared else {}
+        data["experts"] |= {"latent": experts.latent} if experts.latent else {}
+        data["experts"] |= {} if experts.gated else {"gated": False}
+    wide = _dense_width(found)
+    return data | ({"dense_inter": wide} if wide else {})
+
+
+def _dense_width(found: Checkpoint) -> int:
+    """Of a feed-forward with three matrices: where layers differ, or have two, the width that weighs the same."""
+    parts = [layer.forward for layer in found.shape.layers if isinstance(layer.forward, Mlp)]
+    experts = found.shape.experts()
+    beside = [experts.dense] if experts and experts.dense else []
+    matrices = [part.inter * (3 if part.gated else 2) for part in parts or beside]
+    return round(sum(matrices) / len(matrices) / 3) if matrices else 0
+
+
+def _recurrent(found: Checkpoint) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for layer in found.shape.layers:
+        part = layer.mixer
+        if isinstance(part, Mamba2) and "mamba" not in data:
+            data["mamba"] = {
+                "heads": part.heads, "head_dim": part.head_dim, "groups": part.groups, "state": part.state,
+                "conv": part.conv,
+            }  # fmt: skip
+        if isinstance(part, DeltaNet | DeltaAttention) and "linear" not in data:
+            width = part.v_dim if isinstance(part, DeltaNet) else part.head_dim
+            heads = {"k_heads": part.k_heads, "v_heads": part.v_heads, "head_dim": width}
+            data["linear"] = {**heads, "conv": part.conv}
+    return data
+
+
+def _precisions(found: Checkpoint) -> dict[str, str]:
+    words = {}
+    for name, groups in PRECISIONS.items():
+        word = _precision(found, groups)
+        if word:
+            words[name] = word
+    words.setdefault("attention", found.packing.kept)
+    words.setdefault("embedding", found.packing.kept)
+    return words
+
+
+def _precision(found: Checkpoint, groups: Iterable[Group]) -> str:
+    """The one that nearly all weights of these groups have, or the bits that they take on average."""
+    counts: Counter[str] = Counter()
+    for tensor in found.tensors:
+        if tensor.group in groups and (tensor.linear or tensor.group == "embedding"):
+            scheme = found.packing.of(tensor)
+            counts[_word(scheme) if scheme else tensor.always or found.packing.kept] += tensor.elements
+    if not counts:
+        return ""
+    word, most = counts.most_common(1)[0]
+    if most / counts.total() >= ALIKE:
+        return _spelled(word)
+    bits = sum(_bits(word) * number for word, number in counts.items()) / counts.total()
+    return f"bits-{bits:.2f}"
+
+
+def _word(scheme: Scheme) -> str:
+    if scheme.precision == "fp8" and scheme.block[0] and scheme.block[0] == scheme.block[1]:
+        return f"fp8-b{scheme.block[0]}"
+    if scheme.precision == "fp8" and scheme.group == 32:
+        return "mxfp8"
+    if scheme.precision.startswith("int") and scheme.group:
+        return f"{scheme.precision}-g{scheme.group}" + ("" if scheme.zeros else "-sym")
+    return scheme.precision
+
+
+def _bits(word: str) -> float:
+    return precision.of(_spelled(word)).bits
+
+
+def _spelled(word: str) -> str:
+    return {"f32": "fp32", "f16": "fp16", "f8": "fp8"}.get(word, word)
+
+
+def _checkpoint(found: Checkpoint) -> dict[str, Any]:
+    data: dict[str, Any] = {"packing": found.packing.by}
+    if found.packing.mixed:
+        data["mixed"] = True
+    data["size_gb"] = _billions(found.bytes)
+    return data | ({"gated": True} if found.gated else {})
+
+
+def _parts(found: Checkpoint) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    for name, groups in PARTS:
+        size = sum(found.group_bytes.get(group, 0.0) for group in groups)
+        if size >= SMALL * found.bytes and size >= 5e6:
+            own = sum(tensor.elements for tensor in found.tensors if tensor.group in groups)
+            parts[name] = {"size_gb": round(size / 1e9, 3)}
+            parts[name] |= {"parameters_b": round(own / 1e9, 3)} if own >= 1e7 else {}
+            parts[name] |= (
+                {"split": True} if groups == ("tables",) else {}
+            )  # vLLM and SGLang deal the rows to the ranks
+    return parts
+
+
+def _drafts(found: Checkpoint) -> dict[str, Any]:
+    """A layer of mixing and one of feeding forward are one draft layer where the model keeps them apart."""
+    count = sum(1 for layer in found.shape.draft if layer.mixer is not None) or len(found.shape.draft)
+    data: dict[str, Any] = {"layers": count}
+    size = found.group_bytes.get("draft", 0.0)
+    if size:
+        data["size_gb"] = round(size / 1e9, 3) or 0.001
+    word = _precision(found, ("draft",))
+    return data | ({"precision": word} if word and word != "bf16" else {})
+
+
+def _sources(found: Checkpoint) -> dict[str, str]:
+    """The words of config.json behind each key, with their values."""
+    topics = {
+        "layers": ("layers", "sparse"), "attention": ("attention", "sparse"), "experts": ("experts",),
+        "dense_inter": ("dense",), "mamba": ("mamba",), "linear": ("linear",), "mtp": ("mtp",),
+        "parts": ("vision", "tables"), "hidden": ("model",),
+    }  # fmt: skip
+    sources = {}
+    for key, names in topics.items():
+        said = {word: value for name in names for word, value in found.config.sources.get(name, {}).items()}
+        if said:
+            sources[key] = "config.json: " + ", ".join(f"{word} {_short(value)}" for word, value in said.items())
+    sources["precision"] = found.packing.where
+    sources["checkpoint"] = _measured(found)
+    sources["parameters_b"] = _counted(found)
+    return sources
+
+
+def _measured(found: Checkpoint) -> str:
+    if found.contents is None:
+        return "computed from config.json: no index and no weights were there"
+    text = f"{found.contents.size:,} bytes in {found.contents.files} file(s)"
+    if found.contents.tensors:
+        text += f", {len(found.contents.tensors):,} tensors; config.json makes {found.disagrees:+.2%} of it"
+    return text
+
+
+def _counted(found: Checkpoint) -> str:
+    groups: Counter[str] = Counter()
+    for tensor in found.tensors:
+        groups[tensor.group] += tensor.elements
+    shown = ", ".join(f"{group} {number / 1e9:.2f}" for group, number in groups.most_common() if number >= 5e6)
+    return f"{found.parameters:,} parameters by the widths (10^9: {shown})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{len(value)} entries]" if len(value) > 6 else str(value)
+    return f"{value}" if len(f"{value}") <= 40 else f"{value}"[:37] + "..."

@@ -1,0 +1,122 @@
+"""The layers of a model in a profile's words: how many of each kind, and the widths of their attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sparkloom.inputs.checkpoint.compressed import Compressed
+from sparkloom.inputs.checkpoint.parts import Attention, Latent
+from sparkloom.inputs.checkpoint.shape import Layer, Mixer, Shape
+
+
+def of(shape: Shape) -> dict[str, Any]:
+    """`layers:` and `attention:`."""
+    return {"layers": layers(shape), "attention": _attention(shape)}
+
+
+def layers(shape: Shape) -> dict[str, Any]:
+    counts: Counter[str] = Counter()
+    compressed: Counter[str] = Counter()
+    for layer in shape.layers:
+        kind = _kind(layer)
+        if kind == "compressed" and isinstance(layer.mixer, Compressed):
+            compressed[str(layer.mixer.ratio)] += 1
+        elif kind:
+            counts[kind] += 1
+        if layer.feeds:
+            counts[layer.feeds] += 1
+        experts = layer.forward if layer.feeds == "moe" else None
+        if experts is not None and getattr(experts, "dense", None):
+            counts["dense"] += 1
+    order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
+    data: dict[str, Any] = {name: counts[name] for name in order if counts[name]}
+    return data | ({"compressed": dict(compressed)} if compressed else {}) | _caches(shape)
+
+
+def _caches(shape: Shape) -> dict[str, Any]:
+    """Layers with entries of their own, where others read those."""
+    reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
+    storing = Counter(str(each.ratio) for each in reading if each.stores)
+    return {"caches": dict(sorted(storing.items()))} if storing.total() < len(reading) else {}
+
+
+def _kind(layer: Layer) -> str:
+    """As a profile has it: attention, sparse, sliding, compressed, linear, mamba."""
+    part = layer.mixer
+    if isinstance(part, Compressed):
+        whole = "sparse" if part.index_heads else "attention"
+        return "compressed" if part.ratio > 1 else "sliding" if part.ratio == 0 else whole
+    if isinstance(part, Latent):
+        return "sparse" if part.chosen else "attention"
+    if isinstance(part, Attention) and part.choice:
+        return "sparse"
+    return layer.mixes
+
+
+def _attention(shape: Shape) -> dict[str, Any]:
+    mixers = [layer.mixer for layer in shape.layers if layer.mixer is not None]
+    latent = next((part for part in mixers if isinstance(part, Latent)), None)
+    compressed = next((part for part in mixers if isinstance(part, Compressed)), None)
+    if compressed:
+        return _over_compressed(compressed, mixers)
+    if latent:
+        return _latent(latent, mixers)
+    return _plain([part for part in mixers if isinstance(part, Attention)])
+
+
+def _latent(part: Latent, mixers: list[Mixer]) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "q_heads": part.q_heads, "kv_heads": part.q_heads, "head_dim": part.nope + part.rope,
+        "v_head_dim": part.v_dim, "kv_rank": part.kv_rank + part.rope,
+    }  # fmt: skip
+    data |= {"q_rank": part.q_rank} if part.q_rank else {}
+    data |= {"rope_dim": part.rope} if part.rope else {}
+    own = [each.indexer for each in mixers if isinstance(each, Latent) and each.indexer]
+    if own:
+        first = own[0]
+        data["indexer"] = {"heads": first.heads, "head_dim": first.head_dim, "top_k": first.top}
+        every = sum(1 for each in mixers if isinstance(each, Latent))
+        data["indexer"] |= {"layers": len(own)} if len(own) < every else {}
+    return data
+
+
+def _over_compressed(part: Compressed, mixers: list[Mixer]) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "q_heads": part.q_heads, "kv_heads": 1, "head_dim": part.head_dim, "window": part.window,
+        "kv_rank": part.head_dim, "q_rank": part.q_rank, "rope_dim": part.rope, "o_rank": part.o_rank,
+        "o_groups": part.o_groups,
+    }  # fmt: skip
+    own = [each for each in mixers if isinstance(each, Compressed) and each.index_heads]
+    if own:
+        ratios = Counter(each.ratio for each in own)
+        ratio, count = ratios.most_common(1)[0]
+        first = next(each for each in own if each.ratio == ratio)
+        data["indexer"] = {"heads": first.index_heads, "head_dim": first.index_dim, "top_k": first.index_top}
+        every = sum(1 for each in mixers if isinstance(each, Compressed) and each.ratio == ratio)
+        data["indexer"] |= {"layers": count} if count < every else {}
+        data["indexer"] |= {"ratio": ratio} if ratio > 1 and len(ratios) == 1 else {}
+    return data
+
+
+def _plain(parts: list[Attention]) -> dict[str, Any]:
+    """The full layers' widths first; the sliding ones' where they differ."""
+    if not parts:
+        return {"q_heads": 1, "kv_heads": 1, "head_dim": 1}
+    full = [part for part in parts if not part.window] or parts
+    first = full[0]
+    heads = Counter(part.kv_heads for part in full).most_common(1)[0][0]
+    data: dict[str, Any] = {"q_heads": first.q_heads, "kv_heads": heads, "head_dim": first.head_dim}
+    data |= {"v_head_dim": first.v_dim} if first.v_dim and first.v_dim != first.head_dim else {}
+    near = next((part for part in parts if part.window), None)
+    if near:
+        data["window"] = near.window
+        pairs = (
+            ("sliding_q_heads", near.q_heads, first.q_heads), ("sliding_kv_heads", near.kv_heads, heads),
+            ("sliding_head_dim", near.head_dim, first.head_dim), ("sliding_v_head_dim", near.v_dim, first.v_dim),
+        )  # fmt: skip
+        data |= {name: own for name, own, others in pairs if own and own != others}
+    choice = next((part.choice for part in parts if part.choice), None)
+    if choice:
+        data["indexer"] = {"heads": choice.heads, "head_dim": choice.head_dim, "top_k": choice.top * choice.block}
+    return data | ({"output_gate": True} if first.gate else {})

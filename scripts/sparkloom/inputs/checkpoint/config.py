@@ -1,0 +1,125 @@
+"""A checkpoint's `config.json`: numbers by name, with the place of a wrong one, and which were used for what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sparkloom.base.errors import InputError
+
+LARGEST = 10**12
+
+
+class Config:
+    """One mapping of the file. `sources` fills while it is read: topic -> the words used, with their values."""
+
+    def __init__(
+        self, data: dict[str, Any], file: str, path: str = "", topic: str = "", sources: dict[str, Any] | None = None
+    ) -> None:
+        self.data, self.file, self.path, self.topic = data, file, path, topic
+        self.sources: dict[str, dict[str, Any]] = {} if sources is None else sources
+
+    def about(self, topic: str) -> Config:
+        """The same mapping; what is read through it is noted as the source of `topic`."""
+        return Config(self.data, self.file, self.path, topic, self.sources)
+
+    def section(self, *names: str) -> Config | None:
+        """A mapping below this one, by the first name that is there."""
+        name = next((name for name in names if isinstance(self.data.get(name), dict)), None)
+        if name is None:
+            return None
+        return Config(self.data[name], self.file, f"{self.path}{name}.", self.topic, self.sources)
+
+    @property
+    def text(self) -> Config:
+        """The language model's own mapping: some files keep it apart from a vision tower's."""
+        return self.section("text_config", "llm_config", "language_config") or self
+
+    def value(self, *names: str) -> Any:
+        """The first of these names that is there and not null."""
+        for name in names:
+            found = self.data.get(name)
+            if found is not None:
+                self._note(name, found)
+                return found
+        return None
+
+    def number(self, *names: str) -> int:
+        """A whole number that the file must have."""
+        found = self.maybe(*names)
+        if found is None:
+            raise self.missing(*names)
+        return found
+
+    def maybe(self, *names: str) -> int | None:
+        found = self.value(*names)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < LARGEST:
+            raise self.refusal(f"{self.path}{names[0]} is {_short(found)}; expected a whole number from 0")
+        return found
+
+    def count(self, *names: str) -> int:
+        """A number that is nought where the file does not have it."""
+        return self.maybe(*names) or 0
+
+    def flag(self, *names: str) -> bool:
+        return self.value(*names) is True
+
+    def text_of(self, *names: str) -> str:
+        found = self.value(*names)
+        return found if isinstance(found, str) else ""
+
+    def items(self, *names: str) -> list[Any]:
+        found = self.value(*names)
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            raise self.refusal(f"{self.path}{names[0]} is {_short(found)}; expected a list")
+        return found
+
+    def per_layer(self, layers: int, *names: str) -> list[Any]:
+        """A list with an entry for each layer, or nothing."""
+        found = self.items(*names)
+        if found and len(found) < layers:
+            raise self.refusal(f"{self.path}{names[0]} has {len(found)} entries for {layers} layers")
+        return found[:layers]
+
+    def missing(self, *names: str) -> InputError:
+        return self.refusal(f"{self.path}{names[0]} is missing; this architecture's reader needs it")
+
+    def refusal(self, message: str) -> InputError:
+        return InputError.single(self.file, message, rule="bad-config")
+
+    def _note(self, name: str, value: Any) -> None:
+        if self.topic:
+            self.sources.setdefault(self.topic, {})[f"{self.path}{name}"] = value
+
+
+def parse(text: bytes | str, file: str) -> dict[str, Any]:
+    """A mapping of JSON; a file that is none is refused with its place."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError.single(
+            file, f"not valid JSON: {error.msg}", line=error.lineno, column=error.colno, rule="bad-json"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError.single(file, f"not valid JSON: {error}", rule="bad-json") from None
+    if not isinstance(data, dict):
+        raise InputError.single(file, f"expected a mapping at the top, found {type(data).__name__}", rule="bad-json")
+    return data
+
+
+def runs(values: Iterable[Any]) -> str:
+    """`linear_attention x3, full_attention, ...` : a list of layers as a person would say it."""
+    counted: dict[str, int] = {}
+    for value in values:
+        counted[str(value)] = counted.get(str(value), 0) + 1
+    return ", ".join(f"{number} {value}" for value, number in counted.items())
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,50 @@
+"""A checkpoint's files in a folder of this machine: no network."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from sparkloom.base.errors import InputError
+
+SMALL = 64 << 20  # bytes of a file that is read whole
+
+
+class Folder:
+    """`snapshots/` of the hub's cache are followed to their one commit."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shown = str(path)
+        self.commit = path.name if len(path.name) == 40 and path.parent.name == "snapshots" else None
+        if not (path / "config.json").is_file():
+            message = "no config.json here; name the folder that has one, or a hub id as org/name"
+            raise InputError.single(self.shown, message, rule="missing-file")
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        try:
+            return {
+                str(file.relative_to(self.path)): file.stat().st_size for file in self.path.iterdir() if file.is_file()
+            }
+        except OSError as error:
+            raise InputError.single(self.shown, f"cannot be read: {error}", rule="unreadable") from None
+
+    def read(self, name: str) -> bytes | None:
+        if name not in self.sizes:
+            return None
+        if self.sizes[name] > SMALL:
+            message = f"has {self.sizes[name]:,} bytes; expected a small file"
+            raise InputError.single(f"{self.shown}/{name}", message, rule="unreadable")
+        return self._bytes(name, 0, self.sizes[name])
+
+    def part(self, name: str, start: int, stop: int) -> bytes:
+        return self._bytes(name, start, stop)
+
+    def _bytes(self, name: str, start: int, stop: int) -> bytes:
+        try:
+            with (self.path / name).open("rb") as source:
+                source.seek(start)
+                return source.read(stop - start)
+        except OSError as error:
+            raise InputError.single(f"{self.shown}/{name}", f"cannot be read: {error}", rule="unreadable") from None

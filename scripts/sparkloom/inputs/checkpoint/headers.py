@@ -1,0 +1,181 @@
+"""What a checkpoint holds, from its index and the headers of its files: names, types and shapes; never the numbers."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.checkpoint.config import parse
+from sparkloom.inputs.checkpoint.parts import Group
+
+INDEX = "model.safetensors.index.json"
+FIRST = 100_000  # bytes of a file that are asked for at once; most headers are shorter
+LARGEST = 100_000_000  # bytes of a header: the format's own limit
+AT_ONCE = 16
+TYPES = {
+    "BF16": "bf16", "F16": "f16", "F32": "f32", "F64": "f64", "F8_E4M3": "f8", "F8_E5M2": "f8", "F8_E8M0": "e8m0",
+    "F4": "f4", "U8": "u8", "I8": "i8", "I16": "i16", "U16": "u16", "I32": "i32", "U32": "u32", "I64": "i64",
+    "BOOL": "bool",
+}  # fmt: skip
+
+
+class Source(Protocol):
+    """Where a checkpoint's files are: a folder, or the hub."""
+
+    @property
+    def shown(self) -> str: ...
+
+    @property
+    def sizes(self) -> dict[str, int]: ...
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def part(self, name: str, start: int, stop: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One tensor as it lies in a file."""
+
+    name: str
+    kind: str  # bf16, f8, u8, ...
+    shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All tensors, or only their names where no header could be read."""
+
+    tensors: tuple[Stored, ...]
+    names: frozenset[str]
+    size: int  # bytes of the files with weights, headers included
+    files: int
+    where: str
+
+    @property
+    def weight(self) -> int:
+        """Bytes of the tensors themselves."""
+        return sum(tensor.bytes for tensor in self.tensors) or self.size
+
+    @property
+    def elements(self) -> int:
+        return sum(prod(tensor.shape) for tensor in self.tensors)
+
+
+def of(source: Source) -> Contents | None:
+    """None where there are neither an index nor a file with weights."""
+    listed = source.read(INDEX)
+    index = parse(listed, f"{source.shown}/{INDEX}") if listed else {}
+    mapping = index.get("weight_map")
+    named = {str(k): str(v) for k, v in mapping.items()} if isinstance(mapping, dict) else {}
+    there = [name for name in source.sizes if name.endswith(".safetensors") and "/" not in name]
+    files = sorted(set(named.values()) & set(there)) or sorted(there if not named else ())
+    tensors = tuple(_every(source, files))
+    size = sum(source.sizes[name] for name in files)
+    if not named and not tensors:
+        return None
+    if not tensors:
+        told = index.get("metadata")
+        size = int(told.get("total_size") or 0) if isinstance(told, dict) else 0
+        return Contents((), frozenset(named), size, len(set(named.values())), f"{INDEX}, its total_size")
+    names = frozenset(tensor.name for tensor in tensors)
+    return Contents(tensors, names, size, len(files), f"the headers of {len(files)} safetensors file(s)")
+
+
+def _every(source: Source, files: list[str]) -> Iterator[Stored]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for tensors in pool.map(lambda name: _header(source, name), files):
+            yield from tensors
+
+
+def _header(source: Source, name: str) -> list[Stored]:
+    file = f"{source.shown}/{name}"
+    first = source.part(name, 0, min(FIRST, source.sizes[name]))
+    if len(first) < 8:
+        raise _refusal(file, f"has {len(first)} bytes: no safetensors file")
+    (length,) = struct.unpack("<Q", first[:8])
+    if length > min(LARGEST, source.sizes[name]):
+        raise _refusal(file, f"says that its header has {length:,} bytes: no safetensors file")
+    raw = first[8 : 8 + length]
+    if len(raw) < length:
+        raw += source.part(name, 8 + len(raw), 8 + length)
+    table = parse(raw, file)
+    return [_stored(file, str(key), entry) for key, entry in table.items() if key != "__metadata__"]
+
+
+def _stored(file: str, name: str, entry: Any) -> Stored:
+    try:
+        shape = tuple(int(size) for size in entry["shape"])
+        start, stop = entry["data_offsets"]
+        return Stored(name, TYPES.get(entry["dtype"], str(entry["dtype"]).lower()), shape, int(stop) - int(start))
+    except (KeyError, TypeError, ValueError):
+        raise _refusal(file, f"its header describes '{name[:80]}' in a way that no safetensors file does") from None
+
+
+def _refusal(file: str, message: str) -> InputError:
+    return InputError.single(file, message, rule="bad-header")
+
+
+# What a name says, where no reader said it before. The first match counts.
+_NAMES: tuple[tuple[str, Group], ...] = (
+    (r"(^|\.)(visual|vision|vision_tower|vision_model|multi_modal_projector|mm_projector|embed_vision|aligner|"
+     r"patch_merge_mlp|audio_tower|embed_audio)(\.|$)|(^|\.)image_(start|end|newline)", "vision"),
+    (r"(^|\.)(mtp|nextn)(\.|$)|\.(eh_proj|enorm|hnorm|shared_head)(\.|$)", "draft"),
+    (r"engram\.embed|ngram_embedding|embed_tokens_per_layer", "tables"),
+    (r"(^|\.)(embed_tokens|embeddings|word_embeddings|wte|tok_embeddings|embed)\.", "embedding"),
+    (r"(^|\.)(lm_head|head|output)\.", "head"),
+    (r"shared_expert", "shared"),
+    (r"\.experts?\.", "experts"),
+    (r"\.(gate|router)(\.|$)|e_score_correction_bias", "router"),
+    (r"latent_proj", "latent"),
+    (r"linear_attn|delta", "linear"),
+    (r"mamba|ssm|\.(in_proj|conv1d|A_log|D|dt_bias)(\.|$)", "mamba"),
+    (r"attn|attention|\.[qkvo]_proj\.", "attention"),
+    (r"mlp|feed_forward|ffn|\.(up|gate|down)_proj\.", "dense"),
+    (r"norm|\.ln_", "norms"),
+)  # fmt: skip
+_COMPILED = [(re.compile(pattern), group) for pattern, group in _NAMES]
+_LAYER = re.compile(r"\.?layers?\.(\d+)\.|\.h\.(\d+)\.|blk\.(\d+)\.")
+# What stands behind a weight's name where a packer wrote it.
+_PACKED = re.compile(
+    r"(\.weight)?(\.|_)(weight_packed|weight_scale_inv|weight_scale_2|weight_scale|input_scale|scale_inv|scale|scales|"
+    r"blocks|qweight|qzeros|g_idx|weight_global_scale|input_global_scale|weight_shape|k_scale|v_scale)$"
+)
+
+
+def module(name: str) -> str:
+    """The matrix that a tensor belongs to: `a.b.weight_scale` and `a.b.weight` are of `a.b`."""
+    return _PACKED.sub("", name).removesuffix(".weight")
+
+
+def starred(name: str) -> str:
+    """An expert's number as `*`, as readers name them."""
+    return re.sub(r"\.experts\.\d+\.", ".experts.*.", name)
+
+
+def group_of(name: str, layers: int | None = None) -> Group:
+    """By the name alone; `layers`: what is beyond the last of them drafts."""
+    numbered = layer_of(name)
+    if layers is not None and numbered is not None and numbered >= layers and not _COMPILED[0][0].search(name):
+        return "draft"
+    return next((group for pattern, group in _COMPILED if pattern.search(name)), "other")
+
+
+def layer_of(name: str) -> int | None:
+    found = _LAYER.search(name)
+    return int(next(part for part in found.groups() if part)) if found else None
+
+
+def summed(tensors: Iterable[Stored]) -> dict[str, int]:
+    """Bytes by type."""
+    sums: dict[str, int] = {}
+    for tensor in tensors:
+        sums[tensor.kind] = sums.get(tensor.kind, 0) + tensor.bytes
+    return sums
