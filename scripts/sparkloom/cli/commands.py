@@ -40,8 +40,17 @@ EVIDENCE = (
     ),
     Command("score", "How well the rules alone predict which configurations fail.", "cli.evidence:score"),
 )
+PROFILE = (
+    Command(
+        "new",
+        "Draft a profile from a model's own files: facts, the placement that fits, flags by the nearest runs.",
+        "cli.drafting:new",
+    ),
+    Command("check", "Where a profile and the checkpoint that it names disagree, fact by fact.", "cli.drafting:check"),
+)
 COMMANDS = (
     Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
+    Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
     Command(
         "lint",
         "Traps in a profile: what is known to crash, hang or lie, why, and what to write instead.",

@@ -22,6 +22,11 @@ class Change:
 
 def smallest(view: LaunchView, nodes: int) -> Change | None:
     """None when nothing helps. `nodes`: how many Sparks the inventory has."""
+    return within(view) or _nodes(view, nodes)
+
+
+def within(view: LaunchView) -> Change | None:
+    """The same without more Sparks."""
     if not _too_heavy(view):
         for way in (_fraction, _slots, _context, _requests):
             if change := way(view, _fits):
@@ -31,7 +36,7 @@ def smallest(view: LaunchView, nodes: int) -> Change | None:
             rest = _fraction(half.view, _fits) if half else None
             if half and rest:
                 return Change(f"{half.text} and {rest.text}", half.overrides + rest.overrides, rest.view)
-    return _nodes(view, nodes)
+    return None
 
 
 def _fits(view: LaunchView) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model
 from sparkloom.launch import fabric
 from sparkloom.launch.ports import Port
 from sparkloom.launch.ranges import Range
@@ -112,6 +112,14 @@ class Adapter:
     def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
         """Path in the pod -> text, where an engine reads a file of its own."""
         return {}
+
+
+class Starting(Protocol):
+    """An engine's `starting.py`."""
+
+    IMAGE: str
+
+    def flags(self, model: Model) -> dict[str, FlagValue]: ...
 
 
 class Memory(Protocol):

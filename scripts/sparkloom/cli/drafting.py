@@ -1,0 +1,130 @@
+"""`sparkloom profile new` and `profile check`: from a model's own files to a profile, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom import case
+from sparkloom.base import files
+from sparkloom.base.errors import InputError
+from sparkloom.base.finding import ranked
+from sparkloom.cli import show, show_findings
+from sparkloom.cli.options import Inventory, Json, Profile
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs import site_memory
+from sparkloom.inputs.checkpoint import as_model, reading
+from sparkloom.judge.drafting import comparing, draft, likeness, page
+
+MOST_NODES = 8
+
+
+def new(
+    model: Annotated[
+        str, typer.Argument(help="a hub id as org/name, or a folder with config.json", show_default=False)
+    ],
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help="Sparks to use (default: the fewest on which it fits)")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="sglang or vllm (default: that of the nearest profile)")
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", help="of the engine (default: the nearest profile's)")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="branch or commit on the hub (default: main)")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it here (default: standard output)")
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    if nodes is not None and not 1 <= nodes <= MOST_NODES:
+        raise InputError.single("--nodes", f"{nodes}: expected 1 to {MOST_NODES} Sparks", rule="option")
+    if output and output.exists():
+        message = "is there already; name another file, or remove it"
+        raise InputError.single(str(output), message, rule="file-exists")
+    cluster = case.cluster(inventory)
+    platform = site_memory.platform(cluster.name, [node.name for node in cluster.nodes])
+    found = reading.read(model, revision)
+    made = draft.draft(found, cluster, platform, nodes=nodes, engine=engine, release=release)
+    text = page.of(made)
+    if output:
+        _written(output, text)
+    if json:
+        show.out({**draft.shown(made), "file": str(output) if output else None}, True, str)
+    elif not output:
+        show.say(text)
+    _told(made, str(output) if output else "")
+    raise typer.Exit(0 if made.fits is not False and not any(f.severity == "error" for f in made.findings) else 1)
+
+
+def check(
+    profile: Profile,
+    against: Annotated[
+        str | None, typer.Option("--against", help="a folder, or another hub id (default: model.id at model.revision)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    loaded = profiles.load(profile)
+    model = loaded.profile.model
+    found = reading.read(against or model.id, None if against else model.revision)
+    facts = as_model.of(found)
+    findings = ranked(comparing.findings(loaded, facts))
+    data = {
+        "profile": loaded.name, "checkpoint": found.where, "unknown": list(facts.unknown),
+        "findings": [finding.as_dict() for finding in findings],
+    }  # fmt: skip
+    show.out(data, json, _compared)
+    raise typer.Exit(1 if any(finding.severity != "info" for finding in findings) else 0)
+
+
+def _written(output: Path, text: str) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        files.write(output, text)
+    except OSError as error:
+        raise InputError.single(str(output), f"cannot be written: {error.strerror}", rule="unwritable") from None
+
+
+def _told(made: draft.Draft, file: str) -> None:
+    """For a person, on stderr: what was decided, what is not known, what to do next."""
+    placed = made.placement
+    assert placed is not None
+    terminal = show.console(stderr=True)
+    parallel = placed.parallel
+    split = (
+        f"tp {parallel.tp}"
+        + (f", pp {parallel.pp}" if parallel.pp > 1 else "")
+        + (f", ep {parallel.ep}" if parallel.ep > 1 else "")
+    )
+    verdict = {True: "fits", False: "does not fit", None: "may fit"}[placed.fit.fits]
+    speeds = " / ".join(f"{speed:g}" for speed in placed.speeds.values())
+    engine = made.data["engine"]
+    show.paragraph(
+        terminal,
+        f"{verdict} on {parallel.nodes} Spark(s), {split}, {engine['name']} {engine['release']}: {placed.fit.reason}; "
+        f"predicted {speeds} tok/s at 1 / 4 / 8 requests",
+    )
+    if made.like:
+        apart = "; ".join(made.like.differences) or "the same model"
+        show.paragraph(terminal, f"flags as {made.like.name}: {apart}")
+    for near in made.near:
+        show.paragraph(terminal, f"measured near it: {likeness.in_words(near)}")
+    for text in made.unknown:
+        show.paragraph(terminal, f"not known: {text}", style="yellow")
+    show_findings.listed(terminal, [finding.as_dict() for finding in made.findings if finding.severity != "info"])
+    if file:
+        show.paragraph(terminal, f"wrote {file}; next: sparkloom lint {file}; sparkloom plan {file} --explain")
+
+
+def _compared(data: dict[str, Any]) -> None:
+    terminal = show.console()
+    for text in data["unknown"]:
+        show.paragraph(terminal, f"not known: {text}", style="yellow")
+    count = show_findings.listed(terminal, data["findings"])
+    terminal.print(f"{data['profile']} against {data['checkpoint']}: {count}", style="bold")

@@ -1,0 +1,100 @@
+"""Where a profile and the checkpoint that it names disagree, fact by fact, with the place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sparkloom.base.finding import Finding, Severity
+from sparkloom.inputs.checkpoint.as_model import Drafted
+from sparkloom.inputs.profile import LoadedProfile
+
+# By how much a number may differ: publishers round (120B), and count a vision tower or not.
+ROUNDED = {"parameters_b": 0.06, "active_b": 0.15, "size_gb": 0.02}
+NOT_COMPARED = (
+    "source",
+    "revision",
+    "measured",
+    "draft",
+    "file",
+    "runs_unpinned_code_of",
+    "gated",
+    "accept_length",
+    "lives",
+    "split",
+)
+# Facts that memory and speed are computed from: wrong ones mislead, the others are only incomplete.
+WEIGHTY = (
+    "layers",
+    "attention",
+    "experts",
+    "mamba",
+    "linear",
+    "hidden",
+    "vocab",
+    "dense_inter",
+    "precision",
+    "checkpoint",
+)
+
+
+def findings(loaded: LoadedProfile, facts: Drafted) -> list[Finding]:
+    model = loaded.profile.model
+    given, own = model.model_dump(exclude_defaults=True), model.model_dump()
+    return list(_compared(loaded, ("model",), own, given, facts.data, facts.sources))
+
+
+def _compared(
+    loaded: LoadedProfile,
+    loc: tuple[str, ...],
+    own: Mapping[str, Any],
+    given: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    sources: Mapping[str, str],
+) -> Iterator[Finding]:
+    """`own` has defaults too, `given` only what the file says: silence is no claim where the checkpoint has nothing."""
+    for key in dict.fromkeys([*theirs, *given]):
+        if key in NOT_COMPARED or (key not in theirs and loc == ("model",)):
+            continue
+        here, there = own.get(key), theirs.get(key)
+        if isinstance(there, Mapping) and isinstance(here, Mapping):
+            yield from _compared(loaded, (*loc, key), here, given.get(key) or {}, there, sources)
+        elif not _same(key, here, there):
+            yield _finding(loaded, (*loc, key), here, there, sources)
+
+
+def _same(key: str, here: Any, there: Any) -> bool:
+    if here in (None, 0, False) and there in (None, 0, False):
+        return True
+    if isinstance(here, int | float) and isinstance(there, int | float) and key in ROUNDED:
+        return abs(here / there - 1) <= ROUNDED[key] if there else False
+    return bool(here == there)
+
+
+def _finding(loaded: LoadedProfile, loc: tuple[str, ...], here: Any, there: Any, sources: Mapping[str, str]) -> Finding:
+    shown, part = ".".join(loc), loc[1]
+    severity: Severity = "warning" if part in WEIGHTY and here is not None else "info"
+    why = sources.get(part, "")
+    if here is None:
+        message = f"{shown} is not given; the checkpoint has {_shown(there)}"
+    elif there is None:
+        message = f"{shown} is {_shown(here)}; the checkpoint has none"
+    else:
+        message = f"{shown} is {_shown(here)}; the checkpoint has {_shown(there)}"
+    fix = f"write {loc[-1]}: {_shown(there)}" if there is not None else f"remove {loc[-1]}"
+    where = ":".join(map(str, loaded.document.position(loc)))
+    return Finding(
+        where,
+        "fact-differs",
+        message,
+        expected=_shown(there),
+        fix=fix,
+        severity=severity,
+        evidence=(why,) if why else (),
+    )
+
+
+def _shown(value: Any) -> str:
+    from sparkloom.judge.drafting.page import flow
+
+    return flow(value) if value is not None else "none"

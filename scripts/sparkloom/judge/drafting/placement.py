@@ -1,0 +1,96 @@
+"""On how many Sparks, and how split: every placement is asked whether it fits, and the fastest of those is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from sparkloom.inputs.profile import FlagValue, Model, Parallel
+from sparkloom.judge.capacity import search
+from sparkloom.judge.capacity.speed import Speed
+from sparkloom.launch import engines
+from sparkloom.launch.memory.fit import Fit
+from sparkloom.launch.view import LaunchView
+
+COUNTS = (1, 2, 4, 8)  # Sparks that people have together; another number is asked for by name
+LEVELS = (1, 4, 8)
+SHORT = 32_768  # tokens of context, below which fewer Sparks are no gain
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    parallel: Parallel
+    fit: Fit
+    changes: dict[str, FlagValue]  # flags without which it would not fit
+    speeds: dict[str, float]
+    text: str = ""  # what was changed, for a person
+
+    @property
+    def score(self) -> float:
+        """Speeds at one, four and eight requests weigh alike."""
+        return sum(math.log(max(speed, 1e-3)) for speed in self.speeds.values())
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "parallel": self.parallel.as_dict(), "fits": self.fit.fits, "reason": self.fit.reason,
+            "changes": self.changes, "predicted": self.speeds,
+        }  # fmt: skip
+
+
+def best(view: LaunchView, model: Model, nodes: int | None) -> tuple[Placement, list[Placement]]:
+    """The fewest Sparks on which it fits (or exactly `nodes`), and all that were asked."""
+    asked: list[Placement] = []
+    for count in (nodes,) if nodes else COUNTS:
+        here = [_asked(view.split(parallel)) for parallel in splits(model, count, view.engine)]
+        asked += here
+        fitting = [placement for placement in here if placement.fit.fits is True]
+        if fitting and (nodes or count == COUNTS[-1] or any(_long(view, each) for each in fitting)):
+            return max(fitting, key=lambda each: (each.score, -each.parallel.ep)), asked
+    sure = [placement for placement in asked if placement.fit.fits is True]
+    maybe = [placement for placement in asked if placement.fit.fits is None]
+    for those in (sure, maybe, asked):
+        if those:
+            return max(those, key=lambda each: (-each.fit.short_gib, each.score)), asked
+    raise AssertionError("one Spark is always a placement")
+
+
+def splits(model: Model, nodes: int, engine: str) -> Iterator[Parallel]:
+    """Tensor parallel first; experts dealt whole or cut; a pipeline where heads cannot be split."""
+    heads = [model.attention.q_heads, *filter(None, [model.attention.sliding_q_heads])]
+    alone = bool(engines.get(engine).alone)
+    for tp in range(nodes, 0, -1):
+        if nodes % tp or any(count % tp for count in heads) or (alone and nodes > 1):
+            continue
+        for ep in {1, tp} if model.experts and model.experts.routed % tp == 0 else {1}:
+            yield Parallel(nodes=nodes, tp=tp, pp=nodes // tp, ep=ep)
+
+
+def _asked(view: LaunchView) -> Placement:
+    fit, changes, text = engines.fit(view), {}, ""
+    if fit.fits is not True:
+        change = search.within(view)
+        if change:
+            view, changes, text = change.view, dict(map(_override, change.overrides)), change.text
+            fit = engines.fit(view)
+    return Placement(view.parallel, fit, changes, _speeds(view), text)
+
+
+def _override(text: str) -> tuple[str, FlagValue]:
+    name, _, value = text.removeprefix("launch.").partition("=")
+    parsed: FlagValue = yaml.safe_load(value)
+    return name, parsed
+
+
+def _speeds(view: LaunchView) -> dict[str, float]:
+    speed = Speed(view)
+    return {str(level): round(speed.predicted(level) or speed.ceiling(level), 1) for level in LEVELS}
+
+
+def _long(view: LaunchView, placement: Placement) -> bool:
+    """Whether a request may still be as long as the model can, or at least not short."""
+    flag = engines.get(view.engine).called.get("context", "")
+    given = placement.changes.get(flag)
+    return not isinstance(given, int) or given >= min(SHORT, view.model.context)
