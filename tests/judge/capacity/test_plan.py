@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkloom import case
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Evidence, Numbers
 from sparkloom.judge import capacity
@@ -21,8 +22,12 @@ def plan(name: str, *overrides: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", profile.names())
 def test_every_shipped_profile_fits_and_every_number_is_explained(name: str) -> None:
     data = plan(name)
-    assert data["fits"] is True, data["reason"]
-    assert data["change"] is None
+    if data["fits"] is None:  # what a kit has free decides, and evidence shows that this very launch ran on one
+        (said,) = [finding for finding in case.judge(name).findings if finding.rule == "fit-uncertain"]
+        assert said.severity == "info" and "On others' Sparks it ran: " in said.message
+    else:
+        assert data["fits"] is True, data["reason"]
+        assert data["change"] is None
     json.dumps(data)
     for section in ("memory", "limits"):
         for key in data[section]:
