@@ -140,7 +140,6 @@ _PACKED = {
     "awq_marlin": "awq", "gptq_marlin": "gptq", "modelopt_fp4": "modelopt", "nvfp4": "modelopt or compressed-tensors",
     "modelopt_fp8": "modelopt", "modelopt_mixed": "modelopt", "llm-compressor": "compressed-tensors",
     "bnb": "bitsandbytes", "compressed_tensors": "compressed-tensors", "none": "bf16", "fp16": "bf16",
-    "llamacpp": "gguf",
 }  # fmt: skip
 
 

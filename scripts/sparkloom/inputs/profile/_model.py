@@ -58,7 +58,9 @@ class Parallel(Strict):
     nodes: Annotated[int, Field(ge=1, le=8)]
     tp: Count
     pp: Count = 1
-    dp: Count = Field(default=1, description="copies of all but the routed experts, each on tp x pp Sparks (vLLM)")
+    dp: Count = Field(
+        default=1, description="copies of all but the routed experts, each on tp x pp Sparks, where the engine has them"
+    )
     ep: Count = 1
 
     @model_validator(mode="after")
