@@ -63,6 +63,10 @@ def test_the_split_is_by_family_and_no_held_out_family_is_fitted() -> None:
     assert strangers <= {point.speed.view.model.architecture for point in HELD_OUT}
 
 
+def test_a_run_that_is_a_row_and_evidence_too_counts_once() -> None:
+    assert len({point.what for point in POINTS}) == len(POINTS)
+
+
 def test_every_row_says_who_measured_it_and_where() -> None:
     rows = speed_rows.shipped()
     assert len({row.id for row in rows}) == len(rows) >= 35

@@ -150,14 +150,15 @@ def test_the_interval_holds_the_prediction_and_ends_at_the_bound(view: Maker, na
 
 
 def test_what_nobody_measured_widens_the_interval(view: Maker) -> None:
-    """An accept length that is assumed, a pipeline, no graphs, a count of Sparks without a run."""
+    """A batch whose prompts may be alike, an assumed accept length, a pipeline, no graphs, an unseen count of Sparks."""
 
-    def width(asked: LaunchView) -> float:
-        span = Speed(asked).interval(4)
+    def width(asked: LaunchView, n: int = 1) -> float:
+        span = Speed(asked).interval(n)
         assert span is not None
         return span[1] / span[0]
 
     assert width(view(QWEN)) == pytest.approx(1.25**2)
+    assert width(view(QWEN), 8) > 1.2 * width(view(QWEN))
     assert width(view(f"{QWEN}--mtp")) > 1.3 * width(view(SUPER_MTP))
     assert width(view(QWEN, "disable_cuda_graph=true")) > 1.4 * width(view(QWEN))
     assert width(view("nvidia--minimax-m2.5-nvfp4--pp3")) > 2 * width(view(QWEN))

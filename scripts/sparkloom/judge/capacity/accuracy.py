@@ -33,6 +33,11 @@ class Point:
         return self.speed.view.nodes
 
     @property
+    def what(self) -> tuple[str, int, float, float]:
+        """Two points of which this is the same were read off one run."""
+        return self.speed.view.model.architecture, self.nodes, self.requests, self.measured
+
+    @property
     def gb(self) -> float:
         stages = self.speed.view.parallel.pp
         return traffic.step_bytes(self.speed.view, self.speed.needs, self.requests / stages) / 1e9
@@ -79,7 +84,10 @@ def first_tokens() -> tuple[FirstToken, ...]:
 
 
 def points() -> tuple[Point, ...]:
-    return (*_of_profiles(), *_of_rows())
+    """Each measured level once: a published run may be a row and, since there is a profile of it, its evidence."""
+    rows = tuple(_of_rows())
+    known = {point.what for point in rows}
+    return (*(point for point in _of_profiles() if point.what not in known), *rows)
 
 
 def _of_profiles() -> Iterator[Point]:

@@ -59,13 +59,13 @@ class Speed:
             bytes_ += self._drafting_steps(speculation) * self._draft(batch)
         return requests * (speculation.most if speculation else 1) / (rounds * bytes_ / self.bandwidth)
 
-    def predicted(self, requests: float, chance: float | None = None) -> float | None:
+    def predicted(self, requests: float, chance: float | None = None, apart: float = 1.0) -> float | None:
         """None where a model of unknown size drafts. `chance`: that one more draft token is accepted."""
         speculation = self.needs.speculation
         if speculation and not self._known_draft:
             return None
         batch, rounds = self._pipelined(requests)
-        seconds = self._step(batch, speculation.drafts if speculation else 1) * rounds
+        seconds = self._step(batch, speculation.drafts if speculation else 1, apart) * rounds
         if not speculation:
             return requests / seconds
         length = self.accept_length(speculation, chance)[0]
@@ -73,7 +73,8 @@ class Speed:
 
     def interval(self, requests: float) -> tuple[float, float] | None:
         """From a bad day to a good one: what predictions were off by, and what nobody knows before a run."""
-        low, high = (self.predicted(requests, chance) for chance in constants.ACCEPTANCE_RANGE)
+        least, most = constants.ACCEPTANCE_RANGE
+        low, high = self.predicted(requests, least), self.predicted(requests, most, constants.APART_AT_BEST)
         if low is None or high is None:
             return None
         seen = self.view.nodes in SEEN and self.view.parallel.pp == 1
@@ -97,9 +98,9 @@ class Speed:
         length = (1 - chance**speculation.most) / (1 - chance)
         return length, f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}"
 
-    def _step(self, batch: float, positions: int) -> float:
+    def _step(self, batch: float, positions: int, apart: float = 1.0) -> float:
         """Seconds of one stage for `batch` requests, each with `positions` tokens to compute."""
-        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live)
+        bytes_ = traffic.step_bytes(self.view, self.needs, batch, positions, self.live, apart)
         stages, message = self.view.parallel.pp, self._message(batch * positions)
         exchanges = traffic.collectives(self.view) / stages * self._all_reduce(message)
         handed_on = self._all_reduce(message, 2) if stages > 1 else 0.0  # a stage hands its result to the next one

@@ -29,11 +29,17 @@ def busiest_share(distinct: float, routed: int, ranks: int) -> float:
 
 
 def step_bytes(
-    view: LaunchView, needs: Requirements, requests: float, positions: int = 1, live: float | None = None
+    view: LaunchView,
+    needs: Requirements,
+    requests: float,
+    positions: int = 1,
+    live: float | None = None,
+    apart: float = 1.0,
 ) -> float:
     """One step for `requests` requests, each with `positions` tokens to compute (draft tokens in a verification).
 
-    `live`: tokens of context that each has, where they are known."""
+    `live`: tokens of context that each has, where they are known. `apart`: the share of the tokens that choose experts
+    on their own; the others wake the same ones."""
     model, parallel = held(view), view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
     live = float(constants.LIVE_TOKENS.value or 0) if live is None else live
@@ -42,7 +48,7 @@ def step_bytes(
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
     # Read once, written once per position: verification keeps the state after every draft token.
     slots = own * state.slot_bytes(model, parallel, needs.state_element) * (1 + positions)
-    return always + _experts(view, requests * positions) + context + slots
+    return always + _experts(view, max(1.0, requests * positions * apart)) + context + slots
 
 
 def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
