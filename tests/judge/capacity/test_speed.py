@@ -150,7 +150,7 @@ def test_the_interval_holds_the_prediction_and_ends_at_the_bound(view: Maker, na
 
 
 def test_what_nobody_measured_widens_the_interval(view: Maker) -> None:
-    """A batch whose prompts may be alike, an assumed accept length, a pipeline, no graphs, an unseen count of Sparks."""
+    """Prompts that may be alike, an assumed accept length, a pipeline, no graphs, a count of Sparks without a run."""
 
     def width(asked: LaunchView, n: int = 1) -> float:
         span = Speed(asked).interval(n)
