@@ -31,7 +31,10 @@ def read(catalog: Catalog, words: list[str]) -> dict[str, list[object]]:
     assert not problems, problems
     found: dict[str, list[object]] = {}
     for use in command_line._scan(catalog, normalised):
-        assert isinstance(use, command_line.Use), use
+        if isinstance(use, command_line.Stray):
+            assert use.seat and not use.problems, use  # the model, as a word of its own
+            found["model"] = [*found.get("model", []), *use.words]
+            continue
         off = use.spelled in use.flag.off
         typed = [use.flag.convert(value, catalog.dialect) for value in use.values]
         assert use.flag.name not in found, f"{use.flag.name} stands twice"
