@@ -19,7 +19,7 @@ PLAIN = (
     "each rank's pod",
     "how somebody's",
     "every rank has",
-    "sparkloom decides",
+    "Sparkloom decides",
 )
 
 
@@ -103,7 +103,7 @@ def _command(terminal: Console, command: dict[str, Any]) -> None:
 
 
 def _added(added: dict[str, str]) -> str:
-    return f"; sparkloom adds {', '.join(added)}" if added else ""
+    return f"; Sparkloom adds {', '.join(added)}" if added else ""
 
 
 def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:

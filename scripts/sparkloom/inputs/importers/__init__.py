@@ -15,8 +15,8 @@ from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started,
 __all__ = ["Found", "Leftover", "Programs", "Started", "read", "short"]
 
 FORMS = (
-    "a sparkrun or spark-vllm-docker recipe, a compose file, a cell of SGLang's cookbook, or a script or command line "
-    "that starts vllm serve, sglang, trtllm-serve or llama-server"
+    "a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, or a script or command line "
+    "that starts an engine known here"
 )
 _FENCE = re.compile(r"^[ \t]*```[ \t]*(?:bash|sh|shell|console|zsh)?[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 

@@ -27,7 +27,7 @@ SERVICE = {  # keys of a service that are options of a container under another n
     "platform": "platform", "labels": "label", "tmpfs": "tmpfs", "expose": "expose", "pull_policy": "pull",
     "stop_grace_period": "stop-timeout",
 }  # fmt: skip
-OWN = {"healthcheck": "sparkloom asks each rank itself", "depends_on": "a rank waits for its peers, not for services",
+OWN = {"healthcheck": "Sparkloom asks each rank itself", "depends_on": "a rank waits for its peers, not for services",
        "profiles": "of compose: a rank runs on its node"}  # fmt: skip
 
 

@@ -16,7 +16,7 @@ ALONE = re.compile(
 SECRET = re.compile(r"(TOKEN|API_?KEYS?|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 POD = "each rank's pod has its own: no network of the host's, the rails as interfaces, 10 GiB of shared memory"
 HERE = "how somebody's container is kept; a pod is kept by Kubernetes"
-RIGHTS = "sparkloom decides what a rank may do: privileged only where RDMA needs it"
+RIGHTS = "Sparkloom decides what a rank may do: privileged only where RDMA needs it"
 PORTS = "the API is reached through sparkloom's endpoint"
 LIMIT = "no limit is carried over: the engine's share of memory and the node's guard bound it"
 MOUNT = "a folder of the author's machine; weights and caches are mounted by sparkloom, anything else is not there"
@@ -36,7 +36,7 @@ WHY = {
     "workdir": "a rank starts where its image does", "w": "a rank starts where its image does",
     "platform": "a Spark is linux/arm64",
 }  # fmt: skip
-OTHER = "an option of the container that sparkloom has no word for"
+OTHER = "an option of the container that Sparkloom has no word for"
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
     """`NAME=value` into `env`; what cannot be carried over is yielded."""
     name, equals, value = said.partition("=")
     if SECRET.search(name):
-        yield Leftover(f"env {name}", "a secret is never carried over; sparkloom gives keys of its own (docs/serve.md)")
+        yield Leftover(f"env {name}", "a secret is never carried over; Sparkloom gives keys of its own (docs/serve.md)")
     elif not equals:
         yield Leftover(f"env {name}", "its value is that of the author's own shell")
     elif OPEN.search(value):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import containers, literals
+from sparkloom.inputs.importers import containers, literals, theirs
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Started, short
 from sparkloom.inputs.importers.lexer import Word, lex
@@ -109,7 +109,7 @@ def _said(cell: dict[str, Any]) -> str:
 
 def _start(cell: dict[str, Any], model: str, where: str, image: str) -> Started:
     words = [word for flag in cell["flags"] for word in _words(_placed(str(flag), model))]
-    start = Started("sglang", words, where, image)
+    start = Started(theirs.COOKBOOK, words, where, image)
     for said in cell.get("env") or []:
         start.leftover += containers.environment(start.env, _placed(str(said), model))
     start.leftover += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkloom.inputs.importers import containers, syntax
+from sparkloom.inputs.importers import containers, syntax, theirs
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import OPEN, Variables, decided
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
@@ -17,10 +17,6 @@ SETS = {"export", "local", "declare", "readonly", "typeset"}
 AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
 QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
          "source", ".", "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
-IMAGES = {  # what starts in an image when only words for it are given
-    r"(^|/)vllm/vllm-openai": "vllm",
-    r"llama\.cpp:(\w+-)?server": "llamacpp",
-}
 DEFAULT = "the file's own default is taken; whoever runs it may set another"
 NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
 DEPTH = 6
@@ -202,7 +198,7 @@ class Reader:
 
     def of_image(self, container: Container, words: list[str], where: str) -> bool:
         """Whether the image itself starts an engine, and these are words for it."""
-        engine = next((name for known, name in IMAGES.items() if re.search(known, container.image)), None)
+        engine = next((name for known, name in theirs.IMAGES.items() if re.search(known, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):
             return False
         self._start(engine, words, where, Variables(), {}, container)

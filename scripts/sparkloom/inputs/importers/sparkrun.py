@@ -13,52 +13,13 @@ import shlex
 from typing import Any
 
 from sparkloom.base.document import Document
-from sparkloom.inputs.importers import containers
+from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
-BASE = {"model": "model", "served_model_name": "served-model-name", "host": "host", "port": "port",
-        "trust_remote_code": "trust-remote-code", "kv_cache_dtype": "kv-cache-dtype", "dtype": "dtype",
-        "quantization": "quantization", "api_key": "api-key"}  # fmt: skip
-# Which flag of an engine a key of `defaults` is, for recipes without a command (RECIPES.md, common keys).
-FLAGS: dict[str, dict[str, str]] = {
-    "vllm": BASE | {
-        "tensor_parallel": "tensor-parallel-size", "pipeline_parallel": "pipeline-parallel-size",
-        "data_parallel": "data-parallel-size", "gpu_memory_utilization": "gpu-memory-utilization",
-        "max_model_len": "max-model-len", "max_num_batched_tokens": "max-num-batched-tokens",
-        "max_num_seqs": "max-num-seqs", "enforce_eager": "enforce-eager",
-        "enable_prefix_caching": "enable-prefix-caching",
-        "distributed_executor_backend": "distributed-executor-backend", "otlp_traces_endpoint": "otlp-traces-endpoint",
-    },
-    "sglang": BASE | {
-        "tensor_parallel": "tp-size", "pipeline_parallel": "pp-size", "gpu_memory_utilization": "mem-fraction-static",
-        "max_model_len": "context-length", "max_num_seqs": "max-running-requests",
-        "chunked_prefill": "chunked-prefill-size",
-        "tokenizer_path": "tokenizer-path", "speculative_draft_model_path": "speculative-draft-model-path",
-    },
-    "llamacpp": {
-        "port": "port", "host": "host", "ctx_size": "ctx-size", "max_model_len": "ctx-size",
-        "n_gpu_layers": "n-gpu-layers",
-        "parallel": "parallel", "threads": "threads", "chat_template": "chat-template", "split_mode": "split-mode",
-        "reasoning_format": "reasoning-format", "served_model_name": "alias", "api_key": "api-key",
-        "flash_attn": "flash-attn", "cont_batching": "cont-batching", "jinja": "jinja",
-    },
-    "trtllm": {
-        "port": "port", "host": "host", "tensor_parallel": "tp_size", "pipeline_parallel": "pp_size",
-        "expert_parallel": "ep_size", "max_num_tokens": "max_num_tokens", "max_batch_size": "max_batch_size",
-        "max_model_len": "max_seq_len", "backend": "backend", "tokenizer": "tokenizer",
-        "kv_cache_free_gpu_memory_fraction": "kv_cache_free_gpu_memory_fraction",
-        "trust_remote_code": "trust_remote_code",
-    },
-    "atlas": BASE | {
-        "tensor_parallel": "tp-size", "ep_size": "ep-size", "gpu_memory_utilization": "gpu-memory-utilization",
-        "max_model_len": "max-seq-len", "served_model_name": "model-name",
-    },
-}  # fmt: skip
-RUNTIMES = {"vllm-distributed": "vllm", "vllm-ray": "vllm", "eugr-vllm": "vllm", "llama-cpp": "llamacpp"}
 SWITCHES = {"trust_remote_code", "enforce_eager", "enable_prefix_caching", "flash_attn", "cont_batching", "jinja"}
 MOD = "a script that changes the engine inside the container before it starts; what it changes is not known here"
 BUILD = "how the author builds the image; which image has it is `engine.image`"
@@ -67,7 +28,7 @@ WHY = {
     "build_args": BUILD, "builder": BUILD, "builder_config": BUILD, "pre_exec": HOOK, "post_exec": HOOK,
     "post_commands": HOOK, "stop_after_post": HOOK, "mods": MOD,
     "benchmark": "how sparkrun benchmarks it; `sparkloom bench` has words of its own",
-    "distribution_config": "sparkloom fetches and spreads what the profile names",
+    "distribution_config": "Sparkloom fetches and spreads what the profile names",
     "mode": "follows from the nodes", "runtime_version": "is informational in sparkrun",
 }  # fmt: skip
 READ = {"recipe_version", "sparkrun_version", "name", "description", "model", "model_revision", "runtime", "container",
@@ -89,7 +50,7 @@ def read(document: Document, programs: Programs) -> Found:
                 (key,), f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}", "wrong-type"
             )
     version = str(data.get("recipe_version", data.get("sparkrun_version", "2")))
-    form = "spark-vllm-docker recipe" if version == "1" else "sparkrun recipe"
+    form = theirs.FIRST if version == "1" else "sparkrun recipe"
     defaults = {str(key): value for key, value in (data.get("defaults") or {}).items()}
     reader = Reader(programs, document.file)
     leftover = list(_others(data))
@@ -162,7 +123,7 @@ def _others(data: dict[str, Any]) -> list[Leftover]:
                 for k, v in value.items()
             ]
         elif key == "metadata" and isinstance(value, dict):
-            why = "what sparkrun estimates memory from; sparkloom takes a model's facts from its own files"
+            why = "what sparkrun estimates memory from; Sparkloom takes a model's facts from its own files"
             found += [Leftover(f"metadata: {k} {short(str(v))}", why) for k, v in value.items() if k not in TOLD]
         elif key not in READ and value not in (None, [], {}, "", False):
             why = WHY.get(key, MOUNT if "volume" in key else "a key of the recipe that is not known here")
@@ -189,7 +150,7 @@ def _template(text: str, defaults: dict[str, Any], model: str, version: str, rea
     doubled = version == "1" or "{{" in text
     reader.script(text, Variables(), line=line)
     for start in reader.starts:
-        served = FLAGS.get(start.engine, {}).get("served_model_name")
+        served = theirs.FLAGS.get(start.engine, {}).get("served_model_name")
         if defaults.get("served_model_name") and served and f"--{served}" not in text:  # sparkrun appends it
             start.words += [f"--{served}", str(defaults["served_model_name"])]
             used.add("served_model_name")
@@ -225,13 +186,13 @@ def _generated(
     data: dict[str, Any], defaults: dict[str, Any], programs: Programs, reader: Reader, where: str
 ) -> list[Leftover]:
     """A recipe without a command: the runtime's own, of the keys that it knows."""
-    runtime = str(data.get("runtime") or "vllm")
-    engine = RUNTIMES.get(runtime, runtime)
-    known = FLAGS.get(engine)
+    runtime = str(data.get("runtime") or theirs.USUAL)
+    engine = theirs.RUNTIMES.get(runtime, runtime)
+    known = theirs.FLAGS.get(engine)
     if known is None:
         return [Leftover(f"runtime: {runtime}", "a runtime of sparkrun that is not known here")]
     model = str(data.get("model") or "")
-    words = {"sglang": ["--model-path", model], "llamacpp": ["-hf", model]}.get(engine, [model])
+    words = [*filter(None, [theirs.MODEL.get(engine)]), model]
     leftover = []
     for key, value in defaults.items():
         flag = known.get(key)

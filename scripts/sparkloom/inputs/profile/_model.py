@@ -96,7 +96,8 @@ class LaunchSection(BaseModel):
     @model_validator(mode="after")
     def _numbers_are_numbers(self) -> LaunchSection:
         for name, value in self.flags.items():
-            most = LARGEST * 1000 if name.endswith("_bytes") else LARGEST
+            # some flags count bytes, and what stands in a JSON text is the engine's to judge
+            most = LARGEST * 1000 if name.endswith("_bytes") or isinstance(value, dict) else LARGEST
             for number in _numbers(value):
                 if not math.isfinite(number) or abs(number) > most:
                     raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")

@@ -27,7 +27,6 @@ from sparkloom.judge.nearest_runs import Near
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, resolve
 
-USUAL = "vllm"  # where nobody's launch of such a model is known
 NOT_CARRIED = frozenset(
     {"json_model_override_args", "served_model_name", "reasoning_parser_plugin", "max_mamba_cache_size"}
     | {"cuda_graph_max_bs", "disable_radix_cache", "max_total_tokens", "data_parallel_size", "speculative_config"}
@@ -84,7 +83,7 @@ def draft(
 
 
 def _engine(asked: str | None, like: Like | None) -> str:
-    name = asked or (like.loaded.profile.engine.name if like else USUAL)
+    name = asked or (like.loaded.profile.engine.name if like else engines.usual())
     if name not in engines.names():
         known = engines.names()
         raise InputError.single("--engine", f"'{name}' is none of {', '.join(known)}{did_you_mean(name, known)}")

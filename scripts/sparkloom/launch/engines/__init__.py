@@ -35,6 +35,11 @@ def get(name: str) -> Adapter:
     return adapter
 
 
+def usual() -> str:
+    """The one to begin with, where nobody's launch of a model is known."""
+    return next(name for name in names() if get(name).usual)
+
+
 def of(loaded: LoadedProfile) -> Adapter:
     """The engine that a profile asks for."""
     name = loaded.profile.engine.name

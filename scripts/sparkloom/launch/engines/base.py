@@ -47,6 +47,8 @@ class Adapter:
     reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
     starts: tuple[tuple[str, ...], ...] = ()  # how others' command lines begin that start it, longest first
     placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
+    usual: bool = False  # where nobody's launch of a model is known
+    one_file: bool = False  # a model's name may say which of its files, behind a colon
     published: str = ""  # the image that its project publishes for a release
     filed: Mapping[str, str] = {}  # flags that name a YAML file, and the launch key under which a profile has its text
     lost: Mapping[str, str] = {}  # flags of such lines that have no counterpart here, with what they do
@@ -132,7 +134,7 @@ class Memory(Protocol):
 
 LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
 RANKS = "follows from launch.parallel.nodes and the inventory"
-KEY = "a secret is never carried over; sparkloom gives keys of its own (docs/serve.md)"
+KEY = "a secret is never carried over; Sparkloom gives keys of its own (docs/serve.md)"
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too

@@ -177,7 +177,7 @@ class Reading:
         if OPEN.search(text) or not text:
             said.leftover.append(Leftover(short(f"model {text}"), "its name is set outside of this file"))
             return
-        repository, _, kind = text.partition(":") if self.adapter.name == "llamacpp" else (text, "", "")
+        repository, _, kind = text.partition(":") if self.adapter.one_file else (text, "", "")
         if kind:
             said.leftover.append(
                 Leftover(

@@ -1,11 +1,11 @@
-"""Environment variables of others that say where they ran: sparkloom has its own words for each, from the inventory."""
+"""Environment variables of others that say where they ran: Sparkloom has its own words for each, from the inventory."""
 
 from __future__ import annotations
 
 import re
 
-FABRIC = "names devices, interfaces or addresses of the author's machines; sparkloom derives it from the inventory"
-STORE = "where the author keeps weights and caches; sparkloom mounts its own"
+FABRIC = "names devices, interfaces or addresses of the author's machines; Sparkloom derives it from the inventory"
+STORE = "where the author keeps weights and caches; Sparkloom mounts its own"
 GPU = "which GPU a process sees: a Spark has one"
 RAY = "of Ray, which is not used: ranks meet by the engine's own words"
 IMAGE = "a path inside the author's image"

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from sparkloom.inputs.importers import theirs
 from sparkloom.inputs.importers.sparkrun import KEPT
 from sparkloom.inputs.profile._text import block
 from sparkloom.launch import engines
@@ -15,7 +16,6 @@ from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.export import host
 
-RUNTIMES = {"vllm": "vllm-distributed", "sglang": "sglang", "llamacpp": "llama-cpp", "trtllm": "trtllm"}
 CACHE = "/cache/huggingface/hub"  # where sparkrun's containers have the hub cache
 # Words of a launch that sparkrun gives itself, once it knows the hosts.
 ADDED = {"nnodes", "node_rank", "master_addr", "master_port", "headless", "dist_init_addr", "rpc", "host", "port"}
@@ -33,7 +33,7 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
     if profile.model.revision:
         data["model_revision"] = profile.model.revision
     data |= {
-        "runtime": RUNTIMES.get(launch.engine, launch.engine),
+        "runtime": theirs.WRITTEN.get(launch.engine, launch.engine),
         "container": launch.image,
         "min_nodes": parallel.nodes,
         "max_nodes": parallel.nodes,

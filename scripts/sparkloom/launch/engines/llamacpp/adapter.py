@@ -43,6 +43,7 @@ class LlamaCpp(base.Adapter):
     reserved = frozenset({"model", "host", "port", "rpc"})
 
     starts: tuple[tuple[str, ...], ...] = (("llama-server",),)
+    one_file = True
     published = "localhost/sparkloom/llama.cpp:{release}-sm121"
     placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
     sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}

@@ -53,6 +53,7 @@ class VLLM(base.Adapter):
         | {"data_parallel_rank", "data_parallel_start_rank", "data_parallel_address"}
     )
 
+    usual = True
     starts: tuple[tuple[str, ...], ...] = (
         ("vllm", "serve"),
         ("python3", "-m", "vllm.entrypoints.openai.api_server"),
