@@ -97,7 +97,7 @@ class LaunchSection(BaseModel):
     def _numbers_are_numbers(self) -> LaunchSection:
         for name, value in self.flags.items():
             # some flags count bytes, and what stands in a JSON text is the engine's to judge
-            most = LARGEST * 1000 if name.endswith("_bytes") or isinstance(value, dict) else LARGEST
+            most = 1 << 40 if name.endswith("_bytes") or isinstance(value, dict) else LARGEST
             for number in _numbers(value):
                 if not math.isfinite(number) or abs(number) > most:
                     raise ValueError(f"launch.{name} holds {number}, which is no size that an engine could use")
