@@ -31,22 +31,17 @@ def layers(shape: Shape) -> dict[str, Any]:
             counts["dense"] += 1
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
     data: dict[str, Any] = {name: counts[name] for name in order if counts[name]}
-    return data | ({"compressed": dict(compressed)} if compressed else {}) | _caches(shape)
-
-
-def _caches(shape: Shape) -> dict[str, Any]:
-    """Layers with entries of their own, where others read those."""
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
-    storing = Counter(str(each.ratio) for each in reading if each.stores)
-    return {"caches": dict(sorted(storing.items()))} if storing.total() < len(reading) else {}
+    storing = Counter(str(part.ratio) for part in reading if part.stores)
+    data |= {"compressed": dict(compressed)} if compressed else {}
+    return data | ({"caches": dict(sorted(storing.items()))} if storing.total() < len(reading) else {})
 
 
 def _kind(layer: Layer) -> str:
     """As a profile has it: attention, sparse, sliding, compressed, linear, mamba."""
     part = layer.mixer
     if isinstance(part, Compressed):
-        whole = "sparse" if part.index_heads else "attention"
-        return "compressed" if part.ratio > 1 else "sliding" if part.ratio == 0 else whole
+        return "compressed" if part.ratio > 1 else "sliding" if part.ratio == 0 else "sparse"
     if isinstance(part, Latent):
         return "sparse" if part.chosen else "attention"
     if isinstance(part, Attention) and part.choice:
@@ -76,6 +71,7 @@ def _latent(part: Latent, mixers: list[Mixer]) -> dict[str, Any]:
     if own:
         first = own[0]
         data["indexer"] = {"heads": first.heads, "head_dim": first.head_dim, "top_k": first.top}
+        data["indexer"] |= {"pool": first.block} if first.block > 1 else {}
         every = sum(1 for each in mixers if isinstance(each, Latent))
         data["indexer"] |= {"layers": len(own)} if len(own) < every else {}
     return data
@@ -119,4 +115,5 @@ def _plain(parts: list[Attention]) -> dict[str, Any]:
     choice = next((part.choice for part in parts if part.choice), None)
     if choice:
         data["indexer"] = {"heads": choice.heads, "head_dim": choice.head_dim, "top_k": choice.top * choice.block}
+        data["indexer"] |= {"keys": "bf16"} | ({} if choice.per_token else {"pool": choice.block})
     return data | ({"output_gate": True} if first.gate else {})

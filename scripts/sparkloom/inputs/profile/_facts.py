@@ -71,6 +71,8 @@ class Indexer(Strict):
     layers: Count | None = Field(
         default=None, description="layers with an indexer of their own, where others share it; empty = all of them"
     )
+    pool: Count | None = Field(default=None, description="tokens that one key stands for (GLM-5.3-Flash: index_kpool)")
+    keys: Literal["fp8", "bf16"] = Field(default="fp8", description="what the cache keeps them in; fp8 with scales")
     ratio: Count | None = Field(
         default=None, description="it chooses among the compressed entries of layers with this ratio (DeepSeek-V4: 4)"
     )

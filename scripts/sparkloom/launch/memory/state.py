@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from sparkloom.inputs.profile import Model, Parallel
+from sparkloom.inputs.profile import Indexer, Model, Parallel
 from sparkloom.launch.memory.attention import indexers
 from sparkloom.launch.memory.tensor import kv_heads_per_rank
 
 CONV_BYTES = 2  # convolution windows stay bf16
 SLIDING_SHARE = 0.8  # SGLang's swa_full_tokens_ratio: sliding layers get a pool of this share of the tokens
-INDEX_BYTES = 1 + 4 / 128  # an indexer's keys are fp8 with an fp32 scale per 128, whatever the cache is in
+# An indexer's keys, whatever the cache is in: fp8 with an fp32 scale per 128, or as the model computes.
+INDEX_BYTES = {"fp8": 1 + 4 / 128, "bf16": 2.0}
 
 
 def kv_bytes_per_token(model: Model, parallel: Parallel, element: float, *, pool: bool = True) -> float:
@@ -30,12 +31,15 @@ def _growing(model: Model, tp: int, element: float) -> float:
 
 
 def _index_bytes(model: Model) -> float:
-    """Keys of the indexers per token, a copy on every rank; beside the entries where layers share those."""
-    facts, shared = model.attention.indexer, model.layers.caches
-    if facts is None:
-        return 0.0
-    keys = sum(n / int(ratio) for ratio, n in shared.items()) if shared else indexers(model) / (facts.ratio or 1)
-    return keys * facts.head_dim * INDEX_BYTES
+    """Keys of the indexers per token, a copy on every rank."""
+    facts, caches = model.attention.indexer, model.layers.caches
+    if facts and caches and facts.ratio is None:  # a key for each entry of the layers that keep entries
+        return sum(count / int(ratio) for ratio, count in caches.items()) * _key_bytes(facts)
+    return indexers(model) * _key_bytes(facts) / (facts.ratio or 1) if facts else 0.0
+
+
+def _key_bytes(facts: Indexer) -> float:
+    return facts.head_dim * INDEX_BYTES[facts.keys] / (facts.pool or 1)
 
 
 def _sliding_bytes(model: Model, tp: int, element: float) -> float:
@@ -58,11 +62,11 @@ def kv_bytes_per_layer(model: Model, tp: int, element: float) -> float:
 
 def _latent_bytes(model: Model, width: int, element: float) -> float:
     """In fp8 what carries positions stays bf16 where tokens are chosen or compressed, and scales lie beside."""
-    rope = model.attention.rope_dim
-    if element != 1.0 or not rope or not (model.layers.sparse or model.layers.compressed):
+    rope = model.attention.rope_dim or 0
+    if element != 1.0 or not (model.layers.sparse or model.layers.compressed):
         return width * element
     inner = width - rope
-    scales = inner / 128 * 4 if model.layers.sparse else math.ceil(inner / 64 / 8) * 8
+    scales = math.ceil(inner / 64 / 8) * 8 if model.layers.compressed else inner / 128 * 4
     return inner + 2 * rope + scales
 
 
