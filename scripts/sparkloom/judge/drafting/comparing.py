@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkloom.base.finding import Finding, Severity
+from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint.as_model import Drafted
 from sparkloom.inputs.profile import LoadedProfile
 
 # By how much a number may differ: publishers round (120B), and count a vision tower or not.
 ROUNDED = {"parameters_b": 0.06, "active_b": 0.15, "size_gb": 0.02}
+NEAR = 0.01  # two words for what weighs the same
 NOT_COMPARED = (
     "source",
     "revision",
@@ -71,9 +73,17 @@ def _same(key: str, here: Any, there: Any) -> bool:
     return bool(here == there)
 
 
+def _weigh_the_same(loc: tuple[str, ...], here: Any, there: Any) -> bool:
+    """Other words for the same bytes: fp8, and fp8 with a scale per block of 128 x 128."""
+    if "precision" not in loc or not isinstance(here, str) or not isinstance(there, str):
+        return False
+    return abs(precision.weight(here) / precision.weight(there) - 1) <= NEAR
+
+
 def _finding(loaded: LoadedProfile, loc: tuple[str, ...], here: Any, there: Any, sources: Mapping[str, str]) -> Finding:
     shown, part = ".".join(loc), loc[1]
-    severity: Severity = "warning" if part in WEIGHTY and here is not None else "info"
+    weighty = part in WEIGHTY and here is not None and not _weigh_the_same(loc, here, there)
+    severity: Severity = "warning" if weighty else "info"
     why = sources.get(part, "")
     if here is None:
         message = f"{shown} is not given; the checkpoint has {_shown(there)}"
