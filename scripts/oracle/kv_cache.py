@@ -4,8 +4,9 @@
     V/bin/python scripts/oracle/kv_cache.py FOLDER_OF_SGLANG FOLDER_OF_NEEDS tests/data/models > tests/data/kv_cache.yml
 
 The configuration classes, `ModelConfig`'s shapes and the pool configurators run as they are (`FOLDER_OF_SGLANG` is what
-`python -m scripts.oracle fetch sglang 0.5.23` prints, `FOLDER_OF_NEEDS` the one named sglang-needs beside it);
-torch and kernels are stubs (with the pinned transformers 5.19 too much is missing without torch), settings are those of one rank where nobody set one.
+The configuration classes, `ModelConfig` shapes and the pool configurators run as they are (`FOLDER_OF_SGLANG` is what
+kernels are stubs, settings are those of one rank where nobody set one; transformers is newer than the 5.19 that SGLang
+asks for, because that one cannot be imported without torch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from oracle import engine_sglang, stubs
+from oracle import engine_sglang, stubs  # noqa: E402
 
 REAL = {"transformers", "huggingface_hub", "numpy", "safetensors", "regex", "tqdm", "pydantic", "pydantic_core"}
 NEVER = ["sglang.kernels", "sglang.srt.layers.quantization", "sglang.srt.layers.moe", "sglang.srt.model_loader"]

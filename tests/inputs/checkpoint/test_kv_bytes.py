@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ import yaml
 from sparkloom.inputs.checkpoint import architectures, as_model, reading
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.launch.memory.state import kv_bytes_per_token
+from tests.places import DATA
+from tests.public_models import folder
 
-DATA = Path(__file__).parents[2] / "data"
 ENGINE: dict[str, Any] = yaml.safe_load((DATA / "kv_cache.yml").read_text(encoding="utf-8"))
 ELEMENTS = {"bfloat16": 2.0, "float8_e4m3fn": 1.0}
 # DeepSeek V4 is kept in one packed form, whatever is asked for; SGLang fills its pages up, 1.3 % here.
@@ -28,7 +28,7 @@ OTHERWISE = {
 
 @cache
 def model(name: str) -> Model:
-    return Model.model_validate(as_model.of(reading.read(str(DATA / "models" / name))).data)
+    return Model.model_validate(as_model.of(reading.read(str(folder(name)))).data)
 
 
 @pytest.mark.parametrize("name", ENGINE)
@@ -37,7 +37,7 @@ def test_a_token_takes_what_the_engine_counts(name: str) -> None:
     for dtype, element in ELEMENTS.items():
         theirs = sum(ENGINE[name][dtype].values())
         kept = facts
-        if facts.architecture == PACKED or facts.attention.stores:
+        if facts.architecture == PACKED or facts.layers.caches:
             if dtype == "bfloat16":
                 continue
             # Windows are of fixed number per request there, so the engine's figure per token is without them.
