@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import yaml
+
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from oracle import engine_sglang, stubs  # noqa: E402
@@ -176,16 +178,17 @@ def main(words: list[str]) -> int:
     sys.path.append(str(needs))
     engine = Engine(folder)
     print(f"# {folder.name}: bytes of a token in the cache, one rank; written by scripts/oracle/kv_cache.py")
-    for file in sorted(models.glob("*/config.json")):
+    for file in sorted(models.glob("*.yml")):
+        said = yaml.safe_load(file.read_text(encoding="utf-8"))["says"]["config"]
         found = {}
         for dtype in ("bfloat16", "float8_e4m3fn"):
-            counted = engine.bytes_per_token(json.loads(file.read_text(encoding="utf-8")), dtype)
+            counted = engine.bytes_per_token(said, dtype)
             wrong = [key for key, value in counted.items() if not isinstance(value, int | float) or value <= 0]
             if wrong:
-                print(f"{file.parent.name}: {dtype}: {wrong[0]} came out of a stub", file=sys.stderr)
+                print(f"{file.stem}: {dtype}: {wrong[0]} came out of a stub", file=sys.stderr)
             else:
                 found[dtype] = counted
-        print(f"{file.parent.name}: {json.dumps(found)}".replace('"', ""))
+        print(f"{file.stem}: {json.dumps(found)}".replace('"', ""))
     return 0
 
 

@@ -19,7 +19,7 @@ GLM, SUPER = "nvidia--glm-4.7-nvfp4", "nvidia--nemotron-3-super-120b-a12b-nvfp4"
     ("said", "meant"),
     [
         (GLM, GLM),
-        ("glm", GLM),
+        ("glm 4.7", GLM),
         ("GLM-4.7", GLM),
         ("nvidia/GLM-4.7-NVFP4", GLM),
         ("nvidia/nvidia-nemotron-3-super-120b-a12b-nvfp4", SUPER),  # the hub's name is not the file's
@@ -37,8 +37,8 @@ def test_a_part_or_the_hub_id_is_enough(said: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("nemotron", f"names 9 profiles; write more of one: .*{SUPER}.* and 3 more"),
-        ("ultra", "names 2 profiles; write more of one"),
+        ("nemotron", f"names 14 profiles; write more of one: .*{SUPER}.* and 8 more"),
+        ("ultra", "names 3 profiles; write more of one"),
         ("nemotrn super", f"nearest: {SUPER}"),
         ("gml", "no such profile"),
         ("somebody/Unheard-Of-7B", "no profile of that model here; `sparkloom profiles` lists"),
@@ -56,9 +56,9 @@ def test_own_profiles_are_found_by_part_too(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_command_says_which_one_it_took_and_json_stays_json() -> None:
-    done = piped("plan", "glm", "--json")
-    assert json.loads(done.text)["profile"] == GLM and done.errors == f"glm: {GLM}\n"
-    done = piped("lint", "glm", "super")
+    done = piped("plan", "glm-4.7", "--json")
+    assert json.loads(done.text)["profile"] == GLM and done.errors == f"glm-4.7: {GLM}\n"
+    done = piped("lint", "glm-4.7", "super")
     assert done.code == 0 and "2 profile(s)" in done.text
 
 
@@ -79,7 +79,7 @@ def test_it_says_its_version() -> None:
     [
         ("sparkloom li", {"lint"}),
         ("sparkloom evidence b", {"best"}),
-        ("sparkloom plan nvidia--glm", {GLM, f"{GLM}--mtp"}),
+        ("sparkloom plan nvidia--glm-4", {GLM, f"{GLM}--mtp"}),
         ("sparkloom plan --ex", {"--explain"}),
         ("sparkloom bench --he", {"--help"}),  # asked, not run
     ],

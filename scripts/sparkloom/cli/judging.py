@@ -42,13 +42,23 @@ def plan(
     sessions: Annotated[
         int | None,
         typer.Option(
-            "--sessions", min=1, max=4096, help="so many conversations at once: room, and time to the first token"
+            "--sessions",
+            min=1,
+            max=4096,
+            metavar="N",
+            help="so many conversations at once: room, and time to the first token",
         ),
     ] = None,
     context: Context = None,
     prefix_hit: Annotated[
         float,
-        typer.Option("--prefix-hit", min=0, max=0.999, help="share of a prompt that the prefix cache already has"),
+        typer.Option(
+            "--prefix-hit",
+            min=0,
+            max=0.999,
+            metavar="SHARE",
+            help="share of a prompt that the prefix cache already has",
+        ),
     ] = 0.0,
     json: Json = False,
 ) -> None:
