@@ -62,7 +62,7 @@ def model_facts() -> dict[str, dict[str, Any]]:
     facts = {}
     for name in profiles.names():
         model = profiles.load(name).profile.model
-        heads, layers = model.attention, model.layers.attention + model.layers.sliding
+        heads, layers = model.attention, model.layers.softmax
         facts[model.id] = {
             "architecture": model.architecture,
             "context": model.context,

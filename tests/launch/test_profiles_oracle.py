@@ -14,6 +14,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.inputs import profile
+from tests.forks import without_own
 from tests.places import REPO
 
 pytestmark = pytest.mark.oracle
@@ -21,28 +22,16 @@ ROOT = REPO
 NO_RELEASE = 3  # the oracle's exit status when the index cannot be reached
 
 
-def commands() -> dict[tuple[str, str], list[tuple[str, tuple[str, ...]]]]:
+def commands() -> dict[tuple[str, str], list[tuple[str, list[str]]]]:
     found = defaultdict(list)
     for name in profile.names():
         launch = case.judge(name).launch
         if launch.engine in ("sglang", "vllm"):
             fork = launch.profile.profile.engine.fork
-            own = {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else set()
             found[launch.engine, launch.release] += [
-                (f"{name} rank {rank.index}", without(rank.argv, own)) for rank in launch.ranks
+                (f"{name} rank {rank.index}", without_own(rank.argv, fork)) for rank in launch.ranks
             ]
     return found
-
-
-def without(argv: tuple[str, ...], flags: set[str]) -> tuple[str, ...]:
-    """A command line but for flags that are a fork's own word: no release's parser knows them."""
-    kept: list[str] = []
-    dropping = False
-    for word in argv:
-        dropping = word in flags if word.startswith("--") else dropping
-        if not dropping:
-            kept.append(word)
-    return tuple(kept)
 
 
 COMMANDS = commands()

@@ -13,6 +13,7 @@ from scripts.oracle import fetch
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.catalogs.releases import nearest
 from sparkloom.launch import resolve
+from tests.forks import without_own
 from tests.inputs.catalogs.cases import cases
 from tests.testbed.standin import ROOT, catalog, environment, facts, judge, main, precedents, refuse
 
@@ -111,7 +112,7 @@ def test_every_shipped_profile_starts_and_none_meets_a_failed_row(monkeypatch: p
         lines[engine.name, nearest(engine.name, engine.release).version].append((loaded, plan))
     bad = []
     for (engine, release), group in lines.items():
-        argvs = [spoken(list(plan.ranks[0].argv)) for _, plan in group]
+        argvs = [spoken(without_own(plan.ranks[0].argv, loaded.profile.engine.fork)) for loaded, plan in group]
         if engine in judge.PROGRAMS:
             made = [judge.accepted(engine, verdict) for verdict in judge.verdicts(engine, release, argvs)]
         else:

@@ -117,7 +117,7 @@ def config(model: Model) -> dict[str, Any]:
         "hidden_size": model.hidden,
         "vocab_size": model.vocab,
         "max_position_embeddings": model.context,
-        "num_hidden_layers": sum(layers.model_dump().values()),
+        "num_hidden_layers": layers.softmax + layers.linear + layers.mamba + layers.moe + layers.dense,
         "num_attention_heads": attention.q_heads,
         "num_key_value_heads": attention.kv_heads,
         "head_dim": attention.head_dim,
