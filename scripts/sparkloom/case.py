@@ -128,14 +128,17 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
     return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
-def take_in(text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "") -> dict[str, Any]:
+def take_in(
+    text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "", folder: Path | None = None
+) -> dict[str, Any]:
     """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
 
-    Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to.
+    Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to,
+    `folder` has the model's config.json.
     """
     from sparkloom.judge import imported
 
-    taken = imported.take_in(text, name, pick, shown)
+    taken = imported.take_in(text, name, pick, shown, folder)
     target = cluster(inventory)
     return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
 

@@ -18,7 +18,8 @@ def test_a_known_model_is_judged_as_a_profile_is() -> None:
     taken = case.take_in(f"{KNOWN} --gpu-memory-utilization 0.8 --max-model-len 65536", "x.sh")
     verdict = taken["verdict"]
     assert verdict["parser"]["accepts"] is True and verdict["parser"]["sure"] is True and verdict["fits"] is True
-    assert verdict["facts"] == {"source": "shipped profile nvidia--nemotron-3-super-120b-a12b-nvfp4", "sure": True}
+    assert verdict["facts"]["source"] == "shipped profile nvidia--nemotron-3-super-120b-a12b-nvfp4"
+    assert verdict["facts"]["sure"] is True
     assert verdict["command"]["left_out"] == {} == verdict["command"]["changed"]
     again = profiles.of_text(taken["text"], "x", "x.yml")
     assert again.profile.launch.flags["max_num_seqs"] == 4
@@ -45,6 +46,12 @@ def test_facts_by_a_name_never_refuse_for_memory() -> None:
     verdict = taken["verdict"]
     assert verdict["facts"]["sure"] is False and verdict["fits"] is None and "uncertain" in verdict["reason"]
     assert "does-not-fit" not in {f["rule"] for f in verdict["findings"] if f["severity"] == "error"}
+
+
+def test_a_folder_with_the_models_config_gives_facts() -> None:
+    folder = Path("tests/data/models/openai--gpt-oss-120b")
+    verdict = case.take_in("vllm serve openai/gpt-oss-120b --max-num-seqs 4", "x.sh", folder=folder)["verdict"]
+    assert verdict["facts"]["source"] == f"config.json in {folder}" and verdict["plan"]["memory"]
 
 
 def test_a_file_of_the_authors_will_not_be_there() -> None:

@@ -35,6 +35,10 @@ def import_(
         ),
     ],
     inventory: Inventory = None,
+    facts: Annotated[
+        Path | None,
+        typer.Option("--facts", help="folder with the model's config.json, where no shipped profile has it"),
+    ] = None,
     pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, that with these words")] = "",
     output: Annotated[
         Path | None,
@@ -43,7 +47,7 @@ def import_(
     json: Json = False,
 ) -> None:
     written = output is not None and str(output) != "-"
-    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "")
+    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "", folder=facts)
     text = data.pop("text")
     if output is not None and written:
         _write(output, text)

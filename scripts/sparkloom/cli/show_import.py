@@ -73,7 +73,7 @@ def _facts(terminal: Console, verdict: dict[str, Any]) -> None:
     facts = verdict["facts"]
     if facts is None:
         return
-    doubt = "" if facts["sure"] else "; precision and size are not this checkpoint's own: an estimate"
+    doubt = "" if facts["sure"] else f"; an estimate: {facts['doubt']}"
     paragraph(terminal, f"facts: {facts['source']}{doubt}", indent=2, style="dim")
 
 
@@ -131,7 +131,7 @@ def _next(terminal: Console, data: dict[str, Any], verdict: dict[str, Any], outp
     if output is None:
         paragraph(terminal, f"-o {name} writes the profile", style="dim")
     if verdict["facts"] is None and verdict["parser"]["accepts"] is not None:
-        said = "it lacks the model's facts: its model section has to be written from the config.json of"
-        paragraph(terminal, f"{said} {model} (docs/add-a-profile.md) before plan and render take it", style="dim")
+        said = f"it lacks the model's facts: --facts FOLDER with the config.json of {model}, or"
+        paragraph(terminal, f"{said} `sparkloom profile new {model}`", style="dim")
     elif verdict["parser"]["accepts"] is not None:
         paragraph(terminal, f"then `sparkloom plan {name} --explain`", style="dim")

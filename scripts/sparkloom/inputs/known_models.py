@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.checkpoint import as_model, reading
 
 # Endings of names that say how the weights are packed, and what that makes of each group of tensors.
 _FOUR = {"experts": "int4-g128", "shared": "int4-g128", "dense": "int4-g128", "attention": "bf16"}
@@ -27,7 +29,7 @@ PACKINGS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (r"-bf16", "bf16", _WIDE),
 )
 _NVIDIA = re.compile(r"^nvidia-")
-GROUPS = {"mamba", "linear", "experts", "shared", "dense"}
+BY_NAME = "precision and size are by the name alone, not this checkpoint's own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +38,25 @@ class Facts:
 
     model: dict[str, Any]
     source: str
-    sure: bool
+    doubt: str = ""  # why it is an estimate
+
+    @property
+    def sure(self) -> bool:
+        return not self.doubt
 
 
-def facts_of(model: str) -> Facts | None:
-    """Facts of a hub id; None where nothing here knows them."""
+def facts_of(model: str, folder: Path | None = None) -> Facts | None:
+    """Facts of a hub id, of the config.json in `folder` before any name's. None where nothing here knows them."""
+    if folder is not None:
+        made = as_model.of(reading.read(str(folder)))
+        return Facts({**made.data, "id": model}, f"config.json in {folder}", "; ".join(made.unknown))
     known = _shipped()
     if (same := known.get(model.lower())) is not None:
-        return Facts(same[1], f"shipped profile {same[0]}", True)
+        return Facts(same[1], f"shipped profile {same[0]}")
     base, packing = split(model)
     for name, section in known.values():
         if split(section["id"])[0] == base:
-            return Facts(*_packed(section, name, model, packing), False)
+            return Facts(*_packed(section, name, model, packing), BY_NAME)
     return None
 
 

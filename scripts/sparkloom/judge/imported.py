@@ -66,7 +66,7 @@ class Verdict:
                 "findings": [finding.as_dict() for finding in ranked(dict.fromkeys(self.findings))],
                 "fits": self.fits,
                 "reason": self.reason,
-                "facts": {"source": facts.source, "sure": facts.sure} if facts else None,
+                "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
                 "command": self.command,
                 "plan": self.plan,
             },
@@ -74,14 +74,15 @@ class Verdict:
         }
 
 
-def take_in(text: str, name: str, pick: str = "", shown: str = "") -> Taken:
+def take_in(text: str, name: str, pick: str = "", shown: str = "", folder: Path | None = None) -> Taken:
     """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it.
 
-    `shown`: the file that the draft is written to; its lines are what findings name.
+    `shown`: the file that the draft is written to; its lines are what findings name. `folder`: of the model's
+    config.json.
     """
     found = importers.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported")
-    facts = _kept(found) or known_models.facts_of(drafted.model)
+    facts = _kept(found) or known_models.facts_of(drafted.model, folder)
     drafted.know(facts)
     written = profiles.written(drafted.data)
     if drafted.engine not in engines.names():
@@ -97,7 +98,7 @@ def take_in(text: str, name: str, pick: str = "", shown: str = "") -> Taken:
 def _kept(found: Found) -> Facts | None:
     model = found.kept.get("model")
     whole = isinstance(model, dict) and "architecture" in model
-    return Facts(dict(model), "written beside the command by sparkloom export", True) if whole and model else None
+    return Facts(dict(model), "written beside the command by sparkloom export") if whole and model else None
 
 
 def roomy(cluster: Cluster, nodes: int) -> Cluster:
