@@ -9,6 +9,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.inputs import profile as profiles
+from tests import public_models
 
 KNOWN = "docker run vllm/vllm-openai:v0.19.0 vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4 --max-num-seqs 4"
 OTHERS = "SPARKLOOM_OTHERS"  # a folder with other people's recipes, one folder per source
@@ -49,7 +50,7 @@ def test_facts_by_a_name_never_refuse_for_memory() -> None:
 
 
 def test_a_folder_with_the_models_config_gives_facts() -> None:
-    folder = Path("tests/data/models/openai--gpt-oss-120b")
+    folder = public_models.folder("openai--gpt-oss-120b")
     verdict = case.take_in("vllm serve openai/gpt-oss-120b --max-num-seqs 4", "x.sh", folder=folder)["verdict"]
     assert verdict["facts"]["source"] == f"config.json in {folder}" and verdict["plan"]["memory"]
 

@@ -45,7 +45,10 @@ def test_every_shipped_profile_comes_back(name: str, form: str) -> None:
 
 TEXT = st.text(alphabet="abc XYZ'\"\\$`{}%#:!-=,é\t", min_size=1, max_size=20).filter(lambda text: text.strip() == text)
 VALUES = st.one_of(
-    TEXT, st.dictionaries(st.sampled_from("abc"), st.one_of(TEXT, st.integers(), st.booleans()), max_size=3)
+    TEXT,
+    st.dictionaries(
+        st.sampled_from("abc"), st.one_of(TEXT, st.integers(-(1 << 40), 1 << 40), st.booleans()), max_size=3
+    ),
 )
 
 
