@@ -5,6 +5,7 @@ Where the two answer differently the stand-in is wrong: whoever mends it begins 
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -12,12 +13,22 @@ from typing import Any
 
 from sparkloom.inputs import profile
 from sparkloom.launch import engines, ports
-from tests.rack.real import Served
+from tests.rack.real import PAGE, REFUSED, Served
 
 
 def streams_what_its_usage_counts(served: Served) -> None:
     told = served.asked()
     assert told["end"] == "whole" and told["usage"]["completion_tokens"] == 24, told
+
+
+def has_the_counters_that_we_read(served: Served) -> None:
+    known = set(re.findall(r"^([a-z][\w:]*)", served.inside(0, PAGE % (served.port, "/metrics")), re.M))
+    requests, moves = engines.counters(profile.load(served.name).profile.engine.name)
+    assert {*requests, *moves} <= known, {*requests, *moves} - known
+
+
+def answers_nobody_without_its_key(served: Served) -> None:
+    assert served.inside(0, REFUSED % served.port).strip() == "401"
 
 
 def listens_where_the_table_says_and_at_ports_of_chance(served: Served) -> None:

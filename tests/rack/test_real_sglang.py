@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkloom.launch import engines
 from testbed.beds.rack import inventory
 from testbed.trials import kills
 from tests.rack import contract, real
@@ -44,13 +43,11 @@ def test_it_answers_through_the_endpoint(served: real.Served) -> None:
 
 
 def test_the_counters_that_we_read_are_its_own(served: real.Served) -> None:
-    known = set(re.findall(r"^([a-z][\w:]*)", served.inside(0, real.PAGE % (30000, "/metrics")), re.M))
-    requests, moves = engines.counters("sglang")
-    assert {*requests, *moves} <= known, {*requests, *moves} - known
+    contract.has_the_counters_that_we_read(served)
 
 
 def test_a_client_needs_the_key(served: real.Served) -> None:
-    assert served.inside(0, real.REFUSED % 30000).strip() == "401"
+    contract.answers_nobody_without_its_key(served)
 
 
 def test_it_listens_where_the_table_says_and_at_ports_of_chance(served: real.Served) -> None:
