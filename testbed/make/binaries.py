@@ -19,12 +19,13 @@ from pathlib import Path
 from testbed.base import machine, names, store
 from testbed.base.shell import out, run
 from testbed.base.steps import Say, Step, duration
-from testbed.make import golang, source
+from testbed.make import golang, source, traefik_source
 
-RECIPE = "1"  # raise to rebuild
+RECIPE = "2"  # raise to rebuild
 EVERY = 15.0  # seconds between two words of how far it is
-SOURCE = names.REPO / "testbed" / "make" / "go"
-VERSIONS = (SOURCE / "go.mod", SOURCE / "go.sum")
+SOURCE, VERSIONS = golang.SOURCE, golang.VERSIONS
+TRAEFIK = "traefik-program"
+DEFINITIONS = "definitions.yml"  # of Traefik's kinds
 MULTUS_MODULE = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 
@@ -35,11 +36,12 @@ class Build:
     packages: tuple[str, ...]  # import paths; one binary each, named by the last element
     rename: str = ""  # where the last element is no good name
     ldflags: str = ""
+    also: tuple[store.Part, ...] = ()  # what else it is made from
 
     @property
-    def own(self) -> list[Path]:
+    def own(self) -> list[store.Part]:
         """What is written here of it."""
-        return [SOURCE / self.name] if f"./{self.name}" in self.packages else []
+        return [*self.also, *([SOURCE / self.name] if f"./{self.name}" in self.packages else [])]
 
 
 def _kubernetes_flags() -> str:
@@ -48,16 +50,8 @@ def _kubernetes_flags() -> str:
     return " ".join(f"-X {VERSION_PACKAGE}.{key}={value}" for key, value in facts.items())
 
 
-KUBERNETES_COMMANDS = (
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kube-proxy",
-    "kubelet",
-    "kubeadm",
-    "kubectl",
-)
-MULTUS_COMMANDS = ("multus", "multus-daemon", "multus-shim", "thin_entrypoint", "install_multus", "passthru-cni")
+KUBERNETES = "kubernetes"  # the program that is all of them but kubectl
+MULTUS_COMMANDS = ("multus-daemon", "multus-shim", "thin_entrypoint", "install_multus", "passthru-cni")
 BUILDS = (
     Build("kind", ("sigs.k8s.io/kind",)),
     Build("etcd", ("go.etcd.io/etcd/server/v3",), rename="etcd"),
@@ -66,12 +60,13 @@ BUILDS = (
     Build("coredns", ("./coredns",), rename="coredns"),
     Build(
         "kubernetes",
-        tuple(f"k8s.io/kubernetes/cmd/{command}" for command in KUBERNETES_COMMANDS),
+        (f"./{KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
         ldflags=_kubernetes_flags(),
     ),
     Build("multus", tuple(f"{MULTUS_MODULE}/{command}" for command in MULTUS_COMMANDS)),
+    Build(TRAEFIK, (f"{traefik_source.ITSELF.path}/cmd/traefik",), also=tuple(traefik_source.inputs())),
 )
-TITLE = f"builds Kubernetes {names.KUBERNETES}, etcd, CoreDNS, Multus, kind and two small programs (the longest step)"
+TITLE = f"builds Kubernetes {names.KUBERNETES}, etcd, CoreDNS, Multus, Traefik, kind and two more (the longest step)"
 
 
 def _inputs(build: Build) -> list[store.Part]:
@@ -87,8 +82,9 @@ def _compile(say: Say) -> None:
     log.unlink(missing_ok=True)
     wanted = [package for build in builds for package in build.packages]
     say(f"fetching modules ({out([go, 'version']).removeprefix('go version ')})")
+    here = _source(go, env, changed=TRAEFIK in [build.name for build in builds])
     # those that they need, not all of go.mod's
-    listed = run([go, "list", "-deps", *wanted], env=env, cwd=SOURCE).stdout.split()
+    listed = run([go, "list", "-deps", *wanted], env=env, cwd=here).stdout.split()
     with ExitStack() as kept:
         folders = {
             build: kept.enter_context(store.building(build.name, store.key_of(_inputs(build)))) for build in builds
@@ -100,11 +96,24 @@ def _compile(say: Say) -> None:
         command = [go, "build", "-v", *golang.FLAGS, "-ldflags", f"-s -w {stamps}".strip(), "-o", f"{made}/", *wanted]
         say(f"compiling {len(wanted)} program(s) of {len(listed):,} packages")
         with _announce(made, log, len(listed), say):
-            run(command, env=env, cwd=SOURCE, log=log)
+            run(command, env=env, cwd=here, log=log)
         for build, folder in folders.items():
             _keep(build, made, folder / "bin")
             if build.name == "kind":
                 _keep_base_files(go, build, env, folder)
+            if build.name == TRAEFIK:
+                shutil.copy2(here / traefik_source.DEFINITIONS, folder / DEFINITIONS)
+
+
+def _source(go: Path, env: dict[str, str], *, changed: bool) -> Path:
+    """Where to build: our folder, or a copy of it beside modules that we change."""
+    if not changed:
+        return SOURCE
+    copy = golang.ROOT / "source"
+    store.remove_tree(copy)
+    shutil.copytree(SOURCE, copy)
+    traefik_source.place(go, env, copy)
+    return copy
 
 
 def _keep(build: Build, made: Path, target: Path) -> None:

@@ -16,11 +16,15 @@ from testbed.base.steps import Say, Step
 
 NEEDED = (1, 26)  # what Traefik asks for
 FETCHED = "1.26.8"  # what is fetched when the machine has nothing new enough
+SOURCE = names.REPO / "testbed" / "make" / "go"  # what is built, and from which versions
+VERSIONS = (SOURCE / "go.mod", SOURCE / "go.sum")
 ROOT = names.CACHE / "go"  # modules and build cache: a killed build goes on where it was
 PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")  # where installers leave it, on PATH or not
 SPACE_GIB = 10
 # Nobody debugs these programs: what a debugger reads is a tenth of their compiler's work.
 FLAGS = ("-trimpath", "-p", str(os.cpu_count() or 1), "-gcflags=all=-dwarf=false")
+# A compiler lives for a second: what it collects of its memory is a quarter of its work. Collected is beyond this much.
+COMPILER_MIB = 2048
 KEEP = "SPARKLOOM_KEEP_GO"  # for whoever changes the Go programs or their versions
 
 
@@ -33,6 +37,8 @@ def environment(go: Path) -> dict[str, str]:
         "GOWORK": "off",
         "CGO_ENABLED": "0",
         "GOMAXPROCS": str(os.cpu_count() or 1),
+        "GOGC": "off",
+        "GOMEMLIMIT": f"{COMPILER_MIB}MiB",
         "PATH": f"{go.parent}:{os.environ.get('PATH', '')}",
     }
 

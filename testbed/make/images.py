@@ -13,11 +13,12 @@ from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import binaries, oci, rootfs, source
 
-RECIPE = "3"  # raise to rebuild
+RECIPE = "4"  # raise to rebuild
 FILES = names.KIND_DIR / "images"  # small files and the pause program
 IPTABLES = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore")
 BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus", "gpu")
 SIMPLE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PROXY = "kube-proxy"
 
 Pack = Callable[[Path], oci.Layer]
 
@@ -43,10 +44,24 @@ def _pause(work: Path) -> Path:
 
 
 def _proxy(work: Path) -> Path:
-    """kube-proxy over the base: its iptables must be of the same kind (nft, legacy) as the kubelet's on the node."""
+    """kube-proxy's iptables must be of the same kind (nft, legacy) as the kubelet's on the node."""
     wrappers = [(FILES / "iptables-like-the-node", f"usr/local/sbin/{name}") for name in IPTABLES]
-    binary = (binaries.binary("kubernetes", "kube-proxy"), "usr/local/bin/kube-proxy")
-    return stage(work / "kube-proxy", [*wrappers, binary])
+    return stage(work / PROXY, wrappers)
+
+
+def _commands(work: Path) -> Path:
+    """One layer for all of Kubernetes' images: they are links to one program."""
+    tree = work / binaries.KUBERNETES
+    link_commands(tree / "usr/local/bin", (*SIMPLE, PROXY))
+    return tree
+
+
+def link_commands(folder: Path, commands: Iterable[str]) -> None:
+    """Kubernetes' one program in a folder, and what it is called by."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(binaries.binary("kubernetes", binaries.KUBERNETES), folder / binaries.KUBERNETES)
+    for command in commands:
+        (folder / command).symlink_to(binaries.KUBERNETES)
 
 
 def _multus(work: Path) -> Path:
@@ -75,20 +90,21 @@ def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
 
 def _kubernetes(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
     """Kubernetes' own images; kind's published node image brings its own."""
-    simple = []
-    for name in SIMPLE:
-        tree = stage(scratch / name, [(binaries.binary("kubernetes", name), f"usr/local/bin/{name}")])
-        simple.append(oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], [pack(tree)], {"Entrypoint": [name]}))
+    commands = pack(_commands(scratch))
+    simple = [_command(name, [commands]) for name in SIMPLE]
     etcd = pack(stage(scratch / "etcd", [(binaries.binary("etcd", "etcd"), "usr/local/bin/etcd")]))
     coredns = pack(stage(scratch / "coredns", [(binaries.binary("coredns", "coredns"), "coredns")]))
-    proxy = [base, pack(_proxy(scratch))]
     return [
         *simple,
         oci.Image([names.ETCD_IMAGE], [etcd], {"Entrypoint": ["etcd"]}),
         oci.Image([names.COREDNS_IMAGE], [coredns], {"Entrypoint": ["/coredns"]}),
         oci.Image([names.PAUSE_IMAGE], [pack(_pause(scratch))], {"Entrypoint": ["/pause"]}),
-        oci.Image([f"registry.k8s.io/kube-proxy:{names.KUBERNETES}"], proxy, {"Entrypoint": ["kube-proxy"]}),
+        _command(PROXY, [base, commands, pack(_proxy(scratch))]),
     ]
+
+
+def _command(name: str, layers: list[oci.Layer]) -> oci.Image:
+    return oci.Image([f"registry.k8s.io/{name}:{names.KUBERNETES}"], layers, {"Entrypoint": [name]})
 
 
 def _build(work: Path, say: Say) -> None:

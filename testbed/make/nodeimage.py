@@ -13,7 +13,7 @@ from testbed.base.shell import APART, RackError, out, run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import binaries, images, oci, published, rootfs, source
 
-RECIPE = "3"  # raise to rebuild
+RECIPE = "4"  # raise to rebuild
 REPOSITORY = "sparkloom/node"
 WRAPPER = names.KIND_DIR / "runc-wrapper"
 ON = ("kubelet", "containerd", "undo-mount-hacks", "systemd-networkd", "sparkloom-testbed", "sparkloom-gpu")
@@ -96,8 +96,8 @@ def _add_files(tree: Path) -> None:
         run(["cp", "-rT", "--remove-destination", origin, tree])
     for folder in ("etc/kubernetes/manifests", names.NODE_STATE, "etc/netplan"):
         (tree / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    for name in ("kubeadm", "kubelet", "kubectl"):
-        shutil.copy2(binaries.binary("kubernetes", name), tree / "usr/bin" / name)
+    images.link_commands(tree / "usr/bin", ("kubeadm", "kubelet"))
+    shutil.copy2(binaries.binary("kubernetes", "kubectl"), tree / "usr/bin/kubectl")
     shutil.copy2(binaries.binary("gpu", "gpu-stand-in"), tree / "usr/local/lib/sparkloom-testbed/gpu-stand-in")
     (tree / "kind/version").write_text(names.KUBERNETES)  # kind compares it byte by byte
     shutil.copy2(WRAPPER, tree / "usr/local/sbin/runc")

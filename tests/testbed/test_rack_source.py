@@ -114,7 +114,7 @@ def test_the_published_image_spares_the_long_builds_and_no_others(cache: Path) -
     keep(source.REGISTRY)
     (step,) = binaries.steps()
     assert step.done() is False
-    for name in ("kind", "gpu", "multus"):
+    for name in ("kind", "gpu", "multus", binaries.TRAEFIK):
         binaries.place(name).mkdir(parents=True)
         (binaries.place(name) / ".built").touch()
     done = step.done()

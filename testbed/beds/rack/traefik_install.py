@@ -7,7 +7,7 @@ import json
 from testbed.base import store
 from testbed.base.steps import Say, Step
 from testbed.beds.rack import cluster, load, traefik_objects
-from testbed.make import traefik
+from testbed.make import traefik, traefik_source
 
 WAIT = 120
 SPACE = ("-n", traefik_objects.SPACE)
@@ -55,7 +55,7 @@ def _bring(say: Say) -> None:
     cluster.kubectl(
         *SPACE, "patch", "service", traefik_objects.NAME, "--subresource=status", "--type=merge", "-p", status
     )
-    say(f"Traefik {traefik.VERSION} at https://{address}")
+    say(f"Traefik {traefik_source.VERSION} at https://{address}")
 
 
 def steps() -> list[Step]:
