@@ -12,7 +12,8 @@ profile=${PROFILE-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_va
 other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
 real=${REAL-tiny-dense-gguf--llamacpp-2node}
 
-step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean
+step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean \
+  ${profile:+--serving "$profile"} ${other:+--serving "$other"}
 if [[ -n $profile$other ]]; then # an empty one names none
   step engine "building the stand-in engine's images" "$PY" -m testbed engine build $profile $other
   step engine "loading them into the nodes" "$PY" -m testbed engine load $profile $other

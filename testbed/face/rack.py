@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.base import docker, locks, machine, names, steps, times
@@ -28,7 +30,7 @@ from testbed.beds.rack import (
     traefik_install,
 )
 from testbed.face.console import Console, counted, enter, say, table
-from testbed.make import binaries, golang, images, nodeimage, policy, rootfs, source, traefik
+from testbed.make import binaries, engine_image, golang, images, nodeimage, policy, rootfs, source, traefik
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -39,18 +41,37 @@ docs/rack.md tells what is real."""
 
 
 def built(lean: bool = False) -> list[steps.Step]:
+    return [*nodes_made_of(lean), *finished()]
+
+
+def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
+    """What nodes need; Traefik, and what is to be served, go on beside the nodes' start."""
     chosen = source.steps(binaries.kubernetes_is_built)
     system, base = rootfs.steps()
     before = [*machine.steps(), *docker.steps(), *chosen, system]
     controller = [] if lean else policy.steps()
-    programs = golang.steps_around([*binaries.steps(), *traefik.steps(), *controller])
-    return [*before, *programs, base, *images.steps(), *nodeimage.steps()]
+    first, programs, beside, _ = _go(controller)
+    parts = engine_image.steps(tuple(serving))[:1] if serving else []
+    parts = [replace(step, aside=True) for step in parts]
+    return [*before, first, programs, *controller, beside, base, *parts, *images.steps(), *nodeimage.steps()]
+
+
+def finished() -> list[steps.Step]:
+    """What waits for the last Go program."""
+    *_, beside, last = _go([])
+    return [*traefik.steps(), replace(last, after=(beside.name,), aside=True)]
+
+
+def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, steps.Step]:
+    programs, beside = binaries.steps()
+    first, *_, last = golang.steps_around([programs, *more, beside])
+    return first, programs, beside, last
 
 
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    return [*nodes, *hub.steps(), *controller, *traefik_install.steps(), *checks.steps(check)]
+    return [*nodes, *hub.steps(), *controller, *finished(), *traefik_install.steps(), *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:
@@ -65,9 +86,13 @@ def up(args: argparse.Namespace) -> int:
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
         lean = args.lean and not policy.place().exists()
-        common, own = [*built(lean), *sysctls.steps()], raised(args.check, lean)
-        # from here on another rack may build or configure while this one starts
-        steps.perform([*common, *own], passed=lambda step: shared.close() if step is common[-1] else None)
+        common = [*nodes_made_of(lean, args.serving), *sysctls.steps()]
+        # once Go's caches are gone another rack may build or configure while this one is checked
+        caches = finished()[-1].name
+        steps.perform(
+            [*common, *raised(args.check, lean)],
+            passed=lambda step: shared.close() if step.name == caches else None,
+        )
         if not cluster.is_current():
             say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
     if lean:
@@ -94,7 +119,7 @@ def prune(_: argparse.Namespace) -> int:
 
 
 def show_times(args: argparse.Namespace) -> int:
-    order = [step.name for step in [*built(), *sysctls.steps(), *raised()]]
+    order = [step.name for step in [*nodes_made_of(lean=False), *sysctls.steps(), *raised()]]
     if args.ship:
         times.ship(order)
     print(times.table(order))
@@ -170,6 +195,9 @@ def _console() -> Console:
     sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
     sub.add_argument(
         "--lean", action="store_true", help="without what only tests use: nothing enforces network policies"
+    )
+    sub.add_argument(
+        "--serving", metavar="PROFILE", action="append", default=[], help="fetch beside what the stand-in needs for it"
     )
     command("down", take_down, "remove the rack: nodes, volumes, rails, rules; the caches stay")
     sub = command("status", show, "what is running now; exit 0 when the rack is up, 1 when not")

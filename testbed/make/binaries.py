@@ -2,7 +2,8 @@
 
 One go.mod for all of them: Kubernetes, CoreDNS, Multus, etcd and Traefik share a third of their source, and what two
 programs take from one version of a module is compiled once. It asks for the newest version that any of them asks for.
-One `go build` for all that is missing: while a program is linked, which one core does, the other one compiles.
+One `go build` for all that nodes are made of: while a program is linked, which one core does, the other one compiles.
+Traefik, which only a rack that stands needs, is built beside what mostly waits: packing, Docker, a cluster's start.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from testbed.base import machine, names, store
@@ -66,37 +68,38 @@ BUILDS = (
     Build("multus", tuple(f"{MULTUS_MODULE}/{command}" for command in MULTUS_COMMANDS)),
     Build(TRAEFIK, (f"{traefik_source.ITSELF.path}/cmd/traefik",), also=tuple(traefik_source.inputs())),
 )
-TITLE = f"builds Kubernetes {names.KUBERNETES}, etcd, CoreDNS, Multus, Traefik, kind and two more (the longest step)"
+TITLE = f"builds Kubernetes {names.KUBERNETES}, etcd, CoreDNS, Multus, kind and two small ones (the longest step)"
+ASIDE = f"builds Traefik {traefik_source.VERSION}, the one of K3s' pinned release, while nodes are made of the others"
 
 
 def _inputs(build: Build) -> list[store.Part]:
     return [RECIPE, machine.architecture(), *build.packages, build.ldflags, *VERSIONS, *build.own]
 
 
-def _compile(say: Say) -> None:
-    builds = _missing()
+def _compile(which: frozenset[str], step: str, say: Say) -> None:
+    builds = _missing(which)
     go = golang.find(say)
-    golang.begin("programs")
+    golang.begin(step)
     env = golang.environment(go)
-    log = names.CACHE / "logs" / "programs.log"
+    log = names.CACHE / "logs" / f"{step}.log"
     log.unlink(missing_ok=True)
     wanted = [package for build in builds for package in build.packages]
     say(f"fetching modules ({out([go, 'version']).removeprefix('go version ')})")
-    here = _source(go, env, changed=TRAEFIK in [build.name for build in builds])
+    here = _source(go, env, changed=TRAEFIK in which)
     # those that they need, not all of go.mod's
     listed = run([go, "list", "-deps", *wanted], env=env, cwd=here).stdout.split()
     with ExitStack() as kept:
         folders = {
             build: kept.enter_context(store.building(build.name, store.key_of(_inputs(build)))) for build in builds
         }
-        made = golang.ROOT / "programs"
+        made = golang.ROOT / step
         store.remove_tree(made)
         made.mkdir(parents=True)
         stamps = " ".join(build.ldflags for build in builds)
         command = [go, "build", "-v", *golang.FLAGS, "-ldflags", f"-s -w {stamps}".strip(), "-o", f"{made}/", *wanted]
         say(f"compiling {len(wanted)} program(s) of {len(listed):,} packages")
         with _announce(made, log, len(listed), say):
-            run(command, env=env, cwd=here, log=log)
+            run([*(["nice"] if TRAEFIK in which else []), *command], env=env, cwd=here, log=log)
         for build, folder in folders.items():
             _keep(build, made, folder / "bin")
             if build.name == "kind":
@@ -183,20 +186,20 @@ def inputs(*which: str) -> list[store.Part]:
     return [part for build in BUILDS if build.name in which for part in _inputs(build)]
 
 
-def _needed() -> list[Build]:
-    return [b for b in BUILDS if b.name not in source.replaced()]
+def _needed(which: frozenset[str]) -> list[Build]:
+    return [build for build in BUILDS if build.name in which - source.replaced()]
 
 
-def _missing() -> list[Build]:
-    return [build for build in _needed() if not store.is_built(build.name, store.key_of(_inputs(build)))]
+def _missing(which: frozenset[str]) -> list[Build]:
+    return [build for build in _needed(which) if not store.is_built(build.name, store.key_of(_inputs(build)))]
 
 
-def _done() -> bool | str:
-    if _missing():
+def _done(which: frozenset[str]) -> bool | str:
+    if _missing(which):
         return False
-    for build in _needed():
+    for build in _needed(which):
         store.touch(build.name, store.key_of(_inputs(build)))
-    spared = [build.name for build in BUILDS if build not in _needed()]
+    spared = [build.name for build in BUILDS if build.name in which & source.replaced()]
     return f"already there; {', '.join(spared)} come with {source.IMAGE_NAME}" if spared else True
 
 
@@ -206,4 +209,9 @@ def kubernetes_is_built() -> bool:
 
 
 def steps() -> list[Step]:
-    return [Step("programs", TITLE, _done, _compile, warm=lambda: golang.begun("programs"))]
+    nodes = frozenset(build.name for build in BUILDS) - {TRAEFIK}
+    return [_step("programs", TITLE, nodes), replace(_step(TRAEFIK, ASIDE, frozenset({TRAEFIK})), aside=True)]
+
+
+def _step(name: str, title: str, which: frozenset[str]) -> Step:
+    return Step(name, title, partial(_done, which), partial(_compile, which, name), warm=partial(golang.begun, name))

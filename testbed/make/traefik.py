@@ -5,6 +5,7 @@ The program is built with the other Go programs (binaries); the dashboard has no
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.base import store
@@ -43,4 +44,5 @@ def definitions() -> Path:
 
 
 def steps() -> list[Step]:
-    return [artefact("traefik-image", f"packs Traefik {VERSION}, the one of K3s' pinned release", _inputs, _build)]
+    title = f"packs Traefik {VERSION} as an image"
+    return [replace(artefact("traefik-image", title, _inputs, _build), after=(binaries.TRAEFIK,))]
