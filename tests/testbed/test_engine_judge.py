@@ -13,6 +13,7 @@ from scripts.oracle import fetch
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.catalogs.releases import nearest
 from sparkloom.launch import resolve
+from testbed.make import engine_image
 from tests.forks import without_own
 from tests.inputs.catalogs.cases import cases
 from tests.testbed.standin import ROOT, catalog, environment, facts, judge, main, precedents, refuse
@@ -99,6 +100,31 @@ def test_their_words_and_status(engine: str, words: list[str], said: str, status
         catalog.parse(engine, {"trtllm": "1.3.0rc9", "llamacpp": "b8399"}[engine], words)
     assert said in str(found.value)
     assert found.value.status == status
+
+
+@pytest.mark.oracle
+def test_a_forks_own_flags_are_not_the_releases_to_judge(monkeypatch: pytest.MonkeyPatch, real: None) -> None:
+    """An image under a fork's name takes them; all else is judged, and the log says what was not."""
+    words = ["serve", "m/m", "--mxfp4-backend", "CUTLASS", "--max-model-len", "4096"]
+    monkeypatch.delenv("STANDIN_FORK", raising=False)
+    with pytest.raises(judge.BadArguments, match="--mxfp4-backend"):
+        judge.judge("vllm", "0.19.0", words)
+    monkeypatch.setenv("STANDIN_FORK", "--mxfp4-backend --mxfp4-layers")
+    assert judge.judge("vllm", "0.19.0", words)["max_model_len"] == 4096
+    with pytest.raises(judge.BadArguments, match="--no-such-flag"):
+        judge.judge("vllm", "0.19.0", [*words, "--no-such-flag"])
+    env = environment(STANDIN_RELEASE="0.19.0", STANDIN_FORK="--mxfp4-backend", STANDIN_LOAD_SECONDS="0")
+    entry = 'from standin.main import main; main("vllm")'
+    started = [sys.executable, "-c", entry, *words, "--host", "no-such-address"]
+    said = subprocess.run(started, env=env, capture_output=True, text=True, timeout=60).stdout
+    assert "own parser accepted the command line, but for what its fork adds: --mxfp4-backend" in said
+
+
+def test_an_image_takes_what_the_profiles_of_its_fork_say_that_it_adds() -> None:
+    added = {image.reference.split("/")[-1]: image.adds for image in engine_image.wanted()}
+    assert added["vllm-node-b12x"] == ("--attention-backend", "--linear-backend", "--moe-backend")
+    assert added["sglang:dev-qwen38-next-local"] == ("--ple-offload-backend", "--ple-offload-embedding")
+    assert added["vllm-openai:v0.32.0"] == ()
 
 
 @pytest.mark.oracle

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from standin import catalog
@@ -22,8 +23,25 @@ class BadArguments(Exception):
         self.status = status
 
 
+def without(argv: Sequence[str], own: Collection[str]) -> list[str]:
+    """All but the flags that a fork of the engine adds, with their values: no release's parser knows them."""
+    kept: list[str] = []
+    dropping = False
+    for word in argv:
+        dropping = word in own if word.startswith("--") else dropping
+        if not dropping:
+            kept.append(word)
+    return kept
+
+
+def of_the_fork() -> list[str]:
+    """Flags that the image's engine takes beyond its release, by the word of the profile that names it."""
+    return os.environ.get("STANDIN_FORK", "").split()
+
+
 def judge(engine: str, release: str, argv: list[str]) -> dict[str, Any]:
-    """What the parser makes of `argv`: every value, defaults included."""
+    """What the parser makes of `argv`: every value, defaults included; a fork's own flags are left out."""
+    argv = without(argv, of_the_fork())
     if engine not in PROGRAMS:
         return _by_catalog(engine, release, argv)
     (verdict,) = verdicts(engine, release, [argv])

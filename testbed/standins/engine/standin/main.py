@@ -37,7 +37,9 @@ def main(engine: str, argv: list[str] | None = None) -> None:
         sys.stderr.write(f"{refusal}\n")
         raise SystemExit(refusal.status) from None
     parser = "the release's own parser" if engine in judge.PROGRAMS else "a list of its flags kept by hand"
-    print(f"stand-in for {engine} {release}: no GPU here; {parser} accepted the command line", flush=True)
+    unjudged = [word for word in words if word in judge.of_the_fork()]
+    but = f", but for what its fork adds: {' '.join(unjudged)}" if unjudged else ""
+    print(f"stand-in for {engine} {release}: no GPU here; {parser} accepted the command line{but}", flush=True)
     lends = engine == "llamacpp" and words[:1] == ["rpc-server"]
     try:
         raise SystemExit(asyncio.run(_until_stopped(_lend(values) if lends else _rank(engine, release, values))))
