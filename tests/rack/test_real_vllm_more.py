@@ -1,4 +1,4 @@
-"""vLLM itself in its other shapes: four ranks of one tensor group, two whole copies, experts spread over two nodes."""
+"""vLLM itself in its other shapes: four ranks of one tensor group, and two copies that share a mixture's experts."""
 
 from __future__ import annotations
 
@@ -31,12 +31,7 @@ def four() -> Iterator[real.Served]:
 
 @pytest.fixture(scope="class")
 def copies() -> Iterator[real.Served]:
-    yield from serve("tiny-dense--vllm-copies", TWO)
-
-
-@pytest.fixture(scope="class")
-def experts() -> Iterator[real.Served]:
-    yield from serve("tiny-moe--vllm-experts", TWO)
+    yield from serve("tiny-moe--vllm-copies", TWO)
 
 
 class TestFourRanks:
@@ -49,7 +44,7 @@ class TestFourRanks:
 
 class TestTwoCopies:
     def test_both_answer_behind_one_address(self, copies: real.Served) -> None:
-        """Rank 0 gives each request to one copy; which, its counters say."""
+        """Rank 0 gives each request to one copy, its counters say which; each step gathers both copies' tokens."""
         contract.streams_what_its_usage_counts(copies)
         assert all(told["end"] == "whole" for told in copies.crowd(8, tokens=64, words=4))
         page = copies.inside(0, real.PAGE % (PORT, "/metrics"))
@@ -58,9 +53,3 @@ class TestTwoCopies:
 
     def test_one_killed_brings_both_back(self, copies: real.Served) -> None:
         contract.comes_back_from_a_kill(copies, 1)
-
-
-class TestSpreadExperts:
-    def test_they_stream_what_their_usage_counts(self, experts: real.Served) -> None:
-        contract.streams_what_its_usage_counts(experts)
-        assert "expert parallel" in experts.log(0).lower() or "ep_size" in experts.log(0).lower()
