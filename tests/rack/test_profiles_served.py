@@ -27,9 +27,11 @@ JUDGED = re.compile(r"accepted the command line(, but for what its fork adds: --
 
 @pytest.fixture(scope="module", autouse=True)
 def images() -> Iterator[None]:
-    """One under each profile's image name, on every node."""
+    """One under each profile's image name, on every node; and whatever a first model needs of the nodes."""
     loaded = run(".venv/bin/python", "-m", "testbed", "engine", "load")
     assert loaded.returncode == 0, loaded.stderr[-3000:]
+    first = run("ansible-playbook", "-i", str(inventory.path()), "site.yml")
+    assert first.returncode == 0, first.stdout[-4000:] + first.stderr[-2000:]
     yield
     stopped = ["playbooks/teardown.yml", "-e", "teardown_serving=true"]
     run("ansible-playbook", "-i", str(inventory.path()), *stopped)
