@@ -18,6 +18,7 @@ from scripts.oracle import fetch
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import releases
 from sparkloom.judge import measured_rows
+from sparkloom.onnode.images import reference
 from testbed.base import names, store
 from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
@@ -48,16 +49,10 @@ def wanted(which: Profiles = ()) -> list[Wanted]:
     added: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for name in which or profiles.names():
         engine = profiles.load(name).profile.engine
-        key = engine.name, releases.nearest(engine.name, engine.release).version, qualified(engine.image)
+        key = engine.name, releases.nearest(engine.name, engine.release).version, reference.parse(engine.image).tagged
         carried[key] |= set(engine.carries)
         added[key] |= {f"--{flag.replace('_', '-')}" for flag in (engine.fork.flags if engine.fork else ())}
     return sorted(Wanted(*key, tuple(sorted(carried[key])), tuple(sorted(added[key]))) for key in carried)
-
-
-def qualified(reference: str) -> str:
-    """An image reference as containerd keeps it: with a host."""
-    host = reference.split("/")[0]
-    return reference if "." in host or ":" in host or host == "localhost" else f"docker.io/{reference}"
 
 
 def model_facts() -> dict[str, dict[str, Any]]:
