@@ -122,7 +122,7 @@ def test_a_forks_own_flags_are_not_the_releases_to_judge(monkeypatch: pytest.Mon
 
 def test_an_image_takes_what_the_profiles_of_its_fork_say_that_it_adds() -> None:
     added = {image.reference.split("/")[-1]: image.adds for image in engine_image.wanted()}
-    assert added["vllm-node-b12x"] == ("--attention-backend", "--linear-backend", "--moe-backend")
+    assert added["vllm-node-b12x:latest"] == ("--attention-backend", "--linear-backend", "--moe-backend")
     assert added["sglang:dev-qwen38-next-local"] == ("--ple-offload-backend", "--ple-offload-embedding")
     assert added["vllm-openai:v0.32.0"] == ()
 
