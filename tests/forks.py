@@ -10,4 +10,5 @@ from tests.testbed.standin import judge
 
 def without_own(argv: Sequence[str], fork: Fork | None) -> list[str]:
     """All but the flags that the fork adds; lint marks those, one by one."""
-    return judge.without(argv, {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else ())
+    kept, _ = judge.apart(argv, {f"--{key.replace('_', '-')}" for key in fork.flags} if fork else ())
+    return kept

@@ -39,6 +39,7 @@ from standin import (  # noqa: E402
     refuse,
     rpc,
     serve,
+    stages,
     symptoms,
     trouble,
     web,
@@ -47,7 +48,7 @@ from standin.config import Config, Speculation  # noqa: E402
 
 __all__ = [
     "Config", "Speculation", "catalog", "fabric", "facts", "group", "judge", "main", "pace", "precedents",
-    "refuse", "rpc", "symptoms", "trouble",
+    "refuse", "rpc", "stages", "symptoms", "trouble",
 ]  # fmt: skip
 
 ULTRA = "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"

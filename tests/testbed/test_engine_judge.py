@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,18 @@ from sparkloom.launch import resolve
 from testbed.make import engine_image
 from tests.forks import without_own
 from tests.inputs.catalogs.cases import cases
-from tests.testbed.standin import ROOT, catalog, environment, facts, judge, main, precedents, refuse
+from tests.testbed.standin import (
+    ROOT,
+    Config,
+    catalog,
+    environment,
+    facts,
+    judge,
+    main,
+    precedents,
+    refuse,
+    stages,
+)
 
 POSTED = [
     "--model-path", "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4", "--trust-remote-code",
@@ -110,7 +122,8 @@ def test_a_forks_own_flags_are_not_the_releases_to_judge(monkeypatch: pytest.Mon
     with pytest.raises(judge.BadArguments, match="--mxfp4-backend"):
         judge.judge("vllm", "0.19.0", words)
     monkeypatch.setenv("STANDIN_FORK", "--mxfp4-backend --mxfp4-layers")
-    assert judge.judge("vllm", "0.19.0", words)["max_model_len"] == 4096
+    values = judge.judge("vllm", "0.19.0", words)
+    assert values["max_model_len"] == 4096 and values["mxfp4_backend"] == "CUTLASS"
     with pytest.raises(judge.BadArguments, match="--no-such-flag"):
         judge.judge("vllm", "0.19.0", [*words, "--no-such-flag"])
     env = environment(STANDIN_RELEASE="0.19.0", STANDIN_FORK="--mxfp4-backend", STANDIN_LOAD_SECONDS="0")
@@ -125,6 +138,15 @@ def test_an_image_takes_what_the_profiles_of_its_fork_say_that_it_adds() -> None
     assert added["vllm-node-b12x:latest"] == ("--attention-backend", "--linear-backend", "--moe-backend")
     assert added["sglang:dev-qwen38-next-local"] == ("--ple-offload-backend", "--ple-offload-embedding")
     assert added["vllm-openai:v0.32.0"] == ()
+
+
+def test_a_table_that_a_fork_leaves_on_disk_takes_no_memory() -> None:
+    """Its checkpoint is larger than a Spark; SGLang's cookbook serves it on one."""
+    model = facts.of("RadixArk/Qwen3.8-Flash-Next-NVFP4")
+    one = Config("sglang", "0.5.19", "m", "m", "127.0.0.1", 1)
+    assert stages._weights(one, model) > stages.LARGEST
+    left = replace(one, values={"ple_offload_backend": "file"})
+    assert stages._weights(left, model) < 90
 
 
 @pytest.mark.oracle

@@ -19,6 +19,7 @@ class Facts:
     kv_heads: int | None = None
     hybrid: bool = False  # has recurrent state (Mamba, gated delta net) beside attention
     bytes_total: float | None = None  # of the checkpoint
+    bytes_beside: float = 0.0  # of these: what a launch may leave on disk
     active_share: float | None = None  # of the weights, a token
     kv_values: int = 0  # numbers of K a token and KV head, over all layers
     weights_gib: dict[str, float] | None = None  # of one rank as measured, by "tp4-ep4"
@@ -60,6 +61,7 @@ def of(model: str) -> Facts:
         kv_heads=text.get("num_key_value_heads") or known.kv_heads,
         hybrid=known.hybrid or "hybrid_override_pattern" in text or "linear_num_value_heads" in text,
         bytes_total=known.bytes_total,
+        bytes_beside=known.bytes_beside,
         active_share=known.active_share,
         kv_values=known.kv_values,
         weights_gib=known.weights_gib,

@@ -23,15 +23,21 @@ class BadArguments(Exception):
         self.status = status
 
 
-def without(argv: Sequence[str], own: Collection[str]) -> list[str]:
-    """All but the flags that a fork of the engine adds, with their values: no release's parser knows them."""
+def apart(argv: Sequence[str], own: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """All words but the flags that a fork of the engine adds, and those with their values."""
     kept: list[str] = []
-    dropping = False
+    taken: dict[str, str] = {}
+    flag = ""
     for word in argv:
-        dropping = word in own if word.startswith("--") else dropping
-        if not dropping:
+        if word.startswith("--"):
+            flag = word if word in own else ""
+        if not flag:
             kept.append(word)
-    return kept
+        elif word != flag:
+            taken[flag] = f"{taken[flag]} {word}".strip()
+        else:
+            taken[flag] = ""
+    return kept, taken
 
 
 def of_the_fork() -> list[str]:
@@ -40,12 +46,13 @@ def of_the_fork() -> list[str]:
 
 
 def judge(engine: str, release: str, argv: list[str]) -> dict[str, Any]:
-    """What the parser makes of `argv`: every value, defaults included; a fork's own flags are left out."""
-    argv = without(argv, of_the_fork())
+    """What the parser makes of `argv`: every value, defaults included; and a fork's own, which nothing judges."""
+    argv, own = apart(argv, of_the_fork())
+    unjudged = {flag[2:].replace("-", "_"): value for flag, value in own.items()}
     if engine not in PROGRAMS:
-        return _by_catalog(engine, release, argv)
+        return {**_by_catalog(engine, release, argv), **unjudged}
     (verdict,) = verdicts(engine, release, [argv])
-    return accepted(engine, verdict)
+    return {**accepted(engine, verdict), **unjudged}
 
 
 def verdicts(engine: str, release: str, lines: list[list[str]]) -> list[dict[str, Any]]:
