@@ -6,6 +6,7 @@ change do not.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -164,12 +165,14 @@ def _answer(flags: list[str], status: int, code: str, message: str, wait: int | 
 def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, Any]:
     """What router.lua reads stands in each of them, as any may be a request's first one."""
     told = {"filter_metadata": {LUA: people.table(groups, keys)}}
+    watched = {"filter_metadata": {LUA: {"metrics_port": str(terms.metrics_port)}}}
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
     closed = {"status": 404, "body": {"inline_string": _json(nowhere)}}
     listed = [
         *(_route(group, terms) for group in groups),
         {"match": {"safe_regex": {"regex": granted(terms.paths)}}, "direct_response": closed, "metadata": told},
-        {"match": {"path": "/metrics"}, "direct_response": closed},
+        {"match": {"path": "/metrics"}, "direct_response": closed, "metadata": watched},
+        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}, "metadata": watched},
         {"match": {"prefix": "/"}, "direct_response": closed, "typed_per_filter_config": {LUA: _no_script()}},
     ]
     host = {"name": "all", "domains": ["*"], "routes": listed}
@@ -177,8 +180,6 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
 
 
 def _json(data: Any) -> str:
-    import json
-
     return json.dumps(data) + "\n"
 
 
@@ -234,7 +235,7 @@ def cluster(group: Group, terms: Terms) -> dict[str, Any]:
         "health_checks": [health],
         "circuit_breakers": {"thresholds": [bounds]},
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
-        "typed_extension_protocol_options": {f"{'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'}": _http1(group, terms)},
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)},
     }
 
 

