@@ -16,6 +16,7 @@ from sparkloom.inputs import client_keys, inventory
 from sparkloom.inputs.client_keys import Key
 from sparkloom.site import keyring
 
+EFFECTIVE = "it takes the file within seconds once it is given it, without a restart (docs/fleet-router.md)"
 Name = Annotated[str, typer.Argument(help="whose key: small letters, digits and ._@-", show_default=False)]
 
 
@@ -53,7 +54,7 @@ def revoke(name: Name, where: Inventory = None, json: Json = False) -> None:
     file = _file(where)
     key = keyring.revoke(file, name)
     told = {**_row(key), "file": str(file)}
-    show.out(told, json, lambda _: f"{file} has no key of {name} any more; {_effective()}")
+    show.out(told, json, lambda _: f"{file} has no key of {name} any more; {EFFECTIVE}")
 
 
 def _file(where: Path | None) -> Path:
@@ -101,10 +102,6 @@ def _row(key: Key) -> dict[str, Any]:
     return {**key.model_dump(exclude={"hash"}), "ended": key.ended(_now())}
 
 
-def _effective() -> str:
-    return "playbooks/gateway.yml makes it so at the endpoint, in seconds and without a restart"
-
-
 def _shown_once(key: Key, text: str, file: Path) -> str:
     ends = f"until {key.expires}" if key.expires else "without an end"
     models = "all models" if key.models == "all" else ", ".join(key.models)
@@ -115,7 +112,7 @@ def _shown_once(key: Key, text: str, file: Path) -> str:
     ]
     return (
         f"{text}\n\nThis is the key of {key.name} for {models}, {ends}, {' and '.join(limits) or 'without a limit'}. It is"
-        f" shown this once: {file} has its hash.\n{_effective()[:1].upper()}{_effective()[1:]}."
+        f" shown this once: {file} has its hash.\nTo the router: {EFFECTIVE}."
     )
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.client_keys import Key
 from sparkloom.render.router import Group, Terms, envoy, people
-from tests.places import REPO
+from tests import golden_files
 
-GOLDEN = REPO / "tests" / "golden" / "router"
 GROUPS = (
     Group(
         "qwen3-8b", "qwen3-8b-rank0.sparkloom.svc.cluster.local", 30000, "/etc/sparkloom-router/own/qwen3-8b",
@@ -50,10 +47,5 @@ def test_two_models_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secrets.yaml", "envoy.yaml"])
-def test_as_it_was(file: str) -> None:
-    """Golden files; `rm` one and run again to have it anew, then read the difference."""
-    made = envoy.files(GROUPS, KEYS, Terms())[file]
-    golden: Path = GOLDEN / file
-    if not golden.exists():
-        golden.write_text(made)
-    assert made == golden.read_text()
+def test_golden_router(file: str) -> None:
+    golden_files.check("router", file, envoy.files(GROUPS, KEYS, Terms())[file])

@@ -278,7 +278,9 @@ function envoy_on_request(handle)
       format("no model is called %s; served here: %s", asked:sub(1, 200), table.concat(names(who), ", ")))
   end
   local changed = rewritten(body, found, model, path)
-  if changed then headers:replace("content-length", format("%d", held:setBytes(changed))) end
+  local length = changed and held:setBytes(changed) or #body
+  headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
+  headers:remove("transfer-encoding")
   headers:replace("x-sparkloom-group", model.group)
   headers:remove("authorization")
   headers:remove("x-api-key")
