@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Which router could be the one endpoint of several models: `.venv/bin/python scripts/bench/router.py`.
 
-Every candidate runs on loopback before stand-in engines (testbed/standins/pacing) and is asked for each behaviour; then
-64 streams pass it, in turns with none. --install fetches the candidates (half a gigabyte, once). --keep FILE adds to what
-an earlier run found, so that behaviours and speed may be measured apart; --write puts the tables into the page.
+Every candidate runs on loopback before stand-in engines (testbed/standins/pacing) and is asked for each behaviour;
+then 64 streams pass it, in turns with none. --install fetches the candidates (half a gigabyte, once). --keep FILE adds
+to what an earlier run found, so that behaviours and speed may be measured apart; --write puts the tables into the page.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def behaviours(data: dict[str, Any]) -> str:
     if not rows:
         return ""
     origins = [row["probes"]["origin"] for row in rows.values()]
-    lines = [f"{told(origins[-1])}:", "", f"| | {' | '.join(f'{n} {r["version"]}' for n, r in rows.items())} |"]
+    heads = " | ".join(f"{name} {row['version']}" for name, row in rows.items())
+    lines = [f"{told(origins[-1])}:", "", f"| | {heads} |"]
     lines.append("|--" * (len(rows) + 1) + "|")
     for name in router_probes.PROBES:
         lines.append(f"| {name} | {' | '.join(row['probes'].get(name, '-') for row in rows.values())} |")
@@ -129,8 +130,8 @@ def speeds(data: dict[str, Any]) -> str:
     lines = [
         f"{told(one['origin'])}, {one['streams']} streams of 50 tok/s:",
         "",
-        "| | added to the first token, p50 / p99 ms | to each other one, p50 / p99 ms | the same beside bodies of 1 MB, p99 ms "
-        "| CPU s/1,000 tokens | cores | RSS MB |",
+        "| | added to the first token, p50 / p99 ms | to each other one, p50 / p99 ms "
+        "| the same beside bodies of 1 MB, p99 ms | CPU s/1,000 tokens | cores | RSS MB |",
         "|--" * 7 + "|",
     ]
     none = [row["speed"]["none"] for row in rows.values()]

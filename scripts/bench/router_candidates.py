@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def installed(self) -> bool:
-        return self.name == "traefik" and bool(TRAEFIK.is_file()) or (self.home / "there").exists()
+        return (self.name == "traefik" and bool(TRAEFIK.is_file())) or (self.home / "there").exists()
 
 
 TRAEFIK = Path(os.environ.get("SPARKLOOM_TRAEFIK", HOME / "traefik" / "traefik"))
@@ -190,7 +190,8 @@ HAPROXY_BACKEND = """
 backend {name}
   http-request set-header Authorization "Bearer {key}"
   option httpchk GET /health
-  http-error status 503 content-type application/json string '{{"error": {{"code": "model_not_up"}}}}' hdr retry-after 15
+  http-error status 503 content-type application/json string '{{"error": {{"code": "model_not_up"}}}}' \
+hdr retry-after 15
   server {name} 127.0.0.1:{port} check inter 2s fall 2 rise 1 maxconn {at_once} maxqueue {waiting}
 """
 
@@ -276,7 +277,7 @@ function route(r) {
   const names = Object.keys(models).filter(n => !who.models.length || who.models.includes(n));
   if (r.uri == '/v1/models') return r.return(200, JSON.stringify({data: names.map(n => ({id: n}))}));
   let asked;
-  try { asked = JSON.parse(r.requestText).model; } catch (e) { return r.return(400, '{"error": {"code": "no_model"}}'); }
+  try { asked = JSON.parse(r.requestText).model; } catch (e) { return r.return(400, '{"error": {}}'); }
   if (!names.includes(asked)) return r.return(404, '{"error": {"code": "model_not_found"}}');
   r.variables.own = models[asked];
   r.variables.chosen = asked;
@@ -299,16 +300,23 @@ def _nginx_files(site: Site) -> None:
 def _nginx(site: Site) -> list[str]:
     _nginx_files(site)
     upstreams = "".join(
-        f"upstream {m.name} {{ server 127.0.0.1:{m.port} max_conns={m.at_once}; keepalive 64; keepalive_timeout 3s; }}\n"
+        f"upstream {m.name} {{ server 127.0.0.1:{m.port} max_conns={m.at_once}; keepalive 64; "
+        "keepalive_timeout 3s; }\n"
         for m in site.models
     )
-    config = NGINX_CONF.format(
-        home=NGINX.home, folder=site.folder, body=BODY, port=site.port, upstreams=upstreams
-    )
+    config = NGINX_CONF.format(home=NGINX.home, folder=site.folder, body=BODY, port=site.port, upstreams=upstreams)
     (site.folder / "nginx.conf").write_text(config)
     (site.folder / "logs").mkdir()
     program = NGINX.home / "usr/sbin/nginx"
-    return [str(program), "-p", str(site.folder), "-c", str(site.folder / "nginx.conf"), "-e", f"{site.folder}/start.log"]
+    return [
+        str(program),
+        "-p",
+        str(site.folder),
+        "-c",
+        str(site.folder / "nginx.conf"),
+        "-e",
+        f"{site.folder}/start.log",
+    ]
 
 
 def _nginx_people(site: Site) -> None:

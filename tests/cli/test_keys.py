@@ -20,8 +20,8 @@ def home(tmp_path: Path) -> Path:
 
 def test_from_a_key_to_none(home: Path) -> None:
     file = client_keys.place(home)
-    made = piped("keys", "add", "alice", "-i", str(home), "--models", "qwen,glm", "--requests", "60", "--tokens", "200000",
-                 "--expires", "90d")  # fmt: skip
+    limits = ["--models", "qwen,glm", "--requests", "60", "--tokens", "200000", "--expires", "90d"]
+    made = piped("keys", "add", "alice", "-i", str(home), *limits)
     assert made.code == 0, made.errors
     key = made.text.split()[0]
     assert key.startswith("sk-") and key not in file.read_text() and client_keys.hashed(key) in file.read_text()

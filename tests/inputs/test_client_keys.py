@@ -55,8 +55,18 @@ def test_an_entry(tmp_path: Path) -> None:
         (f"  - name: Alice\n    hash: {HASH}\n", 3, 5, "client_keys.0.name: String should match"),
         (f"  - name: alice\n    hash: {HASH}\n    expires: soon\n", 5, 5, "'soon' is no day; write one as 2027-01-31"),
         (f"  - name: alice\n    hash: {HASH}\n    requests_per_minute: 0\n", 5, 5, "greater than or equal to 1"),
-        (f"  - name: alice\n    hash: {HASH}\n  - name: alice\n    hash: {OTHER}\n", 5, 5, "name 'alice' stands in line 3"),
-        (f"  - name: alice\n    hash: {HASH}\n  - name: bob\n    hash: {HASH}\n", 6, 5, "hash that of 'alice' stands in line 4"),
+        (
+            f"  - name: alice\n    hash: {HASH}\n  - name: alice\n    hash: {OTHER}\n",
+            5,
+            5,
+            "name 'alice' stands in line 3",
+        ),
+        (
+            f"  - name: alice\n    hash: {HASH}\n  - name: bob\n    hash: {HASH}\n",
+            6,
+            5,
+            "hash that of 'alice' stands in line 4",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_line(tmp_path: Path, text: str, line: int, column: int, said: str) -> None:

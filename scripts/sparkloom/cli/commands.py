@@ -50,7 +50,7 @@ PROFILE = (
 )
 KEYS = (
     Command("add", "A key for somebody: shown once, its hash is kept in the site's keys.yml.", "cli.keys:add"),
-    Command("list", "Whose keys there are, for which models, with which limits, and which have ended.", "cli.keys:list_"),
+    Command("list", "Whose keys there are, for which models and how much, and which have ended.", "cli.keys:list_"),
     Command("revoke", "Takes somebody's key away.", "cli.keys:revoke"),
 )
 COMMANDS = (

@@ -111,8 +111,8 @@ def _shown_once(key: Key, text: str, file: Path) -> str:
         if limit
     ]
     return (
-        f"{text}\n\nThis is the key of {key.name} for {models}, {ends}, {' and '.join(limits) or 'without a limit'}. It is"
-        f" shown this once: {file} has its hash.\nTo the router: {EFFECTIVE}."
+        f"{text}\n\nThis is the key of {key.name} for {models}, {ends}, {' and '.join(limits) or 'without a limit'}. "
+        f"It is shown this once: {file} has its hash.\nTo the router: {EFFECTIVE}."
     )
 
 

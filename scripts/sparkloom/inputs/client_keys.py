@@ -1,9 +1,9 @@
 """Who may ask a site's models: keys.yml beside the inventory. Of each key only its hash is kept.
 
-The hash is one round of SHA-256, unsalted, on purpose. A key is 256 random bits that `sparkloom keys add` made, so there
-is no dictionary to go through: whoever reads the file would have to guess 2^255 times, and a salt or a slow hash adds
-nothing to that. A slow one would let every stranger have the router compute for him, once per wrong key. For the same
-reason nobody may bring a key of his own choice: the hash of a word that a person can remember is found in an hour.
+The hash is one round of SHA-256, unsalted, on purpose. A key is 256 random bits that `sparkloom keys add` made, so
+there is no dictionary to go through: whoever reads the file would have to guess 2^255 times, and a salt or a slow hash
+adds nothing to that. A slow one would let every stranger have the router compute for him, once per wrong key. For the
+same reason nobody may bring a key of his own choice: the hash of a word that a person can remember is found in an hour.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Key(Strict):
 
 
 class Keyring(Strict):
-    client_keys: list[Key] = []
+    client_keys: list[Key] = Field(default_factory=list)
 
 
 def place(inventory: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Envoy itself with the files that a site gets, on loopback before stand-in engines: right keys, right times, no GPU."""
+"""Envoy itself with the files that a site gets, on loopback before stand-in engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from testbed.make import envoy as built
 from tests.places import REPO
 
 CHAT = "/v1/chat/completions"
-ALICE, BOB, CAROL, DAVE, OLD = (f"sk-{name}-of-this-test-0123456789" for name in ("alice", "bob", "carol", "dave", "old"))
+ALICE, BOB, CAROL, DAVE, OLD = (
+    f"sk-{name}-of-this-test-0123456789" for name in ("alice", "bob", "carol", "dave", "old")
+)
 PEOPLE = (
     Key(name="alice", hash=hashed(ALICE)),
     Key(name="bob", hash=hashed(BOB), models=["alpha"]),
@@ -128,7 +130,13 @@ class Router:
         return http.client.HTTPConnection("127.0.0.1", port or self.terms.port, timeout=30)
 
     def ask(
-        self, method: str, path: str, key: str = ALICE, body: Any = None, headers: Mapping[str, str] | None = None, port: int = 0
+        self,
+        method: str,
+        path: str,
+        key: str = ALICE,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> Answer:
         connection = self.connect(port)
         try:
@@ -158,7 +166,9 @@ def asked(model: str, tokens: int, text: str = "hello") -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, engines: Mapping[str, Engine], keys: Sequence[Key] = PEOPLE, **more: Mapping[str, Any]) -> Iterator[Router]:
+def running(
+    folder: Path, engines: Mapping[str, Engine], keys: Sequence[Key] = PEOPLE, **more: Mapping[str, Any]
+) -> Iterator[Router]:
     """One group an engine; `more` says what differs of a group."""
     groups = []
     for name, engine in engines.items():

@@ -9,14 +9,25 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparkloom.inputs.client_keys import Key, hashed
 from tests.render.router.running import (
-    ALICE, BOB, CAROL, CHAT, DAVE, OLD, PEOPLE, Answer, Engine, Router, asked, bearer, running,
+    ALICE,
+    BOB,
+    CAROL,
+    CHAT,
+    DAVE,
+    OLD,
+    PEOPLE,
+    Answer,
+    Engine,
+    Router,
+    asked,
+    bearer,
+    running,
 )  # fmt: skip
 
 pytestmark = pytest.mark.oracle
@@ -130,7 +141,12 @@ def test_the_model_is_found_wherever_it_stands(router: Router, engines: dict[str
             return {"".join(dice.choices(noise, k=3)): value(depth - 1) for _ in range(dice.randrange(4))}
         if kind == 5:
             return [value(depth - 1) for _ in range(dice.randrange(4))]
-        return ["".join(dice.choices(noise, k=dice.randrange(20))), dice.random() * 1e9, None, dice.choice([True, False])][kind]
+        return [
+            "".join(dice.choices(noise, k=dice.randrange(20))),
+            dice.random() * 1e9,
+            None,
+            dice.choice([True, False]),
+        ][kind]
 
     items = [(f"key{number}", value(3)) for number in range(6)]
     items += [("model", "alpha"), ("max_tokens", 1), ("messages", [{"role": "user", "content": value(0)}])]
@@ -248,14 +264,16 @@ def test_as_many_wait_as_may_and_the_next_is_told_so(router: Router, engines: di
         thread.join(30)
     assert sorted(answer.status for answer in answers) == [200] * 4 + [503] * 3
     full = next(answer for answer in answers if answer.status == 503)
-    assert full.code == "queue_full" and full.headers["retry-after"] == "5" and "narrow" in full.json["error"]["message"]
+    assert (
+        full.code == "queue_full" and full.headers["retry-after"] == "5" and "narrow" in full.json["error"]["message"]
+    )
     assert reached(engines) == {"narrow": 4}
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/health", "/metrics", "/stats/prometheus", "/v1x", "/v1/", "/v1/../health", "/v1/models/../../health", "/v1/..%2fhealth",
-     "/v1/models/..%2f..%2fhealth", "//health", "/V1/models", "/v1/chat/completions/"],
+    ["/health", "/metrics", "/stats/prometheus", "/v1x", "/v1/", "/v1/../health", "/v1/models/../../health",
+     "/v1/..%2fhealth", "/v1/models/..%2f..%2fhealth", "//health", "/V1/models", "/v1/chat/completions/"],
 )  # fmt: skip
 def test_other_paths_are_closed(router: Router, engines: dict[str, Engine], path: str) -> None:
     for method in ("GET", "POST"):
@@ -323,7 +341,10 @@ def test_keys_change_while_streams_go_on(router: Router, engines: dict[str, Engi
 
 def test_a_body_that_is_sent_in_chunks(router: Router, engines: dict[str, Engine]) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", router.terms.port, timeout=20)
-    pieces = [json.dumps(asked("alpha", 1))[start::1][:7].encode() for start in range(0, len(json.dumps(asked("alpha", 1))), 7)]
+    pieces = [
+        json.dumps(asked("alpha", 1))[start::1][:7].encode()
+        for start in range(0, len(json.dumps(asked("alpha", 1))), 7)
+    ]
     connection.request("POST", CHAT, iter(pieces), bearer(ALICE), encode_chunked=True)
     assert connection.getresponse().status == 200
     connection.close()

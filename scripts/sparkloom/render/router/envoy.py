@@ -97,11 +97,10 @@ def listener(terms: Terms) -> dict[str, Any]:
         access_log=[_access_log()],
         local_reply_config={"mappers": _answers(terms)},
         http_filters=[
-            {"name": LUA, "typed_config": _typed("extensions.filters.http.lua.v3.Lua", default_source_code=_script(terms))},
-            {"name": "envoy.filters.http.router", "typed_config": _typed(
-                "extensions.filters.http.router.v3.Router", suppress_envoy_headers=True)},
+            _filter("lua", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/router.lua"}),
+            _filter("router", "router.v3.Router", suppress_envoy_headers=True),
         ],
-    )  # fmt: skip
+    )
     chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
     return {
         **_typed("config.listener.v3.Listener", name="clients"),
@@ -112,8 +111,9 @@ def listener(terms: Terms) -> dict[str, Any]:
     }
 
 
-def _script(terms: Terms) -> dict[str, str]:
-    return {"filename": f"{terms.folder}/router.lua"}
+def _filter(name: str, of: str, **content: Any) -> dict[str, Any]:
+    typed = _typed(f"extensions.filters.http.{of}", **content)
+    return {"name": f"envoy.filters.http.{name}", "typed_config": typed}
 
 
 def _dropped_first() -> dict[str, Any]:
@@ -139,9 +139,9 @@ def _access_log() -> dict[str, Any]:
 
 def _answers(terms: Terms) -> list[dict[str, Any]]:
     """What Envoy itself has to say, in the words of an OpenAI endpoint."""
-    model = "%DYNAMIC_METADATA(sparkloom:model)%"
+    model, later = "%DYNAMIC_METADATA(sparkloom:model)%", terms.retry_after
     return [
-        _answer(["UH"], 503, "model_not_up", f"{model} is not up now; its engine starts or has failed", terms.retry_after),
+        _answer(["UH"], 503, "model_not_up", f"{model} is not up now; its engine starts or has failed", later),
         _answer(["UO"], 503, "queue_full", f"as many requests as may wait for {model} are waiting", 5),
         _answer(["UF", "UC", "URX", "LR"], 503, "engine_lost", f"the engine of {model} went away before its first word",
                 terms.retry_after),
@@ -235,7 +235,9 @@ def cluster(group: Group, terms: Terms) -> dict[str, Any]:
         "health_checks": [health],
         "circuit_breakers": {"thresholds": [bounds]},
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
-        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""keys.yml and the groups as router.lua reads them: tables by hash and by name, with a version that changes with them."""
+"""keys.yml and the groups as router.lua reads them: by hash and by name, with a version that changes with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _who(key: Key, groups: list[Group]) -> dict[str, Any]:
     who: dict[str, Any] = {"name": key.name}
     if key.models != "all":
         opened = {name for group in groups if set(group.names) & set(key.models) for name in group.names}
-        who["models"] = {name: True for name in sorted(opened)}
+        who["models"] = dict.fromkeys(sorted(opened), True)
     for name, value in (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute), ("ends", key.ends)):
         if value is not None:
             who[name] = value

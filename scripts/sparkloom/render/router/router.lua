@@ -278,6 +278,7 @@ function envoy_on_request(handle)
       format("no model is called %s; served here: %s", asked:sub(1, 200), table.concat(names(who), ", ")))
   end
   local changed = rewritten(body, found, model, path)
+  headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
   local length = changed and held:setBytes(changed) or #body
   headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
   headers:remove("transfer-encoding")
@@ -341,6 +342,7 @@ function envoy_on_response(handle)
       math.max(events, figure(usage, "completion_tokens", "output_tokens") or 0))
     tail = last and sub(whole, math.max(last, #whole - 700)) or sub(whole, -8)
   end
+  kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "prompt_tokens", prompt)
   kept:set(SPACE, "completion_tokens", completion)
 end
