@@ -89,10 +89,19 @@ def read(file: Path) -> tuple[Document | None, list[Key]]:
     if not file.is_file():
         return None, []
     source = document.load(file)
+    return source, _keys(source)
+
+
+def parsed(text: str, file: str) -> list[Key]:
+    """The keys of a text that would be such a file."""
+    return _keys(document.parse(text, file))
+
+
+def _keys(source: Document) -> list[Key]:
     keys = document.validate(Keyring, source).client_keys
     if problems := list(_doubles(source, keys)):
         raise InputError(problems)
-    return source, keys
+    return keys
 
 
 def _doubles(source: Document, keys: list[Key]) -> Iterator[Problem]:

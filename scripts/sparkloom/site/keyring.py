@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError, did_you_mean
@@ -37,7 +37,7 @@ def add(file: Path, key: Key) -> None:
     content = _content(yaml, file)
     content[LIST] = content.get(LIST) or []
     content[LIST].append(CommentedMap(entry))
-    _write(yaml, file, content)
+    _write(yaml, file, content, [*known, key])
 
 
 def revoke(file: Path, name: str) -> Key:
@@ -47,8 +47,12 @@ def revoke(file: Path, name: str) -> Key:
         if key.name == name:
             yaml = _yaml()
             content = _content(yaml, file)
-            del content[LIST][number]
-            _write(yaml, file, content)
+            rest = known[:number] + known[number + 1 :]
+            if rest:
+                del content[LIST][number]
+            else:  # an empty list with a comment before its first entry is written as no YAML
+                content[LIST] = CommentedSeq()
+            _write(yaml, file, content, rest)
             return key
     hint = did_you_mean(name, [key.name for key in known]) or "; there are none"
     raise InputError.single(str(file), f"no key is called '{name}'{hint}", rule="no-such-key")
@@ -58,10 +62,19 @@ def _content(yaml: YAML, file: Path) -> Any:
     return yaml.load(file.read_text(encoding="utf-8") if file.is_file() else HEAD)
 
 
-def _write(yaml: YAML, file: Path, content: Any) -> None:
+def _write(yaml: YAML, file: Path, content: Any, wanted: list[Key]) -> None:
+    """What would be read back as anything else is not written: a lost key locks somebody out, or lets him in."""
     stream = io.StringIO()
     yaml.dump(content, stream)
-    files.write(file, stream.getvalue(), OURS_ONLY)
+    text = stream.getvalue()
+    try:
+        read = client_keys.parsed(text, str(file))
+    except InputError:
+        read = []
+    if read != wanted:
+        message = "its comments stand where they cannot be kept; expected them in lines of their own, above an entry"
+        raise InputError.single(str(file), message, rule="bad-comment")
+    files.write(file, text, OURS_ONLY)
 
 
 def _yaml() -> YAML:
