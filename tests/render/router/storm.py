@@ -1,4 +1,4 @@
-"""Requests of every kind at once: right ones, aborted ones, what is too long, no JSON, no HTTP, slow readers, wrong keys."""
+"""Requests of every kind at once: right ones, what is too long, no JSON or no HTTP, who leaves, reads slowly, guesses."""
 
 from __future__ import annotations
 

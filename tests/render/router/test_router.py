@@ -282,6 +282,12 @@ def test_other_paths_are_closed(router: Router, engines: dict[str, Engine], path
     assert reached(engines) == {}
 
 
+def test_a_method_that_a_path_has_not(router: Router, engines: dict[str, Engine]) -> None:
+    assert router.ask("POST", "/v1/models", body=json.dumps(asked("alpha", 1))).status == 405
+    assert router.get(CHAT).status == router.ask("DELETE", CHAT).status == 405
+    assert reached(engines) == {}
+
+
 def test_nobody_chooses_a_group_by_himself(router: Router, engines: dict[str, Engine]) -> None:
     for key, wanted in ((BOB, 404), ("", 401)):
         body = json.dumps(asked("beta", 1))

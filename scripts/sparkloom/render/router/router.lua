@@ -120,7 +120,9 @@ end
 -- Answers of our own --------------------------------------------------------------------------------------------------
 
 local function quoted(text)
-  return '"' .. text:gsub('[%c"\\\127]', function(c) return format("\\u%04x", byte(c)) end) .. '"'
+  return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
+    return byte(c) < 128 and format("\\u%04x", byte(c)) or "?"
+  end) .. '"'
 end
 
 local function count(what, person, model, status, amount)
@@ -262,7 +264,11 @@ function envoy_on_request(handle)
       format("%s a minute are granted to %s", what, who.name), wait)
   end
   spend(who.name, "requests", 1)
-  if path:sub(1, 10) == "/v1/models" and headers:get(":method") == "GET" then return list(handle, who, path) end
+  local lists, method = path:sub(1, 10) == "/v1/models", headers:get(":method")
+  if lists and method == "GET" then return list(handle, who, path) end
+  if lists or method ~= "POST" then
+    return refuse(handle, who.name, "", "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
+  end
 
   local held = handle:body(true)
   local body = held:getBytes(0, held:length())
