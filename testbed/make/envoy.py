@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.base import machine, store
 from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
-from testbed.make import oci
+from testbed.make import oci, rootfs
 
 RECIPE = "1"  # raise to rebuild
 VERSION = "1.40.0"
@@ -40,6 +40,16 @@ def _build(work: Path, say: Say) -> None:
     pins.unlink()
 
 
+def _pack(work: Path, say: Say) -> None:
+    """Over the base of all pods: the program wants a C library."""
+    layers = [oci.pack(rootfs.base(), work / "layers"), oci.pack(place() / "tree", work / "layers")]
+    say("writing the archive")
+    oci.write(
+        [oci.Image([IMAGE], layers, {"Entrypoint": ["/usr/local/bin/envoy"], "User": "65532"})], work / "envoy.tar"
+    )
+    store.remove_tree(work / "layers")
+
+
 def place() -> Path:
     return store.place("envoy", store.key_of(_inputs()))
 
@@ -48,5 +58,14 @@ def program() -> Path:
     return place() / "tree/usr/local/bin/envoy"
 
 
+def archive() -> Path:
+    return store.place("envoy-image", store.key_of(_inputs())) / "envoy.tar"
+
+
 def steps() -> list[Step]:
+    """The program alone, which tests on loopback want."""
     return [artefact("envoy", f"fetches Envoy {VERSION}, the router of several models", _inputs, _build)]
+
+
+def image_steps() -> list[Step]:
+    return [*steps(), *rootfs.steps(), artefact("envoy-image", "packs the image of it", _inputs, _pack)]

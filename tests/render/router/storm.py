@@ -1,4 +1,4 @@
-"""Requests of every kind at once: right ones, what is too long, no JSON or no HTTP, who leaves, reads slowly, guesses."""
+"""Requests of every kind at once: right, too long, no JSON, no HTTP, left early, read slowly, with a wrong key."""
 
 from __future__ import annotations
 
