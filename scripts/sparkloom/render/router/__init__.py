@@ -23,7 +23,7 @@ class Group:
     name: str  # what clients ask for
     address: str
     port: int
-    key_file: str  # in the router's container: what stands behind `Authorization:` for this engine alone
+    key_file: str  # in the router's container: the key that this engine alone takes
     model: str = ""  # the engine's own name of it, where that is another
     aliases: tuple[str, ...] = ()
     at_once: int = 64  # requests that its engine has at a time

@@ -34,7 +34,7 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
         "listeners.yaml": _resources([listener(terms)]),
         "routes.yaml": _resources([routes(groups, keys, terms)]),
         "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), _admin(terms)]),
-        "secrets.yaml": _resources([_secret(group) for group in groups]),
+        **{_secret_file(group): _resources([_secret(group)]) for group in groups},
         "router.lua": SCRIPT.read_text(encoding="utf-8"),
     }
 
@@ -163,19 +163,18 @@ def _answer(flags: list[str], status: int, code: str, message: str, wait: int | 
 
 
 def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, Any]:
-    """What router.lua reads stands in each of them, as any may be a request's first one."""
-    told = {"filter_metadata": {LUA: people.table(groups, keys)}}
-    watched = {"filter_metadata": {LUA: {"metrics_port": str(terms.metrics_port)}}}
+    """What router.lua reads stands in their host, which a request has from its first route on."""
+    told = {**people.table(groups, keys), "metrics_port": str(terms.metrics_port)}
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
-    closed = {"status": 404, "body": {"inline_string": _json(nowhere)}}
+    closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
     listed = [
         *(_route(group, terms) for group in groups),
-        {"match": {"safe_regex": {"regex": granted(terms.paths)}}, "direct_response": closed, "metadata": told},
-        {"match": {"path": "/metrics"}, "direct_response": closed, "metadata": watched},
-        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}, "metadata": watched},
-        {"match": {"prefix": "/"}, "direct_response": closed, "typed_per_filter_config": {LUA: _no_script()}},
+        *({"match": _granted(path), **closed} for path in terms.paths),
+        {"match": {"path": "/metrics"}, **closed},
+        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}},
+        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": {LUA: _no_script()}},
     ]
-    host = {"name": "all", "domains": ["*"], "routes": listed}
+    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": {LUA: told}}, "routes": listed}
     return {**_typed("config.route.v3.RouteConfiguration", name="models"), "virtual_hosts": [host]}
 
 
@@ -187,10 +186,11 @@ def _no_script() -> dict[str, Any]:
     return _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
 
 
-def granted(paths: Iterable[str]) -> str:
-    """The paths as one expression; `/*` at the end is a model's name."""
-    forms = (f"{re.escape(path[:-1])}{ONE}" if path.endswith("/*") else re.escape(path) for path in paths)
-    return f"(?:{'|'.join(forms)})"
+def _granted(path: str) -> dict[str, Any]:
+    """`/*` at the end is a model's name."""
+    if path.endswith("/*"):
+        return {"safe_regex": {"regex": f"{re.escape(path[:-1])}{ONE}"}}
+    return {"path": path}
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _route(group: Group, terms: Terms) -> dict[str, Any]:
     again = {"retry_on": "connect-failure,reset-before-request", "num_retries": 2}
     return {
         "name": group.name,
-        "match": {"safe_regex": {"regex": granted(terms.paths)}, "headers": [chosen]},
+        "match": {"prefix": "/v1/", "headers": [chosen]},
         "route": {
             "cluster": group.name,
             "timeout": "0s",
@@ -243,8 +243,9 @@ def cluster(group: Group, terms: Terms) -> dict[str, Any]:
 
 def _http1(group: Group, terms: Terms) -> dict[str, Any]:
     """A connection that idles looks like a request to a rank that drains, and would hold every stop up."""
-    sds = {"name": group.name, "sds_config": _from(terms, "secrets.yaml")}
-    own = _typed("extensions.http.injected_credentials.generic.v3.Generic", credential=sds, header="Authorization")
+    sds = {"name": group.name, "sds_config": _from(terms, _secret_file(group))}
+    form = {"header": "Authorization", "header_value_prefix": "Bearer "}
+    own = _typed("extensions.http.injected_credentials.generic.v3.Generic", credential=sds, **form)
     injector = _typed(
         "extensions.filters.http.credential_injector.v3.CredentialInjector",
         overwrite=True,
@@ -260,6 +261,11 @@ def _http1(group: Group, terms: Terms) -> dict[str, Any]:
             {"name": "envoy.filters.http.upstream_codec", "typed_config": codec},
         ],
     )
+
+
+def _secret_file(group: Group) -> str:
+    """A file each: Envoy wants one secret where it asks for one."""
+    return f"secret-{group.name}.yaml"
 
 
 def _secret(group: Group) -> dict[str, Any]:

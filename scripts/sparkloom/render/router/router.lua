@@ -157,7 +157,7 @@ end
 
 local function watched(handle, path) -- at a port that clients are not led to
   local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
-  if port ~= handle:metadata():get("metrics_port") then
+  if port ~= handle:virtualHost():metadata():get("metrics_port") then
     return handle:respond({[":status"] = "404"}, "")
   end
   if path == "/metrics" then return metrics(handle) end
@@ -166,7 +166,7 @@ end
 -- Who, how much, what -------------------------------------------------------------------------------------------------
 
 local function refresh(handle)
-  local told = handle:metadata()
+  local told = handle:virtualHost():metadata()
   local now = told:get("version")
   if now and now ~= version then
     version, keys, models, groups = now, told:get("keys") or {}, told:get("models") or {}, told:get("groups") or {}
