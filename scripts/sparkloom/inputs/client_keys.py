@@ -57,12 +57,12 @@ class Key(Strict):
     made: Day | None = None
 
     @property
-    def ends(self) -> float | None:
+    def ends(self) -> int | None:
         """Seconds since 1970 at which it opens no more: the end of its last day."""
         if self.expires is None:
             return None
         last = datetime.datetime.fromisoformat(self.expires).replace(tzinfo=datetime.UTC)
-        return (last + datetime.timedelta(days=1)).timestamp()
+        return round((last + datetime.timedelta(days=1)).timestamp())
 
     def ended(self, now: datetime.datetime) -> bool:
         return self.ends is not None and now.timestamp() >= self.ends

@@ -30,7 +30,7 @@ def test_a_key_for_an_alias_opens_the_model_by_any_name() -> None:
     assert told["a" * 64] == {"name": "alice"}
     assert told["b" * 64] == {
         "name": "bob", "models": {"qwen3-8b": True, "small": True}, "requests": 60, "tokens": 200_000,
-        "ends": 1801440000.0,
+        "ends": 1801440000,
     }  # fmt: skip
     assert told["c" * 64] == {"name": "carol", "models": {}}, "an empty table is no permission"
 

@@ -194,9 +194,9 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    """Again only where no word of it was read: a request that began is not asked twice."""
+    """Again only where no byte of an answer has come: an engine may close a connection while a request is on its way."""
     chosen = {"name": HEADER, "string_match": {"exact": group.name}}
-    again = {"retry_on": "connect-failure,reset-before-request", "num_retries": 2}
+    again = {"retry_on": "connect-failure,reset", "num_retries": 2}
     return {
         "name": group.name,
         "match": {"prefix": "/v1/", "headers": [chosen]},
