@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -169,7 +170,7 @@ frontend clients
   http-request return status 401 content-type application/json string '{{"error": {{"code": "invalid_api_key"}}}}' \
 unless {{ var(txn.who) -m found }}
   http-request track-sc0 var(txn.who) table limits
-  http-request set-var(txn.most) var(txn.who),map_int({folder}/requests.map,1000000)
+  http-request set-var(txn.most) var(txn.who),map_str_int({folder}/requests.map,1000000)
   http-request return status 429 content-type application/json string '{{"error": {{"code": "rate_limit_exceeded"}}}}' \
 hdr retry-after 60 if {{ sc_http_req_rate(0),sub(txn.most) gt 0 }}
   http-request return status 200 content-type application/json file {folder}/models.json if {{ path /v1/models }}
@@ -407,6 +408,7 @@ ENVOY = Candidate(
 HAPROXY = Candidate(
     "haproxy", "2.6.12", "HAProxy, one thread, configuration alone", "haproxy", _haproxy,
     debian=("haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"), people=_haproxy_people,
+    env={"LD_LIBRARY_PATH": f"{HOME}/haproxy/usr/lib/{platform.machine()}-linux-gnu"},
 )  # fmt: skip
 NGINX = Candidate(
     "nginx", "1.22.1, njs 0.7.9", "nginx, one worker, with 25 lines of JavaScript", "nginx", _nginx,

@@ -131,7 +131,7 @@ def _access_log() -> dict[str, Any]:
     }
     line = {
         "at": "%START_TIME%", **told, "path": "%PATH(NQ)%", "status": "%RESPONSE_CODE%",
-        "seconds": "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:ms)%", "flags": "%RESPONSE_FLAGS%",
+        "ms": "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:ms)%", "flags": "%RESPONSE_FLAGS%",
     }  # fmt: skip
     typed = _typed("extensions.access_loggers.stream.v3.StdoutAccessLog", log_format={"json_format": line})
     return {"name": "envoy.access_loggers.stdout", "typed_config": typed}
