@@ -68,6 +68,7 @@ class Candidate:
     metrics: Callable[[Site], str] = field(default=lambda site: f"http://127.0.0.1:{site.metrics_port}/metrics")
     env: dict[str, str] = field(default_factory=dict)
     auth: bool = True  # it knows people by their keys
+    passes: bool = False  # it hands a client's key on to the engine, so that clients bring none
 
     @property
     def home(self) -> Path:
@@ -333,8 +334,19 @@ def _traefik(site: Site) -> list[str]:
     dynamic = {
         "http": {
             "routers": {
-                **{n: {"rule": f"Header(`X-Model`, `{n}`)", "service": n, "entryPoints": ["clients"]} for n in names},
+                **{
+                    n: {
+                        "rule": f"Header(`X-Model`, `{n}`)",
+                        "service": n,
+                        "entryPoints": ["clients"],
+                        "middlewares": [n],
+                    }
+                    for n in names
+                },
                 "rest": {"rule": "PathPrefix(`/`)", "service": names[0], "entryPoints": ["clients"], "priority": 1},
+            },
+            "middlewares": {
+                m.name: {"headers": {"customRequestHeaders": {"Authorization": f"Bearer {m.key}"}}} for m in site.models
             },
             "services": {
                 m.name: {
@@ -415,16 +427,22 @@ NGINX = Candidate(
     debian=("nginx", "libnginx-mod-http-js"), people=_nginx_people,
 )  # fmt: skip
 TRAEFIK_ALONE = Candidate(
-    "traefik", "3.7.8", "K3s' own Traefik; a header stands for the body's model", "in K3s", _traefik, auth=False
+    "traefik",
+    "3.7.8",
+    "K3s' own Traefik; a header stands for the body's model",
+    "in K3s",
+    _traefik,
+    auth=False,
+    passes=True,
 )
 SGLANG = Candidate(
     "sglang-router", "0.3.2", "SGLang's model gateway", "lmsysorg/sgl-model-gateway",
     _rust("sglang-router", "sglang_router.launch_router"), packages=("sglang-router==0.3.2",), settled=_register,
-    auth=False,
+    auth=False, passes=True,
 )  # fmt: skip
 SMG = Candidate(
     "smg", "1.13.0", "SGLang's gateway, as it went on", "lightseekorg/smg",
-    _rust("smg", "smg.cli", "launch"), packages=("smg==1.13.0",), settled=_register, auth=False,
+    _rust("smg", "smg.cli", "launch"), packages=("smg==1.13.0",), settled=_register, auth=False, passes=True,
 )  # fmt: skip
 LITELLM = Candidate(
     "litellm", "1.82.6", "LiteLLM's proxy without a database, one worker", "litellm/litellm", _litellm,

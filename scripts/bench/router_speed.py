@@ -48,19 +48,19 @@ class Stream(asyncio.Protocol):
 
 def message(model: str, body: bytes, key: str) -> bytes:
     head = (
-        f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer {key}\r\n"
-        f"X-Model: {model}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Model: {model}\r\n"
+        f"{f'Authorization: Bearer {key}' if key else 'X-Without: a key'}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
 
-async def run(port: int, key: str, streams: int, tokens: int, large: int) -> list[Stream]:
-    """`large`: so many bodies of a megabyte a second beside the streams."""
+async def run(port: int, key: str, streams: int, tokens: int, large: int, *, both: bool) -> list[Stream]:
+    """`large`: so many bodies of a megabyte a second beside the streams; `both`: of both models."""
     loop = asyncio.get_running_loop()
     half = ["alpha", "beta"]
     made = []
     for number in range(streams):
-        model = half[number % 2] if port_has_both(key) else "alpha"
+        model = half[number % 2] if both else "alpha"
         body = asked(model, tokens, f"stream {number}")
         made.append(Stream(message(model, body, key), loop.create_future()))
         await loop.create_connection(lambda s=made[-1]: s, "127.0.0.1", port)  # type: ignore[misc]
@@ -69,11 +69,6 @@ async def run(port: int, key: str, streams: int, tokens: int, large: int) -> lis
     if beside:
         beside.cancel()
     return made
-
-
-def port_has_both(key: str) -> bool:
-    """A router has; an engine alone, which is asked with its own key, has not."""
-    return key == ALICE.key
 
 
 async def _large(port: int, key: str, rate: int) -> None:
@@ -89,10 +84,12 @@ def measured(rig: Rig | None, engines: dict[str, Engine], streams: int, tokens: 
     """Milliseconds from an engine's hand to ours, of each first token with its request's way, and of all others."""
     for engine in engines.values():
         engine.truth()
-    port, key = (rig.site.port, ALICE.key) if rig else (engines["alpha"].port, engines["alpha"].key)
+    port, key = engines["alpha"].port, engines["alpha"].key
+    if rig:
+        port, key = rig.site.port, "" if rig.candidate.passes else ALICE.key
     before = _cpu(rig.process.pid) if rig else 0.0
     begun = time.monotonic()
-    made = _loop(run(port, key, streams, tokens, large))
+    made = _loop(run(port, key, streams, tokens, large, both=rig is not None))
     wall = time.monotonic() - begun
     spent = _cpu(rig.process.pid) - before if rig else 0.0
     memory = sum(map(_rss, _family(rig.process.pid))) / 1024 if rig else 0.0
