@@ -54,26 +54,28 @@ def message(model: str, body: bytes, key: str) -> bytes:
     return head.encode() + body
 
 
-async def run(port: int, key: str, streams: int, tokens: int, large: int, *, both: bool) -> list[Stream]:
-    """`large`: so many bodies of a megabyte a second beside the streams; `both`: of both models."""
+Door = tuple[str, int, str]  # a model, the port where it is asked, and with which key
+
+
+async def run(doors: list[Door], streams: int, tokens: int, large: int) -> list[Stream]:
+    """The doors in turns; `large`: so many bodies of a megabyte a second beside the streams, at the first."""
     loop = asyncio.get_running_loop()
-    half = ["alpha", "beta"]
     made = []
     for number in range(streams):
-        model = half[number % 2] if both else "alpha"
+        model, port, key = doors[number % len(doors)]
         body = asked(model, tokens, f"stream {number}")
         made.append(Stream(message(model, body, key), loop.create_future()))
         await loop.create_connection(lambda s=made[-1]: s, "127.0.0.1", port)  # type: ignore[misc]
-    beside = asyncio.ensure_future(_large(port, key, large)) if large else None
+    beside = asyncio.ensure_future(_large(*doors[0], large)) if large else None
     await asyncio.gather(*(stream.ended for stream in made))
     if beside:
         beside.cancel()
     return made
 
 
-async def _large(port: int, key: str, rate: int) -> None:
+async def _large(model: str, port: int, key: str, rate: int) -> None:
     loop = asyncio.get_running_loop()
-    body = message("alpha", asked("alpha", 1, "word " * 210_000, last=True), key)
+    body = message(model, asked(model, 1, "word " * 210_000, last=True), key)
     while True:
         stream = Stream(body, loop.create_future())
         await loop.create_connection(lambda s=stream: s, "127.0.0.1", port)  # type: ignore[misc]
@@ -84,12 +86,12 @@ def measured(rig: Rig | None, engines: dict[str, Engine], streams: int, tokens: 
     """Milliseconds from an engine's hand to ours, of each first token with its request's way, and of all others."""
     for engine in engines.values():
         engine.truth()
-    port, key = engines["alpha"].port, engines["alpha"].key
+    doors = [(engine.name, engine.port, engine.key) for engine in engines.values()]
     if rig:
-        port, key = rig.site.port, "" if rig.candidate.passes else ALICE.key
+        doors = [(name, rig.site.port, "" if rig.candidate.passes else ALICE.key) for name, _, _ in doors]
     before = _cpu(rig.process.pid) if rig else 0.0
     begun = time.monotonic()
-    made = _loop(run(port, key, streams, tokens, large, both=rig is not None))
+    made = _loop(run(doors, streams, tokens, large))
     wall = time.monotonic() - begun
     spent = _cpu(rig.process.pid) - before if rig else 0.0
     memory = sum(map(_rss, _family(rig.process.pid))) / 1024 if rig else 0.0

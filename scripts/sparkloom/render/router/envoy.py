@@ -194,7 +194,7 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    """Again only where no byte of an answer has come: an engine may close a connection while a request is on its way."""
+    """Again only where no byte of an answer has come: engines close idle connections while a request is on its way."""
     chosen = {"name": HEADER, "string_match": {"exact": group.name}}
     again = {"retry_on": "connect-failure,reset", "num_retries": 2}
     return {
