@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable
 
 from router_rig import BOB, CAROL, CHAT, DAVE, ERIN, Rig, asked
+from router_speed import TEXT
 
 Probe = Callable[[Rig], str]
 YES, NO = "yes", "no"
@@ -63,10 +64,10 @@ def streams(rig: Rig) -> str:
     connection, answer = rig.open("alpha", tokens=40)
     stamps, begun = [], time.monotonic()
     while chunk := answer.read1(65536):
-        stamps += [time.monotonic() - begun] * chunk.count(b'"content": "')
+        stamps += [time.monotonic() - begun] * len(TEXT.findall(chunk))
     connection.close()
-    spread = stamps[-1] - stamps[2] if len(stamps) > 30 else 0
-    return verdict(len(stamps) > 30 and spread > 0.5, f"{len(stamps)} events within {spread:.2f} s")
+    spread = stamps[-1] - stamps[0] if len(stamps) == 40 else 0
+    return verdict(len(stamps) == 40 and spread > 0.5, f"{len(stamps)} events within {spread:.2f} s")
 
 
 def client_leaves(rig: Rig) -> str:
@@ -103,7 +104,7 @@ def health_by_model(rig: Rig) -> str:
     told = (
         f"{first[0]} in {first[1]:.1f} s, then {later[0]} in {later[1]:.2f} s, {'' if later[2] else 'no '}Retry-After"
     )
-    good = later[0] in (429, 503) and later[1] < 0.5 and bool(later[2]) and other == 200 and back
+    good = later[0] in (429, 503) and later[1] < 2 and bool(later[2]) and other == 200 and back
     return f"{verdict(good)} ({told}; {'back' if back else 'not back'} after {time.monotonic() - begun:.0f} s)"
 
 
@@ -145,7 +146,7 @@ def bounded_queue(rig: Rig) -> str:
         thread.join(30)
     good = sum(status == 200 for status, _, _ in said)
     told = [one for one in said if one[0] in (429, 503)]
-    fine = good == 4 and len(told) == 4 and all(seconds < 0.5 for _, seconds, _ in told)
+    fine = good == 4 and len(told) == 4 and all(seconds < 2 for _, seconds, _ in told)
     word = "with" if told and all(wait for _, _, wait in told) else "without"
     return (
         f"{verdict(fine, sorted(status for status, _, _ in said))}, {word} Retry-After"

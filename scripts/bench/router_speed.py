@@ -17,7 +17,7 @@ from typing import Any
 from load import _family, _rss
 from router_rig import ALICE, CHAT, Engine, Rig, asked
 
-TEXT = re.compile(rb'"content": "[^"]')
+TEXT = re.compile(rb'"content": ?"[^"]')
 TICK = os.sysconf("SC_CLK_TCK")
 
 

@@ -124,7 +124,7 @@ def _dropped_first() -> dict[str, Any]:
 
 
 def _access_log() -> dict[str, Any]:
-    """One line of JSON a request, for `sparkloom usage` and for people; no key, no text is in it."""
+    """One line of JSON a request, for programs and for people; no key, no text is in it."""
     told = {
         name: f"%DYNAMIC_METADATA(sparkloom:{name})%"
         for name in ("person", "model", "prompt_tokens", "completion_tokens")
