@@ -58,7 +58,7 @@ Door = tuple[str, int, str]  # a model, the port where it is asked, and with whi
 
 
 async def run(doors: list[Door], streams: int, tokens: int, large: int) -> list[Stream]:
-    """The doors in turns; `large`: so many bodies of a megabyte a second beside the streams, at the first."""
+    """The doors in turns, all begun within a second; `large`: so many bodies of a megabyte a second beside them."""
     loop = asyncio.get_running_loop()
     made = []
     for number in range(streams):
@@ -66,6 +66,7 @@ async def run(doors: list[Door], streams: int, tokens: int, large: int) -> list[
         body = asked(model, tokens, f"stream {number}")
         made.append(Stream(message(model, body, key), loop.create_future()))
         await loop.create_connection(lambda s=made[-1]: s, "127.0.0.1", port)  # type: ignore[misc]
+        await asyncio.sleep(1 / streams)
     beside = asyncio.ensure_future(_large(*doors[0], large)) if large else None
     await asyncio.gather(*(stream.ended for stream in made))
     if beside:
