@@ -48,6 +48,11 @@ PROFILE = (
     ),
     Command("check", "Where a profile and the checkpoint that it names disagree, fact by fact.", "cli.drafting:check"),
 )
+KEYS = (
+    Command("add", "A key for somebody: shown once, its hash is kept in the site's keys.yml.", "cli.keys:add"),
+    Command("list", "Whose keys there are, for which models and how much, and which have ended.", "cli.keys:list_"),
+    Command("revoke", "Takes somebody's key away.", "cli.keys:revoke"),
+)
 COMMANDS = (
     Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
     Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
@@ -109,6 +114,7 @@ COMMANDS = (
         "What is served now, by which profile and configuration, since when, and how each rank is.",
         "cli.serving:status",
     ),
+    Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
     Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
     Command(

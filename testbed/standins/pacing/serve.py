@@ -12,6 +12,8 @@ from testbed.standins.pacing.conduct import Conduct, event, text
 
 REASONS = {200: "OK", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests", 500: "Internal Server Error"}
 
+OPEN = ("/metrics", "/health", "/ping")  # without a key, as engines have them
+
 
 class Server:
     def __init__(self, model: str, conduct: Conduct, key: str | None, metrics: str) -> None:
@@ -73,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     def _asked(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         server = self.server
-        if server.key and headers.get("authorization") != f"Bearer {server.key}" and path != "/metrics":
+        if server.key and headers.get("authorization") != f"Bearer {server.key}" and path not in OPEN:
             self.reply(401, {"error": {"message": "Invalid API key"}})
         elif path == "/v1/models":
             self.reply(200, {"object": "list", "data": [{"id": server.model, "object": "model"}]})
@@ -134,9 +136,30 @@ class Answer:
         connection.server.truth.append(self._record)
         connection.server.running += 1
         self._running = True
-        self._begin()
+        if asked.get("stream", True):
+            self._stream()
+        else:
+            self._whole()
 
-    def _begin(self) -> None:
+    def _whole(self) -> None:
+        """One JSON object at the end instead of events."""
+        steps = list(self._steps)
+        self._said = sum(count for _, count in steps)
+        self._at(steps[-1][0] if steps else self._conduct.ttft, self._give)
+
+    def _give(self) -> None:
+        server, said = self._connection.server, self._said
+        message = {"role": "assistant", "content": text(self._conduct, self._number, 0, said)}
+        choice = {"index": 0, "message": message, "finish_reason": "length" if said >= self._most else "stop"}
+        server.generated += said
+        self._record["sent"].append(time.monotonic())
+        self._record["tokens"].append(said)
+        whole = {"id": "pacing", "object": "chat.completion", "model": self._model, "choices": [choice]}
+        self._connection.reply(200, {**whole, "usage": self._counted(said)})
+        self.stop("")
+        self._connection.finished(self._conduct)
+
+    def _stream(self) -> None:
         head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
         slow = self._conduct.slow_headers
         cut = 20 if slow else len(head)
@@ -190,9 +213,11 @@ class Answer:
 
     def _send(self, delta: dict[str, Any] | None, finish: str | None = None, usage: bool = False) -> None:
         spoken = self._said + (self._conduct.tail if finish or usage else 0)
+        self._write(event(self._model, delta, finish, self._counted(spoken) if usage or self._counts else None))
+
+    def _counted(self, spoken: int) -> dict[str, int]:
         heard = 8 + len(self._prompt.split()) * 5 // 4  # as a tokenizer might: more tokens than words
-        counted = {"prompt_tokens": heard, "completion_tokens": spoken, "total_tokens": heard + spoken}
-        self._write(event(self._model, delta, finish, counted if usage or self._counts else None))
+        return {"prompt_tokens": heard, "completion_tokens": spoken, "total_tokens": heard + spoken}
 
     def _write(self, data: bytes) -> None:
         if not self._running:

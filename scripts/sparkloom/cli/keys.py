@@ -1,0 +1,130 @@
+"""`sparkloom keys add|list|revoke`: who may ask this site's models. A key is shown once, and its hash is kept."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom.base.errors import InputError
+from sparkloom.base.finding import ranked
+from sparkloom.cli import show, show_findings
+from sparkloom.cli.options import Inventory, Json
+from sparkloom.inputs import client_keys, inventory
+from sparkloom.inputs.client_keys import Key
+from sparkloom.site import keyring
+
+EFFECTIVE = "it takes the file within seconds once it is given it, without a restart (docs/fleet-router.md)"
+Name = Annotated[str, typer.Argument(help="whose key: small letters, digits and ._@-", show_default=False)]
+
+
+def add(
+    name: Name,
+    models: Annotated[
+        str | None, typer.Option("--models", help="names or aliases with a comma between two (default: all)")
+    ] = None,
+    requests: Annotated[int | None, typer.Option("--requests", help="a minute (default: no limit)")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", help="a minute, of prompts and answers together")] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="the last day, as 2027-01-31, or 90d from today (default: never)")
+    ] = None,
+    where: Inventory = None,
+    json: Json = False,
+) -> None:
+    file, today = _file(where), _now().date()
+    text = client_keys.generate()
+    key = _made(name, text, models, requests, tokens, _last_day(expires, today), today)
+    keyring.add(file, key)
+    told = {**_row(key), "file": str(file), "key": text}
+    show.out(told, json, lambda _: _shown_once(key, text, file))
+
+
+def list_(where: Inventory = None, json: Json = False) -> None:
+    file = _file(where)
+    source, keys = client_keys.read(file)
+    found = ranked(client_keys.findings(file, source, keys, _now()))
+    data = {"file": str(file), "keys": [_row(key) for key in keys], "findings": [one.as_dict() for one in found]}
+    show.out(data, json, _table)
+    raise typer.Exit(1 if any(one.severity == "error" for one in found) else 0)
+
+
+def revoke(name: Name, where: Inventory = None, json: Json = False) -> None:
+    file = _file(where)
+    key = keyring.revoke(file, name)
+    told = {**_row(key), "file": str(file)}
+    show.out(told, json, lambda _: f"{file} has no key of {name} any more; {EFFECTIVE}")
+
+
+def _file(where: Path | None) -> Path:
+    """Of the inventory that is named; the shipped example is nobody's site."""
+    if where is None:
+        message = "whose keys? -i names the site's inventory; inventories/gb10 is the one to copy"
+        raise InputError.single("--inventory", message, rule="no-site")
+    inventory.load(where)
+    return client_keys.place(inventory.folder_of(where))
+
+
+def _made(
+    name: str, text: str, models: str | None, requests: int | None, tokens: int | None, ends: str | None,
+    today: datetime.date,
+) -> Key:  # fmt: skip
+    """Judged by the same words as a line of the file."""
+    from pydantic import ValidationError
+
+    opened = [word.strip() for word in models.split(",") if word.strip()] if models is not None else []
+    try:
+        return Key(
+            name=name, hash=client_keys.hashed(text), models=opened if opened and opened != ["all"] else "all",
+            requests_per_minute=requests, tokens_per_minute=tokens, expires=ends, made=today.isoformat(),
+        )  # fmt: skip
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = str(first["loc"][0]) if first["loc"] else "the key"
+        message = f"{what}: {str(first['msg']).removeprefix('Value error, ')} (found {first['input']!r})"
+        raise InputError.single("sparkloom keys add", message, rule="bad-key") from None
+
+
+def _last_day(expires: str | None, today: datetime.date) -> str | None:
+    try:
+        return client_keys.days(expires, today) if expires else None
+    except ValueError as error:
+        raise InputError.single("--expires", str(error), rule="option") from None
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _row(key: Key) -> dict[str, Any]:
+    """Without the hash: nobody needs to see it, and it is in the file."""
+    return {**key.model_dump(exclude={"hash"}), "ended": key.ended(_now())}
+
+
+def _shown_once(key: Key, text: str, file: Path) -> str:
+    ends = f"until {key.expires}" if key.expires else "without an end"
+    models = "all models" if key.models == "all" else ", ".join(key.models)
+    limits = [
+        f"{limit:,} {what} a minute"
+        for limit, what in ((key.requests_per_minute, "requests"), (key.tokens_per_minute, "tokens"))
+        if limit
+    ]
+    return (
+        f"{text}\n\nThis is the key of {key.name} for {models}, {ends}, {' and '.join(limits) or 'without a limit'}. "
+        f"It is shown this once: {file} has its hash.\nTo the router: {EFFECTIVE}."
+    )
+
+
+def _table(data: dict[str, Any]) -> str:
+    terminal = show.console()
+    rows = show.table("name", "models", "requests/min>", "tokens/min>", "expires", "made")
+    for key in data["keys"]:
+        models = key["models"] if key["models"] == "all" else ", ".join(key["models"])
+        limits = [f"{key[name]:,}" if key[name] else "-" for name in ("requests_per_minute", "tokens_per_minute")]
+        ends = f"{key['expires']} (over)" if key["ended"] else key["expires"] or "-"
+        rows.add_row(key["name"], models, *limits, ends, key["made"] or "-")
+    if not data["keys"]:
+        return f"{data['file']}: no keys yet; `sparkloom keys add NAME -i INVENTORY` makes one"
+    terminal.print(rows)
+    return show_findings.listed(terminal, data["findings"])

@@ -1,0 +1,164 @@
+"""Who may ask a site's models: keys.yml beside the inventory. Of each key only its hash is kept.
+
+The hash is one round of SHA-256, unsalted, on purpose. A key is 256 random bits that `sparkloom keys add` made, so
+there is no dictionary to go through: whoever reads the file would have to guess 2^255 times, and a salt or a slow hash
+adds nothing to that. A slow one would let every stranger have the router compute for him, once per wrong key. For the
+same reason nobody may bring a key of his own choice: the hash of a word that a person can remember is found in an hour.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from sparkloom.base import document
+from sparkloom.base.document import Document
+from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.profile import Strict
+
+FILE = Path("group_vars", "all", "keys.yml")  # Ansible reads every other file of an inventory as hosts
+LIST = "client_keys"
+OURS_ONLY = 0o600
+SOON = datetime.timedelta(days=14)
+
+
+def _day(text: str) -> str:
+    """The last day on which a key opens (UTC)."""
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is no day; write one as 2027-01-31") from None
+    return text
+
+
+Day = Annotated[str, AfterValidator(_day)]
+KeyName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._@-]{0,62}[a-z0-9])?$")]
+Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,199}$")]
+
+
+class Key(Strict):
+    """One person, or one program of a person; what it asks is counted under `name`."""
+
+    name: KeyName
+    hash: Hash
+    models: list[ModelName] | Literal["all"] = "all"
+    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    expires: Day | None = None
+    made: Day | None = None
+
+    @property
+    def ends(self) -> int | None:
+        """Seconds since 1970 at which it opens no more: the end of its last day."""
+        if self.expires is None:
+            return None
+        last = datetime.datetime.fromisoformat(self.expires).replace(tzinfo=datetime.UTC)
+        return round((last + datetime.timedelta(days=1)).timestamp())
+
+    def ended(self, now: datetime.datetime) -> bool:
+        return self.ends is not None and now.timestamp() >= self.ends
+
+
+class Keyring(Strict):
+    client_keys: list[Key] = Field(default_factory=list)
+
+
+def place(inventory: str | Path) -> Path:
+    return Path(inventory) / FILE
+
+
+def hashed(key: str) -> str:
+    return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def generate() -> str:
+    return f"sk-{secrets.token_urlsafe(32)}"
+
+
+def read(file: Path) -> tuple[Document | None, list[Key]]:
+    """The keys of a site and the document to point at; none before the first one. What is wrong is refused by line."""
+    if not file.is_file():
+        return None, []
+    source = document.load(file)
+    return source, _keys(source)
+
+
+def parsed(text: str, file: str) -> list[Key]:
+    """The keys of a text that would be such a file."""
+    return _keys(document.parse(text, file))
+
+
+def _keys(source: Document) -> list[Key]:
+    keys = document.validate(Keyring, source).client_keys
+    if problems := list(_doubles(source, keys)):
+        raise InputError(problems)
+    return keys
+
+
+def _doubles(source: Document, keys: list[Key]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for number, key in enumerate(keys):
+        for what, value in (("name", key.name), ("hash", key.hash)):
+            before = first.setdefault(value, number)
+            if before == number:
+                continue
+            _, line, _ = source.position((LIST, before, what))
+            shown = f"'{value}'" if what == "name" else f"that of '{keys[before].name}'"
+            message = f"{what} {shown} stands in line {line} already; expected one key each: remove one entry"
+            yield source.problem((LIST, number, what), message, "duplicate-key")
+
+
+def findings(
+    file: Path, source: Document | None, keys: list[Key], now: datetime.datetime, served: frozenset[str] | None = None
+) -> list[Finding]:
+    """What does not stop anything and should be known; `served`: the names and aliases of the site's models."""
+    if source is None:
+        return []
+    found = list(_of_the_file(file))
+    for number, key in enumerate(keys):
+        where = ":".join(map(str, source.position((LIST, number, "name"))))
+        found += _of_a_key(where, key, now, served)
+    return found
+
+
+def _of_the_file(file: Path) -> Iterator[Finding]:
+    mode = file.stat().st_mode & 0o777
+    if mode & ~OURS_ONLY:
+        message = f"mode {mode:04o}: others on this machine may read who has a key and for what"
+        yield Finding(f"{file}:1:1", "open-file", message, "mode 0600", f"chmod 600 {file}", "warning")
+
+
+def _of_a_key(where: str, key: Key, now: datetime.datetime, served: frozenset[str] | None) -> Iterator[Finding]:
+    away = f"sparkloom keys revoke {key.name}"
+    if key.ended(now):
+        message = f"the key of '{key.name}' ended with {key.expires}"
+        yield Finding(where, "expired-key", message, "a later day, or no entry", f"expires: a later day, or {away}")
+    elif key.ends is not None and key.ends - now.timestamp() < SOON.total_seconds():
+        message = f"the key of '{key.name}' ends with {key.expires}"
+        yield Finding(where, "key-ends-soon", message, "told in time", "expires: a later day", "info")
+    if key.models == []:
+        message = f"the key of '{key.name}' opens no model: its list is empty"
+        yield Finding(where, "key-without-models", message, "names of models, or 'all'", f"models: all, or {away}")
+    unknown = sorted(set(key.models) - served) if served is not None and key.models != "all" else []
+    if unknown and served is not None:
+        message = f"the key of '{key.name}' opens {', '.join(unknown)}, which this site does not serve"
+        known = f"served here: {', '.join(sorted(served)) or 'nothing'}"
+        yield Finding(where, "key-for-unknown-model", message, known, "correct the name under models:", "warning")
+
+
+def days(text: str, today: datetime.date) -> str:
+    """`90d` from today, or a day as it is written; ValueError says what is expected."""
+    if match := re.fullmatch(r"([1-9]\d{0,4})d", text):
+        return (today + datetime.timedelta(days=int(match[1]))).isoformat()
+    if _day(text) < today.isoformat():
+        raise ValueError(f"'{text}' is over; write a day to come, or 90d for so many days from today")
+    return text

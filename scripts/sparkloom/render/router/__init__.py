@@ -1,0 +1,56 @@
+"""The one endpoint of several models: what Envoy is told, and who may ask whom (docs/fleet-router.md).
+
+Envoy does what a proxy does: connections, streams, health, queues, retries, metrics. `router.lua` beside this does what
+is ours: whose key it is, which model a body names, what was used. Both are configured by the data that stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PATHS = (
+    "/v1/models", "/v1/models/*", "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
+    "/v1/messages/count_tokens", "/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/tokenize", "/v1/detokenize",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One served model: how it is called, and where its rank 0 listens."""
+
+    name: str  # what clients ask for
+    address: str
+    port: int
+    key_file: str  # in the router's container: the key that this engine alone takes
+    model: str = ""  # the engine's own name of it, where that is another
+    aliases: tuple[str, ...] = ()
+    at_once: int = 64  # requests that its engine has at a time
+    waiting: int = 256  # and as many more that wait here; the next one is told so
+    health_port: int = 0  # of the supervisor, where that knows better than the engine
+    health_path: str = "/health"
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for /v1/models: context, capabilities, state
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    @property
+    def engine_name(self) -> str:
+        return self.model or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the router grants all clients, and where it listens."""
+
+    port: int = 8080
+    metrics_port: int = 9090
+    address: str = "0.0.0.0"
+    admin_port: int = 9901  # on loopback: it can end the program
+    folder: str = "/etc/sparkloom-router"  # of these files, in the router's container
+    paths: tuple[str, ...] = PATHS
+    megabytes: int = 100  # of a request
+    timeout: int = 8000  # seconds without a byte: a long prompt behind a full queue
+    retry_after: int = 15  # seconds, of a model that is not up

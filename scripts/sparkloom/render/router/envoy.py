@@ -1,0 +1,285 @@
+"""Envoy's files. All but the bootstrap are read anew when they change, and nothing that streams is cut by that.
+
+Keys and models stand in the routes, not in the listener: a listener that changes drains its connections, routes that
+change do not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkloom.inputs.client_keys import Key
+from sparkloom.render.router import Group, Terms, people
+
+TYPES = "type.googleapis.com/envoy"
+FILTERS = f"{TYPES}.extensions.filters.http"
+HEADER = "x-sparkloom-group"  # what router.lua says of a request; what a client sends there is dropped first
+LUA = "envoy.filters.http.lua"
+SCRIPT = Path(__file__).with_name("router.lua")
+ADMIN = "router-itself"
+A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"
+ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
+
+
+def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, str]:
+    """Every file of the router's folder but the engines' own keys."""
+    return {
+        "envoy.yaml": _yaml(bootstrap(terms)),
+        "listeners.yaml": _resources([listener(terms)]),
+        "routes.yaml": _resources([routes(groups, keys, terms)]),
+        "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), _admin(terms)]),
+        **{_secret_file(group): _resources([_secret(group)]) for group in groups},
+        "router.lua": SCRIPT.read_text(encoding="utf-8"),
+    }
+
+
+def argv(terms: Terms) -> list[str]:
+    """One worker: router.lua keeps what was used in tables of its own."""
+    return ["envoy", "-c", f"{terms.folder}/envoy.yaml", "--concurrency", "1", "--log-level", "warn"]
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _yaml(data: Any) -> str:
+    return yaml.dump(data, Dumper=_Plain, sort_keys=False, width=120)
+
+
+def _resources(listed: list[dict[str, Any]]) -> str:
+    return _yaml({"resources": listed})
+
+
+def _typed(of: str, **content: Any) -> dict[str, Any]:
+    return {"@type": f"{TYPES}.{of}", **content}
+
+
+def _from(terms: Terms, file: str) -> dict[str, Any]:
+    """A mounted ConfigMap or Secret is swapped as a folder, so the folder is watched."""
+    path = {"path": f"{terms.folder}/{file}", "watched_directory": {"path": terms.folder}}
+    return {"resource_api_version": "V3", "path_config_source": path}
+
+
+def bootstrap(terms: Terms) -> dict[str, Any]:
+    return {
+        "node": {"id": "sparkloom-router", "cluster": "sparkloom"},
+        "admin": {"address": _address("127.0.0.1", terms.admin_port)},
+        "dynamic_resources": {
+            "lds_config": _from(terms, "listeners.yaml"),
+            "cds_config": _from(terms, "clusters.yaml"),
+        },
+    }
+
+
+def _address(host: str, port: int) -> dict[str, Any]:
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
+def listener(terms: Terms) -> dict[str, Any]:
+    manager = _typed(
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="router",
+        rds={"route_config_name": "models", "config_source": _from(terms, "routes.yaml")},
+        early_header_mutation_extensions=[_dropped_first()],
+        use_remote_address=True,
+        normalize_path=True,
+        merge_slashes=True,
+        stream_idle_timeout=f"{terms.timeout}s",
+        request_timeout="300s",
+        common_http_protocol_options={"headers_with_underscores_action": "REJECT_REQUEST", "idle_timeout": "3600s"},
+        access_log=[_access_log()],
+        local_reply_config={"mappers": _answers(terms)},
+        http_filters=[
+            _filter("lua", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/router.lua"}),
+            _filter("router", "router.v3.Router", suppress_envoy_headers=True),
+        ],
+    )
+    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+    return {
+        **_typed("config.listener.v3.Listener", name="clients"),
+        "address": _address(terms.address, terms.port),
+        "additional_addresses": [{"address": _address(terms.address, terms.metrics_port)}],
+        "per_connection_buffer_limit_bytes": terms.megabytes << 20,
+        "filter_chains": [chain],
+    }
+
+
+def _filter(name: str, of: str, **content: Any) -> dict[str, Any]:
+    typed = _typed(f"extensions.filters.http.{of}", **content)
+    return {"name": f"envoy.filters.http.{name}", "typed_config": typed}
+
+
+def _dropped_first() -> dict[str, Any]:
+    """Before a route is chosen: nobody chooses one by himself."""
+    of = "extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation"
+    typed = _typed(of, mutations=[{"remove": HEADER}])
+    return {"name": "envoy.http.early_header_mutation.header_mutation", "typed_config": typed}
+
+
+def _access_log() -> dict[str, Any]:
+    """One line of JSON a request, for programs and for people; no key, no text is in it."""
+    told = {
+        name: f"%DYNAMIC_METADATA(sparkloom:{name})%"
+        for name in ("person", "model", "prompt_tokens", "completion_tokens")
+    }
+    line = {
+        "at": "%START_TIME%", **told, "path": "%PATH(NQ)%", "status": "%RESPONSE_CODE%",
+        "ms": "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:ms)%", "flags": "%RESPONSE_FLAGS%",
+    }  # fmt: skip
+    typed = _typed("extensions.access_loggers.stream.v3.StdoutAccessLog", log_format={"json_format": line})
+    return {"name": "envoy.access_loggers.stdout", "typed_config": typed}
+
+
+def _answers(terms: Terms) -> list[dict[str, Any]]:
+    """What Envoy itself has to say, in the words of an OpenAI endpoint."""
+    model, later = "%DYNAMIC_METADATA(sparkloom:model)%", terms.retry_after
+    return [
+        _answer(["UH"], 503, "model_not_up", f"{model} is not up now; its engine starts or has failed", later),
+        _answer(["UO"], 503, "queue_full", f"as many requests as may wait for {model} are waiting", 5),
+        _answer(["UF", "UC", "URX", "LR"], 503, "engine_lost", f"the engine of {model} went away before its first word",
+                terms.retry_after),
+        _answer(["UT", "SI"], 504, "timeout", f"{model} said nothing for {terms.timeout} s", None),
+    ]  # fmt: skip
+
+
+def _answer(flags: list[str], status: int, code: str, message: str, wait: int | None) -> dict[str, Any]:
+    kind = "server_error"
+    mapper: dict[str, Any] = {
+        "filter": {"response_flag_filter": {"flags": flags}},
+        "status_code": status,
+        "body_format_override": {"json_format": {"error": {"message": message, "type": kind, "code": code}}},
+    }
+    if wait is not None:
+        header = {"header": {"key": "retry-after", "value": str(wait)}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        mapper["headers_to_add"] = [header]
+    return mapper
+
+
+def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, Any]:
+    """What router.lua reads stands in their host, which a request has from its first route on."""
+    told = {**people.table(groups, keys), "metrics_port": str(terms.metrics_port)}
+    nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
+    closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
+    listed = [
+        *(_route(group, terms) for group in groups),
+        *({"match": _granted(path), **closed} for path in terms.paths),
+        {"match": {"path": "/metrics"}, **closed},
+        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}},
+        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": {LUA: _no_script()}},
+    ]
+    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": {LUA: told}}, "routes": listed}
+    return {**_typed("config.route.v3.RouteConfiguration", name="models"), "virtual_hosts": [host]}
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data) + "\n"
+
+
+def _no_script() -> dict[str, Any]:
+    return _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
+
+
+def _granted(path: str) -> dict[str, Any]:
+    """`/*` at the end is a model's name."""
+    if path.endswith("/*"):
+        return {"safe_regex": {"regex": f"{re.escape(path[:-1])}{ONE}"}}
+    return {"path": path}
+
+
+def _route(group: Group, terms: Terms) -> dict[str, Any]:
+    """Again only where no byte of an answer has come: engines close idle connections while a request is on its way."""
+    chosen = {"name": HEADER, "string_match": {"exact": group.name}}
+    again = {"retry_on": "connect-failure,reset", "num_retries": 2}
+    return {
+        "name": group.name,
+        "match": {"prefix": "/v1/", "headers": [chosen]},
+        "route": {
+            "cluster": group.name,
+            "timeout": "0s",
+            "idle_timeout": f"{terms.timeout}s",
+            "retry_policy": again,
+        },
+        "request_headers_to_remove": [HEADER],
+    }
+
+
+def cluster(group: Group, terms: Terms) -> dict[str, Any]:
+    """One engine: `at_once` connections, which are as many requests, and `waiting` that have none yet."""
+    endpoint: dict[str, Any] = {"address": _address(group.address, group.port)}
+    if group.health_port:
+        endpoint["health_check_config"] = {"port_value": group.health_port}
+    health = {
+        "timeout": "5s", "interval": "5s", "no_traffic_interval": "5s", "unhealthy_threshold": 2,
+        "healthy_threshold": 1, "initial_jitter": "0s", "http_health_check": {"path": group.health_path},
+    }  # fmt: skip
+    bounds = {
+        "max_connections": group.at_once, "max_pending_requests": group.waiting,
+        "max_requests": group.at_once + group.waiting, "max_retries": 3,
+    }  # fmt: skip
+    named = not re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", group.address)
+    return {
+        **_typed("config.cluster.v3.Cluster", name=group.name),
+        "type": "STRICT_DNS" if named else "STATIC",
+        "connect_timeout": "2s",
+        "load_assignment": {
+            "cluster_name": group.name,
+            "endpoints": [{"lb_endpoints": [{"endpoint": endpoint}]}],
+        },
+        "health_checks": [health],
+        "circuit_breakers": {"thresholds": [bounds]},
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)
+        },
+    }
+
+
+def _http1(group: Group, terms: Terms) -> dict[str, Any]:
+    """A connection that idles looks like a request to a rank that drains, and would hold every stop up."""
+    sds = {"name": group.name, "sds_config": _from(terms, _secret_file(group))}
+    form = {"header": "Authorization", "header_value_prefix": "Bearer "}
+    own = _typed("extensions.http.injected_credentials.generic.v3.Generic", credential=sds, **form)
+    injector = _typed(
+        "extensions.filters.http.credential_injector.v3.CredentialInjector",
+        overwrite=True,
+        credential={"name": "envoy.http.injected_credentials.generic", "typed_config": own},
+    )
+    codec = _typed("extensions.filters.http.upstream_codec.v3.UpstreamCodec")
+    return _typed(
+        "extensions.upstreams.http.v3.HttpProtocolOptions",
+        explicit_http_config={"http_protocol_options": {}},
+        common_http_protocol_options={"idle_timeout": "3s"},
+        http_filters=[
+            {"name": "envoy.filters.http.credential_injector", "typed_config": injector},
+            {"name": "envoy.filters.http.upstream_codec", "typed_config": codec},
+        ],
+    )
+
+
+def _secret_file(group: Group) -> str:
+    """A file each: Envoy wants one secret where it asks for one."""
+    return f"secret-{group.name}.yaml"
+
+
+def _secret(group: Group) -> dict[str, Any]:
+    """Where the engine's own key is read from; the key itself is in no file of ours."""
+    of = _typed("extensions.transport_sockets.tls.v3.Secret", name=group.name)
+    return {**of, "generic_secret": {"secret": {"filename": group.key_file}}}
+
+
+def _admin(terms: Terms) -> dict[str, Any]:
+    return {
+        **_typed("config.cluster.v3.Cluster", name=ADMIN),
+        "type": "STATIC",
+        "load_assignment": {
+            "cluster_name": ADMIN,
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": _address("127.0.0.1", terms.admin_port)}}]}],
+        },
+    }

@@ -1,0 +1,49 @@
+"""keys.yml and the groups as router.lua reads them: by hash and by name, with a version that changes with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.client_keys import Key
+from sparkloom.render.router import Group
+
+
+def table(groups: Iterable[Group], keys: Iterable[Key]) -> dict[str, Any]:
+    """Of `keys` only what the router must know; hashes without their algorithm, as it computes one alone."""
+    listed = list(groups)
+    told = {"keys": {key.hash.partition(":")[2]: _who(key, listed) for key in keys}, "models": _models(listed)}
+    canonical = json.dumps(told, sort_keys=True).encode()
+    return {"version": hashlib.sha256(canonical).hexdigest()[:16], **told}
+
+
+def _who(key: Key, groups: list[Group]) -> dict[str, Any]:
+    who: dict[str, Any] = {"name": key.name}
+    if key.models != "all":
+        opened = {name for group in groups if set(group.names) & set(key.models) for name in group.names}
+        who["models"] = dict.fromkeys(sorted(opened), True)
+    for name, value in (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute), ("ends", key.ends)):
+        if value is not None:
+            who[name] = value
+    return who
+
+
+def _models(groups: list[Group]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for group in groups:
+        for name in group.names:
+            if name in made:
+                message = f"'{name}' would be the name of two models: {made[name]['id']} and {group.name}; change one"
+                raise InputError.single("serve", message, rule="double-name")
+            entry = json.dumps(_entry(group, name))
+            made[name] = {"id": group.name, "name": group.engine_name, "group": group.name, "entry": entry}
+    return made
+
+
+def _entry(group: Group, name: str) -> dict[str, Any]:
+    """As /v1/models shows it; an alias says of what."""
+    alias = {} if name == group.name else {"root": group.name}
+    return {"id": name, "object": "model", "created": 0, "owned_by": "sparkloom", **alias, **group.facts}

@@ -1,0 +1,354 @@
+-- What Envoy cannot be told in its configuration: whose key it is, which model a body asks for, what was used.
+-- One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do what stands in the
+-- metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when it changed.
+local bit = require("bit")
+local band, bxor, bnot, ror, rshift, lshift = bit.band, bit.bxor, bit.bnot, bit.ror, bit.rshift, bit.lshift
+local byte, find, sub, char, format = string.byte, string.find, string.sub, string.char, string.format
+
+local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
+local version, keys, models, groups = nil, {}, {}, {}
+local buckets, counted = {}, {}
+
+-- SHA-256 -------------------------------------------------------------------------------------------------------------
+
+local ROUNDS = {}
+for word in ([[
+  428a2f98 71374491 b5c0fbcf e9b5dba5 3956c25b 59f111f1 923f82a4 ab1c5ed5 d807aa98 12835b01 243185be 550c7dc3 72be5d74
+  80deb1fe 9bdc06a7 c19bf174 e49b69c1 efbe4786 0fc19dc6 240ca1cc 2de92c6f 4a7484aa 5cb0a9dc 76f988da 983e5152 a831c66d
+  b00327c8 bf597fc7 c6e00bf3 d5a79147 06ca6351 14292967 27b70a85 2e1b2138 4d2c6dfc 53380d13 650a7354 766a0abb 81c2c92e
+  92722c85 a2bfe8a1 a81a664b c24b8b70 c76c51a3 d192e819 d6990624 f40e3585 106aa070 19a4c116 1e376c08 2748774c 34b0bcb5
+  391c0cb3 4ed8aa4a 5b9cca4f 682e6ff3 748f82ee 78a5636f 84c87814 8cc70208 90befffa a4506ceb bef9a3f7 c67178f2
+]]):gmatch("%x+") do ROUNDS[#ROUNDS + 1] = tonumber(word, 16) end
+
+local function sha256(text)
+  local state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
+  local bits = #text * 8
+  text = text .. "\128" .. ("\0"):rep((55 - #text) % 64) .. "\0\0\0\0"
+    .. char(rshift(bits, 24), band(rshift(bits, 16), 255), band(rshift(bits, 8), 255), band(bits, 255))
+  local w = {}
+  for block = 1, #text, 64 do
+    for i = 1, 16 do
+      local a, b, c, d = byte(text, block + i * 4 - 4, block + i * 4 - 1)
+      w[i] = lshift(a, 24) + lshift(b, 16) + lshift(c, 8) + d
+    end
+    for i = 17, 64 do
+      local x, y = w[i - 15], w[i - 2]
+      w[i] = band(w[i - 16] + bxor(ror(x, 7), ror(x, 18), rshift(x, 3)) + w[i - 7]
+        + bxor(ror(y, 17), ror(y, 19), rshift(y, 10)), -1)
+    end
+    local a, b, c, d, e, f, g, h = unpack(state)
+    for i = 1, 64 do
+      local one = h + bxor(ror(e, 6), ror(e, 11), ror(e, 25)) + bxor(band(e, f), band(bnot(e), g)) + ROUNDS[i] + w[i]
+      local two = bxor(ror(a, 2), ror(a, 13), ror(a, 22)) + bxor(band(a, b), band(a, c), band(b, c))
+      h, g, f, e, d, c, b, a = g, f, e, band(d + one, -1), c, b, a, band(one + two, -1)
+    end
+    for i, word in ipairs({a, b, c, d, e, f, g, h}) do state[i] = band(state[i] + word, -1) end
+  end
+  for i = 1, 8 do state[i] = bit.tohex(state[i]) end
+  return table.concat(state)
+end
+
+-- The outermost object of a body: where the values of its keys begin and end -----------------------------------------
+
+local function string_end(text, at) -- `at` is the opening quote
+  while true do
+    local quote = find(text, '"', at + 1, true)
+    if not quote then return nil end
+    local before = quote - 1
+    while byte(text, before) == 92 do before = before - 1 end
+    if (quote - before) % 2 == 1 then return quote end
+    at = quote
+  end
+end
+
+local function nested_end(text, at) -- `at` is the opening bracket
+  local depth, next = 0, at
+  while next do
+    local sign = byte(text, next)
+    if sign == 34 then
+      next = string_end(text, next)
+      if not next then return nil end
+    elseif sign == 91 or sign == 123 then
+      depth = depth + 1
+    else
+      depth = depth - 1
+      if depth == 0 then return next end
+    end
+    next = find(text, '[%[%]{}"]', next + 1)
+  end
+end
+
+local function value_end(text, at)
+  local sign = byte(text, at)
+  if sign == 34 then return string_end(text, at) end
+  if sign == 91 or sign == 123 then return nested_end(text, at) end
+  local last = find(text, "[,}%]%s]", at)
+  return last and last > at and last - 1 or nil
+end
+
+local function outermost(text) -- nil where it is no object, or where a key that we read stands twice
+  local at = find(text, "[^%s]")
+  if not at or byte(text, at) ~= 123 then return nil end
+  local found = {[0] = at}
+  at = find(text, "[^%s]", at + 1)
+  if at and byte(text, at) == 125 then return found end
+  while at and byte(text, at) == 34 do
+    local quote = string_end(text, at)
+    if not quote then return nil end
+    local key = sub(text, at + 1, quote - 1)
+    local colon = find(text, "[^%s]", quote + 1)
+    if not colon or byte(text, colon) ~= 58 then return nil end
+    local first = find(text, "[^%s]", colon + 1)
+    local last = first and value_end(text, first)
+    if not last then return nil end
+    if found[key] then return nil end
+    found[key] = {first, last}
+    at = find(text, "[^%s]", last + 1)
+    if not at then return nil end
+    if byte(text, at) == 125 then return found end
+    if byte(text, at) ~= 44 then return nil end
+    at = find(text, "[^%s]", at + 1)
+  end
+end
+
+local function text_of(body, place) -- a JSON string without escapes but \/; anything else is no model's name
+  if not place or byte(body, place[1]) ~= 34 then return nil end
+  local text = sub(body, place[1] + 1, place[2] - 1):gsub("\\/", "/")
+  return text
+end
+
+-- Answers of our own --------------------------------------------------------------------------------------------------
+
+local function quoted(text)
+  return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
+    return byte(c) < 128 and format("\\u%04x", byte(c)) or "?"
+  end) .. '"'
+end
+
+local function count(what, person, model, status, amount)
+  local series = format('%s{person=%s,model=%s%s}', what, quoted(person), quoted(model),
+    status and format(',status="%s"', status) or "")
+  counted[series] = (counted[series] or 0) + amount
+end
+
+local function refuse(handle, person, model, status, code, message, wait)
+  count("sparkloom_router_requests_total", person, model, status, 1)
+  local kind = status == "401" and "authentication_error" or status == "429" and "rate_limit_error"
+    or "invalid_request_error"
+  local headers = {[":status"] = status, ["content-type"] = "application/json"}
+  if wait then headers["retry-after"] = format("%d", math.max(1, math.ceil(wait))) end
+  if status == "401" then headers["www-authenticate"] = "Bearer" end
+  handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
+end
+
+local function metrics(handle) -- of people and models; Envoy's own stand at /stats/prometheus
+  local lines, series = {}, {}
+  for name in pairs(counted) do series[#series + 1] = name end
+  table.sort(series)
+  local before
+  for _, name in ipairs(series) do
+    local family = name:match("^[^{]+")
+    if family ~= before then lines[#lines + 1] = "# TYPE " .. family .. " counter" end
+    before = family
+    lines[#lines + 1] = format("%s %.0f", name, counted[name])
+  end
+  handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
+end
+
+local function watched(handle, path) -- at a port that clients are not led to
+  local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
+  if port ~= handle:virtualHost():metadata():get("metrics_port") then
+    return handle:respond({[":status"] = "404"}, "")
+  end
+  if path == "/metrics" then return metrics(handle) end
+end
+
+-- Who, how much, what -------------------------------------------------------------------------------------------------
+
+local function refresh(handle)
+  local told = handle:virtualHost():metadata()
+  local now = told:get("version")
+  if now and now ~= version then
+    version, keys, models, groups = now, told:get("keys") or {}, told:get("models") or {}, told:get("groups") or {}
+  end
+end
+
+local function brought(headers) -- as OpenAI's clients send it, or Anthropic's
+  local bearer = headers:get("authorization")
+  local key = bearer and bearer:match("^[Bb]earer (%S+)$") or headers:get("x-api-key")
+  return key and #key <= 512 and key or nil
+end
+
+local function level(name, kind, per_minute, now) -- a bucket that fills up within a minute
+  local held = buckets[name .. " " .. kind]
+  if not held then
+    held = {per_minute, now}
+    buckets[name .. " " .. kind] = held
+  end
+  held[1] = math.min(per_minute, held[1] + (now - held[2]) * per_minute / 60)
+  held[2] = now
+  return held
+end
+
+local function over(who, now) -- what is used up, and for how many seconds
+  if who.requests then
+    local held = level(who.name, "requests", who.requests, now)
+    if held[1] < 1 then return format("%d requests", who.requests), (1 - held[1]) * 60 / who.requests end
+  end
+  if who.tokens then
+    local held = level(who.name, "tokens", who.tokens, now)
+    if held[1] <= 0 then return format("%d tokens", who.tokens), (1 - held[1]) * 60 / who.tokens end
+  end
+end
+
+local function spend(name, kind, amount)
+  local held = buckets[name .. " " .. kind]
+  if held then held[1] = held[1] - amount end
+end
+
+local function opens(who, id)
+  return who.models == nil or who.models[id] == true
+end
+
+local function names(who)
+  local listed = {}
+  for id in pairs(models) do
+    if opens(who, id) then listed[#listed + 1] = id end
+  end
+  table.sort(listed)
+  return listed
+end
+
+local function list(handle, who, path)
+  local one = path:match("^/v1/models/(.+)$")
+  count("sparkloom_router_requests_total", who.name, "", "200", 1)
+  local head = {[":status"] = "200", ["content-type"] = "application/json"}
+  if one then
+    one = one:gsub("%%2[Ff]", "/")
+    if models[one] and opens(who, one) then return handle:respond(head, models[one].entry .. "\n") end
+    return refuse(handle, who.name, "", "404", "model_not_found", "no model is called " .. one)
+  end
+  local entries = {}
+  for _, id in ipairs(names(who)) do entries[#entries + 1] = models[id].entry end
+  handle:respond(head, '{"object": "list", "data": [' .. table.concat(entries, ", ") .. "]}\n")
+end
+
+-- Under the engine's own name, and with a stream's usage told, which engines leave out unless they are asked.
+local function rewritten(body, found, model, path)
+  local changed = body
+  if text_of(body, found.model) ~= model.name then
+    changed = sub(body, 1, found.model[1]) .. model.name .. sub(body, found.model[2])
+  end
+  local streams = found.stream and sub(body, found.stream[1], found.stream[2]) == "true"
+  if streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions") then
+    changed = sub(changed, 1, found[0]) .. '"stream_options":{"include_usage":true},' .. sub(changed, found[0] + 1)
+  end
+  return changed ~= body and changed or nil
+end
+
+function envoy_on_request(handle)
+  local headers = handle:headers()
+  local path = headers:get(":path"):match("^[^?]*")
+  if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
+  refresh(handle)
+  local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
+  local key = brought(headers)
+  local who = key and keys[sha256(key)]
+  if not who or (who.ends and now >= who.ends) then
+    local ended = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
+    return refuse(handle, who and who.name or "", "", "401", "invalid_api_key", ended)
+  end
+  local what, wait = over(who, now)
+  if what then
+    return refuse(handle, who.name, "", "429", "rate_limit_exceeded",
+      format("%s a minute are granted to %s", what, who.name), wait)
+  end
+  spend(who.name, "requests", 1)
+  local lists, method = path:sub(1, 10) == "/v1/models", headers:get(":method")
+  if lists and method == "GET" then return list(handle, who, path) end
+  if lists or method ~= "POST" then
+    return refuse(handle, who.name, "", "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
+  end
+
+  local held = handle:body(true)
+  local body = held:getBytes(0, held:length())
+  local found = outermost(body)
+  local asked = found and text_of(body, found.model)
+  if not asked then
+    return refuse(handle, who.name, "", "400", "no_model",
+      'the body is no JSON object with "model": "NAME" in it, once; served here: ' .. table.concat(names(who), ", "))
+  end
+  local model = models[asked]
+  if not model or not opens(who, asked) then
+    return refuse(handle, who.name, "", "404", "model_not_found",
+      format("no model is called %s; served here: %s", asked:sub(1, 200), table.concat(names(who), ", ")))
+  end
+  local changed = rewritten(body, found, model, path)
+  headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
+  local length = changed and held:setBytes(changed) or #body
+  headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
+  headers:remove("transfer-encoding")
+  headers:replace("x-sparkloom-group", model.group)
+  headers:remove("authorization")
+  headers:remove("x-api-key")
+  local kept = handle:streamInfo():dynamicMetadata()
+  kept:set(SPACE, "person", who.name)
+  kept:set(SPACE, "model", model.id)
+end
+
+-- What was used: the engine's own count. Until it comes, and where a client leaves before, an event is a token. ---------
+
+local function figure(text, ...)
+  for _, name in ipairs({...}) do
+    local number = text:match('"' .. name .. '"%s*:%s*(%d+)')
+    if number then return tonumber(number) end
+  end
+end
+
+function envoy_on_response(handle)
+  local kept = handle:streamInfo():dynamicMetadata()
+  local told = kept:get(SPACE)
+  if not told or not told.person then return end
+  local person, model, status = told.person, told.model, handle:headers():get(":status")
+  count("sparkloom_router_requests_total", person, model, status, 1)
+  if status ~= "200" then return end
+  local prompt, completion, tail = 0, 0, ""
+
+  local function used(heard, said)
+    if heard > prompt then
+      count("sparkloom_router_prompt_tokens_total", person, model, nil, heard - prompt)
+      spend(person, "tokens", heard - prompt)
+      prompt = heard
+    end
+    if said > completion then
+      count("sparkloom_router_completion_tokens_total", person, model, nil, said - completion)
+      spend(person, "tokens", said - completion)
+      completion = said
+    end
+  end
+
+  local events = 0
+  for chunk in handle:bodyChunks() do
+    local text = chunk:getBytes(0, chunk:length())
+    local at = 1
+    while true do
+      at = find(text, 'content": ?"[^"]', at)
+      if not at then break end
+      events, at = events + 1, at + 10
+    end
+    local whole = tail .. text
+    local last, from = nil, 1
+    while true do
+      from = find(whole, '"usage"', from, true)
+      if not from then break end
+      last, from = from, from + 7
+    end
+    local usage = last and sub(whole, last, last + 600) or ""
+    used(figure(usage, "prompt_tokens", "input_tokens") or 0,
+      math.max(events, figure(usage, "completion_tokens", "output_tokens") or 0))
+    tail = last and sub(whole, math.max(last, #whole - 700)) or sub(whole, -8)
+  end
+  kept = handle:streamInfo():dynamicMetadata()
+  kept:set(SPACE, "prompt_tokens", prompt)
+  kept:set(SPACE, "completion_tokens", completion)
+end

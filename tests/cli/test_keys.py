@@ -1,0 +1,70 @@
+"""`sparkloom keys`: shown once, kept as a hash, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sparkloom.inputs import client_keys
+from tests.cli.window import piped
+from tests.places import REPO
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(REPO / "inventories" / "gb10", tmp_path / "home"))
+
+
+def test_from_a_key_to_none(home: Path) -> None:
+    file = client_keys.place(home)
+    limits = ["--models", "qwen,glm", "--requests", "60", "--tokens", "200000", "--expires", "90d"]
+    made = piped("keys", "add", "alice", "-i", str(home), *limits)
+    assert made.code == 0, made.errors
+    key = made.text.split()[0]
+    assert key.startswith("sk-") and key not in file.read_text() and client_keys.hashed(key) in file.read_text()
+    assert "qwen, glm" in made.text and "60 requests a minute and 200,000 tokens a minute" in made.text
+    listed = piped("keys", "list", "-i", str(home))
+    assert listed.code == 0 and "alice" in listed.text and "qwen, glm" in listed.text and key not in listed.text
+    gone = piped("keys", "revoke", "alice", "-i", str(home))
+    assert gone.code == 0 and "no key of alice any more" in gone.text
+    assert "no keys yet" not in piped("keys", "list", "-i", str(home), "--json").text
+    assert client_keys.read(file)[1] == []
+
+
+def test_as_json(home: Path) -> None:
+    made = json.loads(piped("keys", "add", "bob", "-i", str(home), "--json").text)
+    assert set(made) >= {"name", "models", "key", "file", "expires", "requests_per_minute"} and made["models"] == "all"
+    listed = json.loads(piped("keys", "list", "-i", str(home), "--json").text)
+    assert [row["name"] for row in listed["keys"]] == ["bob"] and listed["findings"] == []
+    assert made["key"] not in json.dumps(listed) and "sha256" not in json.dumps(listed)
+
+
+def test_a_key_that_has_ended_is_a_finding(home: Path) -> None:
+    file = client_keys.place(home)
+    file.write_text(f"---\nclient_keys:\n  - name: old\n    hash: {client_keys.hashed('x')}\n    expires: 2020-01-01\n")
+    listed = piped("keys", "list", "-i", str(home))
+    assert listed.code == 1 and "(over)" in listed.text and f"{file}:3:5" in listed.text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["add", "Alice"], "name: String should match"),
+        (["add", "a", "--requests", "0"], "requests_per_minute: Input should be greater than or equal to 1"),
+        (["add", "a", "--expires", "2020-01-01"], "'2020-01-01' is over"),
+        (["add", "a", "--models", "no model"], "models"),
+        (["revoke", "a"], "no key is called 'a'; there are none"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(home: Path, words: list[str], said: str) -> None:
+    done = piped("keys", *words, "-i", str(home))
+    assert done.code == 2 and said in done.errors and "Traceback" not in done.errors
+    assert not client_keys.place(home).exists()
+
+
+def test_the_shipped_inventory_is_nobody_s_site() -> None:
+    done = piped("keys", "list")
+    assert done.code == 2 and "whose keys? -i names the site's inventory" in done.errors

@@ -1,0 +1,52 @@
+"""What router.lua is told: keys.yml and the groups, as tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.client_keys import Key
+from sparkloom.render.router import Group, Terms, envoy, people
+from tests import golden_files
+
+GROUPS = (
+    Group(
+        "qwen3-8b", "qwen3-8b-rank0.sparkloom.svc.cluster.local", 30000, "/etc/sparkloom-router/own/qwen3-8b",
+        model="Qwen/Qwen3-8B", aliases=("small",), at_once=32, waiting=64, health_port=20101, health_path="/ready",
+        facts={"max_model_len": 40960},
+    ),
+    Group("glm", "10.42.0.7", 8000, "/etc/sparkloom-router/own/glm"),
+)  # fmt: skip
+KEYS = (
+    Key(name="alice", hash=f"sha256:{'a' * 64}"),
+    Key(name="bob", hash=f"sha256:{'b' * 64}", models=["small"], requests_per_minute=60, tokens_per_minute=200_000,
+        expires="2027-01-31"),
+    Key(name="carol", hash=f"sha256:{'c' * 64}", models=["gone"]),
+)  # fmt: skip
+
+
+def test_a_key_for_an_alias_opens_the_model_by_any_name() -> None:
+    told = people.table(GROUPS, KEYS)["keys"]
+    assert told["a" * 64] == {"name": "alice"}
+    assert told["b" * 64] == {
+        "name": "bob", "models": {"qwen3-8b": True, "small": True}, "requests": 60, "tokens": 200_000,
+        "ends": 1801440000,
+    }  # fmt: skip
+    assert told["c" * 64] == {"name": "carol", "models": {}}, "an empty table is no permission"
+
+
+def test_the_version_changes_with_the_content_alone() -> None:
+    version = people.table(GROUPS, KEYS)["version"]
+    assert people.table(list(GROUPS), list(KEYS))["version"] == version
+    assert people.table(GROUPS, KEYS[:2])["version"] != version
+    assert people.table(GROUPS[:1], KEYS)["version"] != version
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    with pytest.raises(InputError, match="'small' would be the name of two models: qwen3-8b and small"):
+        people.table([*GROUPS, Group("small", "10.42.0.8", 8000, "/k")], KEYS)
+
+
+@pytest.mark.parametrize("file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secret-glm.yaml", "envoy.yaml"])
+def test_golden_router(file: str) -> None:
+    golden_files.check("router", file, envoy.files(GROUPS, KEYS, Terms())[file])
