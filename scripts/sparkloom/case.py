@@ -19,9 +19,10 @@ from sparkloom.launch.resolve import Launch, Rank, resolve
 
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.fleet import FleetPlan
 
 __all__ = [
-    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "hand_out", "judge",
+    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
     "launch_dict", "plan", "rank", "rank_of", "render", "take_in",
 ]  # fmt: skip
 
@@ -167,6 +168,22 @@ def render(
     if judged.errors and not force:
         raise Refused(judged.errors)
     return Rendered(judged, *manifests.build(judged.launch, judged.cluster, policy))
+
+
+def fleet(inventory: str | Path | Mapping[str, Any] | None = None, record: Path | None = None) -> FleetPlan:
+    """Where each entry of the inventory's `serve:` goes; what is recorded as running stays, unless it must not.
+
+    `record`: in place of build/<site>/fleet.json.
+    """
+    from sparkloom.inputs import fleet_record, serving
+    from sparkloom.judge import fleet as fleets
+
+    target = cluster(inventory)
+    listed = (
+        serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
+    )
+    running = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
+    return fleets.plan(listed, target, running)
 
 
 def fabric(inventory: Inventory = None) -> dict[str, Any]:
