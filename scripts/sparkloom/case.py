@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # who only renders loads no capacity
 
 __all__ = [
     "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
-    "launch_dict", "plan", "rank", "rank_of", "render", "take_in",
+    "launch_dict", "plan", "rank", "rank_of", "render", "render_group", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -168,6 +168,26 @@ def render(
     if judged.errors and not force:
         raise Refused(judged.errors)
     return Rendered(judged, *manifests.build(judged.launch, judged.cluster, policy))
+
+
+def render_group(
+    name: str,
+    inventory: str | Path | Mapping[str, Any] | None = None,
+    *,
+    record: Path | None = None,
+    force: bool = False,
+    policy: str = POLICY,
+) -> Rendered:
+    """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
+    from sparkloom.render import manifests
+
+    planned = fleet(inventory, record)
+    one = planned.one(name)
+    launch, site = one.launched(planned.cluster)
+    judged = Case(site, launch, ranked(one.findings(planned.cluster)))
+    if judged.errors and not force:
+        raise Refused(judged.errors)
+    return Rendered(judged, *manifests.build(launch, site, policy))
 
 
 def fleet(inventory: str | Path | Mapping[str, Any] | None = None, record: Path | None = None) -> FleetPlan:

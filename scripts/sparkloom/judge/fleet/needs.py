@@ -58,6 +58,11 @@ class Need:
         first = told[0] if isinstance(told, list) and told else told
         return str(first) if isinstance(first, str) and first else self.loaded.profile.model.id
 
+    def named(self) -> dict[str, FlagValue]:
+        """The flag by which the engine answers to the alias, where the list gives one."""
+        flag = engines.of(self.loaded).called.get("model name", "")
+        return {flag: self.entry.alias} if flag and self.entry.alias else {}
+
     def view(self, platform: Platform) -> LaunchView:
         assert self.launch is not None, "judged only where it can be placed"
         return self.launch.view(platform)
@@ -99,13 +104,17 @@ def one(serving: Serving, number: int, cluster: Cluster, entry: Entry | None = N
     if parallel != loaded.profile.launch.parallel:
         loaded = profiles.load(asked.profile, overrides=written(parallel))
     flags.require_known(loaded)
-    need = Need(number, asked, serving.where(number), loaded, parallel, None)
+    where = serving.where(number)
     if barred := _barred(parallel, cluster):
-        return Need(need.number, asked, need.where, loaded, parallel, None, barred)
+        return Need(number, asked, where, loaded, parallel, None, barred)
     launch = resolve(loaded, cluster)
+    return Need(number, asked, where, loaded, parallel, launch, "", judged(launch, cluster))
+
+
+def judged(launch: Launch, cluster: Cluster) -> list[Finding]:
+    """What speaks against a launch beside its memory, which depends on who else is there."""
     sparks = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
-    told = [*flags.check(launch), *rules.check(launch, sparks), *profile_status.check(launch.profile)]
-    return Need(need.number, asked, need.where, loaded, parallel, launch, "", told)
+    return [*flags.check(launch), *rules.check(launch, sparks), *profile_status.check(launch.profile)]
 
 
 def _parallel(serving: Serving, number: int, entry: Entry, loaded: LoadedProfile) -> Parallel:

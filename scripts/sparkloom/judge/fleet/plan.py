@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
@@ -19,6 +20,8 @@ from sparkloom.launch import groups
 from sparkloom.launch.groups import Group
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
+from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.launch.seat import Seat
 
 PARTS = {
     "weights_gib": ("weights_gib_per_rank",),
@@ -41,6 +44,16 @@ class Grouped:
     told: Mapping[str, FlagValue]
     state: str
     was: tuple[str, ...]
+
+    def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
+        """Its launch where the plan puts it, and the site as this group sees it."""
+        site = groups.seated(cluster, self.group.vf)
+        seat = Seat(self.group.name, self.group.nodes, self.group.engine_key, self.told, self.need.where)
+        return resolve(self.need.loaded, site, seat=seat), site
+
+    def findings(self, cluster: Cluster) -> list[Finding]:
+        """Of the profile; where the list tells its engine other flags, of the launch with these."""
+        return needs.judged(*self.launched(cluster)) if self.told else self.need.findings
 
     def as_dict(self, usable: float) -> dict[str, Any]:
         loaded = self.need.loaded.profile
@@ -75,6 +88,14 @@ class FleetPlan:
     @property
     def verdict(self) -> str:
         return {True: "fits", None: "uncertain", False: "does-not-fit"}[self.fits]
+
+    def one(self, name: str) -> Grouped:
+        """The group of that name; refused where the plan has none, as when it does not pack."""
+        known = [one.group.name for one in self.grouped]
+        if name not in known:
+            there = self.reason if self.fits is False else f"the list has no such group{did_you_mean(name, known)}"
+            raise InputError.single("--group", f"{name}: {there}", rule="no-such-group")
+        return self.grouped[known.index(name)]
 
     def as_dict(self) -> dict[str, Any]:
         """What `sparkloom fleet plan --json` prints."""
@@ -121,9 +142,8 @@ def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | No
     """`running`: what is recorded of the groups that run; they stay where they are unless they must not."""
     wanted, known = needs.of(serving, cluster), running or {}
     sparks = needs.platforms(cluster)
-    findings = [finding for need in wanted for finding in need.findings]
     gone = sorted(set(known) - {need.name for need in wanted})
-    blank = FleetPlan(cluster, sparks, False, "", unplaced=wanted, gone=gone, findings=findings)
+    blank = FleetPlan(cluster, sparks, False, "", unplaced=wanted, gone=gone)
     problem = pose(wanted, cluster, sparks, known)
     try:
         if problem is None:
@@ -170,7 +190,8 @@ def _packed(blank: FleetPlan, seats: Mapping[str, packing.Seat], known: Mapping[
         for need, group in zip(blank.unplaced, allocated, strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
-    findings = [*blank.findings, *(_uncertain(one) for one in unsure)]
+    findings = [finding for one in grouped for finding in one.findings(blank.cluster)]
+    findings += [_uncertain(one) for one in unsure]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
     return FleetPlan(
         blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
@@ -180,12 +201,13 @@ def _packed(blank: FleetPlan, seats: Mapping[str, packing.Seat], known: Mapping[
 def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: Running | None) -> Grouped:
     holds = [need.held(sparks[node], need.entry.fraction) for node in group.nodes]
     worst = min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
+    told = {**worst.told, **need.named()}
     if running is None:
-        return Grouped(group, need, worst.fit, worst.told, "new", ())
+        return Grouped(group, need, worst.fit, told, "new", ())
     held = _held(need, running)
     stays = held.seat == packing.Seat(group.nodes, group.vf)
     state = "changes" if not held.same else "stays" if stays else "moves"
-    return Grouped(group, need, worst.fit, worst.told, state, running.nodes)
+    return Grouped(group, need, worst.fit, told, state, running.nodes)
 
 
 def _uncertain(one: Grouped) -> Finding:
@@ -201,7 +223,7 @@ def _refused(blank: FleetPlan, helps: list[str], sparks: Mapping[str, Platform])
     fix = "; or ".join(helps) or "fewer or smaller models, or more Sparks"
     finding = Finding(where, "fleet-does-not-fit", reason, "", fix)
     return FleetPlan(
-        blank.cluster, sparks, False, reason, [], blank.unplaced, blank.gone, helps, [*blank.findings, finding]
+        blank.cluster, sparks, False, reason, [], blank.unplaced, blank.gone, helps, [*_own(blank), finding]
     )
 
 
@@ -210,8 +232,12 @@ def _undecided(blank: FleetPlan, error: packing.Undecided) -> FleetPlan:
     finding = Finding(where, "fleet-undecided", f"{error}: {UNDECIDED}", "", "pin the largest groups first")
     return FleetPlan(
         blank.cluster, blank.sparks, False, f"{error}: {UNDECIDED}", [], blank.unplaced, blank.gone, [],
-        [*blank.findings, finding],
+        [*_own(blank), finding],
     )  # fmt: skip
+
+
+def _own(blank: FleetPlan) -> list[Finding]:
+    return [finding for need in blank.unplaced for finding in need.findings]
 
 
 def _alone(need: Need, sparks: Mapping[str, Platform], nodes: int) -> str:

@@ -23,12 +23,12 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def rank(launch: Launch, index: int) -> str:
-    return f"{group(launch.profile.name)}-rank{index}"
+    return f"{group(launch.group)}-rank{index}"
 
 
 def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
     """Labels that pick the group's pods, or those of one rank; they never change for a running workload."""
-    name = launch.profile.name
+    name = launch.group
     chosen = {PROFILE: name if _LABEL.fullmatch(name) else group(name)}
     return chosen if index is None else {**chosen, RANK: str(index)}
 
@@ -36,7 +36,7 @@ def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
 def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
     described = {
         "app.kubernetes.io/name": launch.engine,
-        "app.kubernetes.io/instance": group(launch.profile.name),
+        "app.kubernetes.io/instance": group(launch.group),
         **ENGINES,
     }
     return {**described, **selector(launch, index)}
