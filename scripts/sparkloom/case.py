@@ -199,9 +199,7 @@ def fleet(inventory: str | Path | Mapping[str, Any] | None = None, record: Path 
     from sparkloom.judge import fleet as fleets
 
     target = cluster(inventory)
-    listed = (
-        serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
-    )
+    listed = serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
     running = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
     return fleets.plan(listed, target, running)
 

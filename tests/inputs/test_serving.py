@@ -68,7 +68,7 @@ def test_ansible_hands_over_the_same() -> None:
         (f"serve: {OSS}\n", "1:1", "expected a list of profiles"),
         (f"serve:\n  profile: {OSS}\n", "1:1", "put a dash before each entry"),
         ("serve:\n  -\n", "2:4", "dictionary"),
-        (f"serve:\n  - profile: {OSS}\n    fration: 0.4\n", "3:5", "unknown key 'serve.0.fration'; did you mean 'fraction'?"),
+        (f"serve:\n  - profile: {OSS}\n    fration: 0.4\n", "3:5", "'serve.0.fration'; did you mean 'fraction'?"),
         ("serve:\n  - {name: a}\n", "2:5", "key 'serve.0.profile' is missing"),
         ("serve:\n  - openai--gpt-oss-120\n", "2:5", f"did you mean '{OSS}'?"),
         ("serve:\n  - profile: ./nothing.yml\n", "2:5", "no such file"),

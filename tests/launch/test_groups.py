@@ -71,7 +71,9 @@ def test_groups_that_share_sparks_have_addresses_of_their_own_on_every_rail() ->
 
 
 def test_a_function_without_an_address_in_the_subnet_is_not_given() -> None:
-    small = [rail.model_copy(update={"subnet": f"192.168.{number}.0/26"}) for number, rail in enumerate(site(2).fabric.rails)]
+    small = [
+        rail.model_copy(update={"subnet": f"192.168.{number}.0/26"}) for number, rail in enumerate(site(2).fabric.rails)
+    ]
     assert groups.functions(site(2, vfs_per_rail=8, rails=small)) == (0, 2)
 
 

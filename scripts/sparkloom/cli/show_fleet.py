@@ -79,9 +79,7 @@ def _letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _bar(
-    node: dict[str, Any], letters: dict[str, tuple[str, str]], cells: int
-) -> list[tuple[str, int, str]]:
+def _bar(node: dict[str, Any], letters: dict[str, tuple[str, str]], cells: int) -> list[tuple[str, int, str]]:
     usable, here = float(node["usable_gib"]), node["groups"]
     host = usable - node["free_gib"]
     parts = [("h", host, "dim"), *((letters[e["group"]][0], e["gib"], letters[e["group"]][1]) for e in here)]

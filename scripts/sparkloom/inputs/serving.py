@@ -35,9 +35,8 @@ def _nodes(value: Any) -> Any:
 
 def _share(value: float) -> float:
     if not LEAST_SHARE <= value <= MOST_SHARE:
-        raise ValueError(
-            f"expected the share of a Spark's memory that it may take, {LEAST_SHARE:g} to {MOST_SHARE:g}; found {value:g}"
-        )
+        limits = f"{LEAST_SHARE:g} to {MOST_SHARE:g}"
+        raise ValueError(f"expected the share of a Spark's memory that it may take, {limits}; found {value:g}")
     return value
 
 
@@ -63,7 +62,8 @@ class Entry(Strict):
         default=None, description="the `model` that clients ask for; what the engine calls it unless given"
     )
     fraction: Annotated[float, AfterValidator(_share)] | None = Field(
-        default=None, description="share of each Spark's memory; others may have the rest. Without it, Sparks of its own"
+        default=None,
+        description="share of each Spark's memory; others may have the rest. Without it, Sparks of its own",
     )
 
     @property

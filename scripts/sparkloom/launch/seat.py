@@ -1,4 +1,4 @@
-"""Where one group of a fleet is put: what a launch takes from a plan in place of what follows from the inventory alone."""
+"""Where one group of a fleet is put: what its launch takes from the plan, and not from the inventory alone."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
-from sparkloom.judge.fleet.packing import Problem, Seat, Want
+from sparkloom.judge.fleet.problem import Problem, Seat, Want
 
 Cost = tuple[int, int, int]  # groups moved, changed groups that lost their Sparks, ranks that share one
 # Of each Spark: what is used of its memory, whether one has it alone, ranks there, functions given away.

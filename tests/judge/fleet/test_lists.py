@@ -150,7 +150,10 @@ def taken(text: str, cluster: Cluster, wanted: Items) -> Iterator[tuple[Cluster,
         shares = re.findall(r"(\w) (?:\S+ -> |fraction: )([\d.]+)", text)
         assert shares
         given = {name: float(share) for name, share in shares}
-        yield cluster, [{**item, **({"fraction": given[item["name"]]} if item["name"] in given else {})} for item in wanted]
+        yield (
+            cluster,
+            [{**item, **({"fraction": given[item["name"]]} if item["name"] in given else {})} for item in wanted],
+        )
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The search against one that tries everything: every limit kept, every refusal true, no movement that is not needed."""
+"""The search against one that tries everything: limits kept, refusals true, no movement that is not needed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from sparkloom.judge.fleet import packing
-from sparkloom.judge.fleet.packing import Held, Problem, Seat, Spot, Want
+from sparkloom.judge.fleet import packing, search
+from sparkloom.judge.fleet.problem import Held, Problem, Seat, Spot, Undecided, Want
 from tests.judge.fleet import brute
 
 THOROUGH = settings(
@@ -171,6 +171,6 @@ def test_eight_sparks_full_of_small_groups_take_less_than_a_second(shares: tuple
 
 
 def test_what_cannot_be_looked_through_is_said_and_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "PATIENCE", 1)
-    with pytest.raises(packing.Undecided, match="2 groups on 4 Sparks"):
+    monkeypatch.setattr(search, "PATIENCE", 1)
+    with pytest.raises(Undecided, match="2 groups on 4 Sparks"):
         four(whole("a", 1), whole("b", 1))

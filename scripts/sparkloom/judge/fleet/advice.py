@@ -7,7 +7,7 @@ profile less.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from sparkloom.base.errors import InputError
@@ -16,6 +16,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import LEAST_SHARE, Serving
 from sparkloom.judge.fleet import needs, packing
 from sparkloom.judge.fleet.needs import Need
+from sparkloom.judge.fleet.problem import Problem, Undecided, Want
 from sparkloom.launch import groups
 
 MOST = 5  # things to choose from, on one screen
@@ -38,12 +39,10 @@ class _Tried:
     cluster: Cluster
     sparks: Mapping[str, Platform]
 
-    def want(self, need: Need, fraction: float | None = None) -> packing.Want:
+    def want(self, need: Need, fraction: float | None = None) -> Want:
         return needs.want(need, self.sparks, fraction)
 
-    def fits(
-        self, changed: Mapping[str, packing.Want | None], functions: tuple[int, ...] | None = None
-    ) -> bool:
+    def fits(self, changed: Mapping[str, Want | None], functions: tuple[int, ...] | None = None) -> bool:
         """The list with some of its groups otherwise, or (None) without them."""
         asked = []
         for need in self.wanted:
@@ -54,11 +53,11 @@ class _Tried:
                 asked.append(want)
         given = groups.functions(self.cluster) if functions is None else functions
         try:
-            return packing.fits(packing.Problem(needs.spots(self.sparks), tuple(asked), given))
-        except packing.Undecided:
+            return packing.fits(Problem(needs.spots(self.sparks), tuple(asked), given))
+        except Undecided:
             return False
 
-    def _as_listed(self, need: Need) -> packing.Want | None:
+    def _as_listed(self, need: Need) -> Want | None:
         return None if need.launch is None else self.want(need, need.entry.fraction)
 
     def least(self, need: Need) -> int | None:
@@ -118,13 +117,9 @@ def _nearest(tried: _Tried, need: Need, enough: int, now: int) -> int | None:
 def _pins(tried: _Tried) -> Iterator[str]:
     for need in tried.wanted:
         if need.entry.pinned and need.launch is not None:
-            free = _loose(tried.want(need, need.entry.fraction))
+            free = replace(tried.want(need, need.entry.fraction), fixed=())
             if tried.fits({need.name: free}):
                 yield f"{need.name}: nodes: {need.count} in place of the names {', '.join(need.entry.pinned)}"
-
-
-def _loose(want: packing.Want) -> packing.Want:
-    return packing.Want(want.name, want.count, want.able, want.share, (), want.rails)
 
 
 def _functions(tried: _Tried) -> Iterator[str]:
@@ -148,7 +143,7 @@ def _counts(tried: _Tried) -> Iterator[str]:
                 break
 
 
-def _split(tried: _Tried, need: Need, count: int) -> packing.Want | None:
+def _split(tried: _Tried, need: Need, count: int) -> Want | None:
     """The same group on another number of Sparks, where it can be cut so and fits them."""
     entry = need.entry.model_copy(update={"nodes": count})
     try:

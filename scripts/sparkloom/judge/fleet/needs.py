@@ -16,7 +16,7 @@ from sparkloom.inputs.profile import FlagValue, LoadedProfile, Parallel
 from sparkloom.inputs.serving import Entry, Serving
 from sparkloom.judge import flags, profile_status, rules
 from sparkloom.judge.capacity.search import split_over, written
-from sparkloom.judge.fleet.packing import Spot, Want
+from sparkloom.judge.fleet.problem import Spot, Want
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
@@ -184,7 +184,7 @@ def free_gib(platform: Platform) -> float:
 
 def room_mib(platform: Platform) -> int:
     """What groups may share: all that is free, less what the memory guard keeps."""
-    return floor((free_gib(platform) - float(constants.GUARD_FLOOR_GIB.value or 0)) * MIB)
+    return max(0, floor((free_gib(platform) - float(constants.GUARD_FLOOR_GIB.value or 0)) * MIB))
 
 
 def share_mib(fraction: float, platform: Platform) -> int:

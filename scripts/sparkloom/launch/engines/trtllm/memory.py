@@ -50,7 +50,7 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
 
 
 def shared(view: LaunchView) -> dict[str, FlagValue]:
-    """Its fraction is of what is free after the load, whoever has taken the rest by then: the cache is told in tokens."""
+    """Its fraction is of what is free after the load, whoever took the rest: so the cache is told in tokens."""
     tokens = int(fit(view, requirements(view)).memory["kv_tokens"].value or 0)
     options = view.mapping("extra_llm_api_options")
     cache = options.get("kv_cache_config")

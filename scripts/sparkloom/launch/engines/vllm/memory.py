@@ -78,7 +78,9 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
 def shared(view: LaunchView) -> dict[str, FlagValue]:
     """A share of the whole machine is what its flag says, less what lies beside it: CUDA's context, its processes."""
     needs = requirements(view)
-    return {needs.fraction_flag: max(0.01, floor(free.of(view, taken(view)).least / view.platform.usable_gib * 1000) / 1000)}
+    return {
+        needs.fraction_flag: max(0.01, floor(free.of(view, taken(view)).least / view.platform.usable_gib * 1000) / 1000)
+    }
 
 
 def activations(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
