@@ -18,6 +18,7 @@ from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
 if TYPE_CHECKING:  # who only renders loads no capacity
+    from sparkloom.inputs.fleet_record import Running
     from sparkloom.judge.capacity.sessions import Asked
     from sparkloom.judge.fleet import FleetPlan
 
@@ -190,18 +191,23 @@ def render_group(
     return Rendered(judged, *manifests.build(launch, site, policy))
 
 
-def fleet(inventory: str | Path | Mapping[str, Any] | None = None, record: Path | None = None) -> FleetPlan:
-    """Where each entry of the inventory's `serve:` goes; what is recorded as running stays, unless it must not.
+def fleet(
+    inventory: str | Path | Mapping[str, Any] | None = None,
+    record: Path | None = None,
+    runs: Mapping[str, Running] | None = None,
+) -> FleetPlan:
+    """Where each entry of the inventory's `serve:` goes; what runs stays, unless it must not.
 
-    `record`: in place of build/<site>/fleet.json.
+    What runs is what a cluster was asked for (`runs`), or what stands in `record`, else in build/<site>/fleet.json.
     """
     from sparkloom.inputs import fleet_record, serving
     from sparkloom.judge import fleet as fleets
 
     target = cluster(inventory)
     listed = serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
-    running = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
-    return fleets.plan(listed, target, running)
+    if runs is None:
+        runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
+    return fleets.plan(listed, target, runs)
 
 
 def fabric(inventory: Inventory = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sparkloom import case
 from sparkloom.base.finding import errors
 from sparkloom.cli import show, show_fleet
 from sparkloom.cli.options import Inventory, Json
+from sparkloom.inputs.fleet_record import Running
 
 
 def plan(
@@ -21,8 +22,19 @@ def plan(
             "--record", help="what runs now, as --json printed an earlier plan (default: build/SITE/fleet.json, if any)"
         ),
     ] = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="ask the cluster what runs now, in place of a record")
+    ] = False,
     json: Json = False,
 ) -> None:
-    planned = case.fleet(inventory, record)
+    if running and record:
+        raise typer.BadParameter("--running asks the cluster, --record reads a file: write one of them")
+    planned = case.fleet(inventory, record, _asked(inventory) if running else None)
     show.out(planned.as_dict(), json, show_fleet.plan)
     raise typer.Exit(1 if planned.fits is False or errors(planned.findings) else 0)
+
+
+def _asked(inventory: Path | None) -> dict[str, Running]:
+    from sparkloom.site import fleet
+
+    return fleet.running(case.cluster(inventory))

@@ -19,6 +19,7 @@ class Seat:
     engine_key: str  # the Secret
     told: Mapping[str, FlagValue] = field(default_factory=dict)
     where: str = ""
+    fraction: float | None = None
 
     def of(self, cluster: Cluster) -> list[Node]:
         by_name = {node.name: node for node in cluster.nodes}

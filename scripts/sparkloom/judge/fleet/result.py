@@ -43,7 +43,8 @@ class Grouped:
     def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
         """Its launch where the plan puts it, and the site as this group sees it."""
         site = groups.seated(cluster, self.group.vf)
-        seat = Seat(self.group.name, self.group.nodes, self.group.engine_key, self.told, self.need.where)
+        group = self.group
+        seat = Seat(group.name, group.nodes, group.engine_key, self.told, self.need.where, group.fraction)
         return resolve(self.need.loaded, site, seat=seat), site
 
     def findings(self, cluster: Cluster) -> list[Finding]:

@@ -33,6 +33,7 @@ def config_hash(
 def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
     data = {
         **({"group": launch.group} if launch.group != launch.profile.name else {}),
+        **({"fraction": launch.seat.fraction} if launch.seat and launch.seat.fraction else {}),
         "profile": launch.profile.name,
         "model": launch.profile.profile.model.id,
         "revision": launch.profile.profile.model.revision,
