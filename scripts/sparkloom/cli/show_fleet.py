@@ -59,7 +59,7 @@ def _sparks(terminal: Console, data: dict[str, Any]) -> None:
 
     letters = _letters(data["groups"])
     widest = max(len(node["name"]) for node in data["nodes"])
-    room = (window(terminal) or 120) - widest - 34
+    room = (window(terminal) or 120) - widest - 46
     cells = max(FEWEST, min(CELLS, room))
     paragraph(terminal, LEGEND, style="dim")
     for node in data["nodes"]:

@@ -98,7 +98,7 @@ def test_two_groups_on_the_same_sparks_have_functions_addresses_and_secrets_of_t
         networks[group] = {pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] for pod in pods}
         secrets[group] = {v["secret"]["secretName"] for pod in pods for v in pod["spec"]["volumes"] if "secret" in v}
     assert not networks["pair"] & networks["twin"]
-    assert all("rail-a-vf2" in told for told in networks["twin"]) and all("vf0" in told for told in networks["pair"])
+    assert all("rail-a-vf2" in told for told in networks["pair"]) and all("vf0" in told for told in networks["twin"])
     assert secrets["pair"] & secrets["twin"] == {"client-keys"}
     assert {"engine-own-key", "pair-group"} <= secrets["pair"]
 
