@@ -52,9 +52,11 @@ def _running(record: Mapping[str, Any], heads: Mapping[str, Any], cluster: Clust
 def _function(rank: Mapping[str, Any], cluster: Cluster) -> int | None:
     """By the address that the rank has on a rail; None of one that has none, or of an inventory that has changed."""
     node = next((node for node in cluster.nodes if node.name == rank["node"]), None)
-    for rail in cluster.fabric.segments if node else ():
+    if node is None:
+        return None
+    for rail in cluster.fabric.segments:
         told = str(rank["addresses"].get(rail.name, "")).partition("/")[0]
-        for vf in FUNCTIONS if told and node else ():
-            if fabric.address(cluster, node, rail, vf) == told:
-                return vf
+        found = next((vf for vf in FUNCTIONS if told and fabric.address(cluster, node, rail, vf) == told), None)
+        if found is not None:
+            return found
     return None
