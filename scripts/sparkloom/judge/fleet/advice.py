@@ -163,7 +163,7 @@ def _shared(tried: _Tried) -> Iterator[str]:
             changed = {need.name: tried.want(need, least[need.name] / HUNDREDTHS) for need in chosen}
             if tried.fits(changed):
                 told = " and ".join(f"{need.name} fraction: {least[need.name] / HUNDREDTHS:g}" for need in chosen)
-                yield f"a shared Spark: {told}"
+                yield f"a shared Spark: {told} (the least that starts; more is more cache)"
                 return
 
 

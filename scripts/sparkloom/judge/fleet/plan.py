@@ -67,7 +67,8 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
         for need, group in zip(blank.unplaced, allocated, strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
-    findings = [finding for one in grouped for finding in one.findings(blank.cluster)]
+    # of two groups with one profile everything is said once
+    findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
     findings += [_uncertain(one) for one in unsure]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
     return FleetPlan(

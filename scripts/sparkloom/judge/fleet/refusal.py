@@ -41,7 +41,7 @@ def undecided(blank: FleetPlan, error: Undecided) -> FleetPlan:
 
 
 def _own(blank: FleetPlan) -> list[Finding]:
-    return [finding for need in blank.unplaced for finding in need.findings]
+    return list(dict.fromkeys(finding for need in blank.unplaced for finding in need.findings))
 
 
 def _alone(need: Need, sparks: Mapping[str, Platform], nodes: int) -> str:
