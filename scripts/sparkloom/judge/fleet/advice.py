@@ -172,8 +172,10 @@ def _fewer(tried: _Tried) -> Iterator[str]:
     if spare:
         yield f"one profile less: without {' or '.join(spare)}"
         return
-    for count in range(len(tried.wanted) - 2, 0, -1):
-        if tried.fits({need.name: None for need in tried.wanted[count:]}):
-            kept = ", ".join(need.name for need in tried.wanted[:count])
-            yield f"fewer profiles: the first {count} of the list fit ({kept})"
-            return
+    kept: list[Need] = []
+    for need in tried.wanted:  # the list's order is whose turn it is
+        others = [other.name for other in tried.wanted if other not in (*kept, need)]
+        if tried.fits(dict.fromkeys(others)):
+            kept.append(need)
+    if kept:
+        yield f"fewer profiles: {', '.join(need.name for need in kept)} fit together"
