@@ -176,13 +176,14 @@ def render_group(
     inventory: str | Path | Mapping[str, Any] | None = None,
     *,
     record: Path | None = None,
+    runs: Mapping[str, Running] | None = None,
     force: bool = False,
     policy: str = POLICY,
 ) -> Rendered:
     """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
     from sparkloom.render import manifests
 
-    planned = fleet(inventory, record)
+    planned = fleet(inventory, record, runs)
     one = planned.one(name)
     launch, site = one.launched(planned.cluster)
     judged = Case(site, launch, ranked(one.findings(planned.cluster)))

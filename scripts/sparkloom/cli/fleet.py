@@ -27,14 +27,15 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    if running and record:
-        raise typer.BadParameter("--running asks the cluster, --record reads a file: write one of them")
-    planned = case.fleet(inventory, record, _asked(inventory) if running else None)
+    planned = case.fleet(inventory, record, asked(inventory, record) if running else None)
     show.out(planned.as_dict(), json, show_fleet.plan)
     raise typer.Exit(1 if planned.fits is False or errors(planned.findings) else 0)
 
 
-def _asked(inventory: Path | None) -> dict[str, Running]:
+def asked(inventory: Path | None, record: Path | None) -> dict[str, Running]:
+    """What the site's cluster says that runs there."""
     from sparkloom.site import fleet
 
+    if record:
+        raise typer.BadParameter("--running asks the cluster, --record reads a file: write one of them")
     return fleet.running(case.cluster(inventory))

@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
-from sparkloom.cli import show
+from sparkloom.cli import fleet, show
 from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
 from sparkloom.launch import schema as schemas
 from sparkloom.render import manifests
@@ -33,13 +33,15 @@ def render(
     record: Annotated[
         Path | None, typer.Option("--record", help="with --group: what runs now, as fleet plan takes it")
     ] = None,
+    running: Annotated[bool, typer.Option("--running", help="with --group: ask the cluster what runs now")] = False,
 ) -> None:
     if (profile is None) == (group is None):
         raise typer.BadParameter("write a profile's name, or --group with a group's")
     if group is not None:
         if overrides or engine_version:
             raise typer.BadParameter("--set and --engine-version are for a profile; a group is launched as listed")
-        rendered = case.render_group(group, inventory, record=record, force=force)
+        runs = fleet.asked(inventory, record) if running else None
+        rendered = case.render_group(group, inventory, record=record, runs=runs, force=force)
     else:
         rendered = case.render(profile or "", inventory, overrides=overrides or [], release=engine_version, force=force)
     for finding in rendered.case.errors:  # on stderr, so that it cannot pass unseen
