@@ -18,11 +18,13 @@ from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 
 if TYPE_CHECKING:  # who only renders loads no capacity
+    from sparkloom.inputs.fleet_record import Running
     from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.fleet import FleetPlan
 
 __all__ = [
-    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "hand_out", "judge",
-    "launch_dict", "plan", "rank", "rank_of", "render", "take_in",
+    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
+    "launch_dict", "plan", "rank", "rank_of", "render", "render_group", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -167,6 +169,46 @@ def render(
     if judged.errors and not force:
         raise Refused(judged.errors)
     return Rendered(judged, *manifests.build(judged.launch, judged.cluster, policy))
+
+
+def render_group(
+    name: str,
+    inventory: str | Path | Mapping[str, Any] | None = None,
+    *,
+    record: Path | None = None,
+    runs: Mapping[str, Running] | None = None,
+    force: bool = False,
+    policy: str = POLICY,
+) -> Rendered:
+    """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
+    from sparkloom.render import manifests
+
+    planned = fleet(inventory, record, runs)
+    one = planned.one(name)
+    launch, site = one.launched(planned.cluster)
+    judged = Case(site, launch, ranked(one.findings(planned.cluster)))
+    if judged.errors and not force:
+        raise Refused(judged.errors)
+    return Rendered(judged, *manifests.build(launch, site, policy))
+
+
+def fleet(
+    inventory: str | Path | Mapping[str, Any] | None = None,
+    record: Path | None = None,
+    runs: Mapping[str, Running] | None = None,
+) -> FleetPlan:
+    """Where each entry of the inventory's `serve:` goes; what runs stays, unless it must not.
+
+    What runs is what a cluster was asked for (`runs`), or what stands in `record`, else in build/<site>/fleet.json.
+    """
+    from sparkloom.inputs import fleet_record, serving
+    from sparkloom.judge import fleet as fleets
+
+    target = cluster(inventory)
+    listed = serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
+    if runs is None:
+        runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
+    return fleets.plan(listed, target, runs)
 
 
 def fabric(inventory: Inventory = None) -> dict[str, Any]:

@@ -53,6 +53,13 @@ KEYS = (
     Command("list", "Whose keys there are, for which models and how much, and which have ended.", "cli.keys:list_"),
     Command("revoke", "Takes somebody's key away.", "cli.keys:revoke"),
 )
+FLEET = (
+    Command(
+        "plan",
+        "Where each profile of the inventory's `serve:` goes: Sparks, memory, functions of the rails; what runs stays.",
+        "cli.fleet:plan",
+    ),
+)
 COMMANDS = (
     Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
     Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
@@ -66,6 +73,7 @@ COMMANDS = (
         "Will it start, will it fit, how fast can it be at best, and what exactly is launched.",
         "cli.judging:plan",
     ),
+    Command("fleet", "Several profiles on one site: which of them stands where.", below=FLEET),
     Command("argv", "Exactly that rank's command line.", "cli.profiles:argv"),
     Command("env", "Exactly that rank's environment; secrets are shown as references.", "cli.profiles:env"),
     Command(

@@ -90,10 +90,12 @@ def diagnose(
 def _linted(linted: linting.Linted) -> None:
     terminal = show.console()
     count = show_findings.listed(terminal, linted.findings)
-    unread = len({name for name, _ in linted.unusable})
+    unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
     parts = [f"{judged} profile(s): {count}"] if judged else []
     parts += [f"{unread} profile(s) could not be judged: unusable, as stderr says"] if unread else []
+    if any(name == linting.LIST for name, _ in linted.unusable):
+        parts += ["the list `serve:` is unusable, as stderr says"]
     terminal.print("; ".join(parts), style="bold")
 
 

@@ -11,6 +11,10 @@ from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
+from sparkloom.inputs import serving
+from sparkloom.judge import fleet
+
+LIST = "serve"  # in the place of a profile's name: the inventory's list
 
 
 @dataclass(slots=True)
@@ -31,7 +35,7 @@ class Linted:
 
 
 def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str], release: str | None) -> Linted:
-    """Findings of the named profiles, or of all shipped ones."""
+    """Findings of the named profiles, or of all shipped ones; then also of what an inventory serves together."""
     cluster = case.cluster(inventory)
     linted = Linted(list(names) or profiles.names())
     for name in linted.profiles:
@@ -41,7 +45,20 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
             linted.unusable += [(name, problem) for problem in error.problems]
         else:
             linted.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
+    if inventory and not names and serving.has_list(inventory):
+        _fleet(linted, inventory)
     return linted
+
+
+def _fleet(linted: Linted, inventory: Path) -> None:
+    """The list `serve:`: what is wrong in it, and whether it packs; its profiles' own findings stand above."""
+    try:
+        planned = case.fleet(inventory)
+    except InputError as error:
+        linted.unusable += [(LIST, problem) for problem in error.problems]
+        return
+    of_fleet = [finding for finding in planned.findings if finding.rule in fleet.RULES]
+    linted.findings += [{"profile": LIST, **finding.as_dict()} for finding in of_fleet]
 
 
 def _as_finding(name: str, problem: Problem) -> dict[str, Any]:

@@ -42,6 +42,10 @@ def exact(text: str) -> str:
     return text
 
 
+def exact_if_any(text: str | None) -> str | None:
+    return None if text is None else exact(text)
+
+
 def all_exact(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [exact(text) for text in texts]
 

@@ -19,6 +19,15 @@ Profile = Annotated[
         autocompletion=names.begun,
     ),
 ]
+OneProfile = Annotated[
+    str | None,
+    typer.Argument(
+        help="name from model_profiles/, a part of one, a model's id, or a path to a file",
+        show_default=False,
+        callback=names.exact_if_any,
+        autocompletion=names.begun,
+    ),
+]
 Profiles = Annotated[
     list[str] | None,
     typer.Argument(

@@ -11,14 +11,14 @@ import typer
 from sparkloom import case
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
-from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Overrides, Profile, Release
+from sparkloom.cli import fleet, show
+from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
 from sparkloom.launch import schema as schemas
 from sparkloom.render import manifests
 
 
 def render(
-    profile: Profile,
+    profile: OneProfile = None,
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
@@ -27,11 +27,27 @@ def render(
         typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="render in spite of error findings; they are named")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", help="one group of the inventory's `serve:`, in place of a profile")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="with --group: what runs now, as fleet plan takes it")
+    ] = None,
+    running: Annotated[bool, typer.Option("--running", help="with --group: ask the cluster what runs now")] = False,
 ) -> None:
-    rendered = case.render(profile, inventory, overrides=overrides or [], release=engine_version, force=force)
+    if (profile is None) == (group is None):
+        raise typer.BadParameter("write a profile's name, or --group with a group's")
+    if group is not None:
+        if overrides or engine_version:
+            raise typer.BadParameter("--set and --engine-version are for a profile; a group is launched as listed")
+        runs = fleet.asked(inventory, record) if running else None
+        rendered = case.render_group(group, inventory, record=record, runs=runs, force=force)
+    else:
+        rendered = case.render(profile or "", inventory, overrides=overrides or [], release=engine_version, force=force)
     for finding in rendered.case.errors:  # on stderr, so that it cannot pass unseen
         show.complain(f"forced past {finding.rule}: {finding.message}\n")
-    _write(manifests.to_yaml(rendered.objects), output, Path(profile).stem if "/" in profile else profile)
+    name = group or profile or ""
+    _write(manifests.to_yaml(rendered.objects), output, Path(name).stem if "/" in name else name)
 
 
 def schema() -> None:

@@ -17,6 +17,7 @@ from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading
 from sparkloom.launch.engines import base
+from sparkloom.launch.seat import Seat
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView
 
@@ -45,6 +46,12 @@ class Launch:
     fabric: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
     ports: tuple[ports.Port, ...] = ()  # all that is listened at in its pods
+    seat: Seat | None = None  # of a group among others; None where one profile is served
+
+    @property
+    def group(self) -> str:
+        """The name that its objects are called by: the profile's, unless a fleet's list gives another."""
+        return self.seat.group if self.seat else self.profile.name
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules and capacity see it."""
@@ -70,18 +77,27 @@ class Launch:
 
 
 def resolve(
-    loaded: LoadedProfile, cluster: Cluster, platform: Platform = GB10, *, release: str | None = None
+    loaded: LoadedProfile,
+    cluster: Cluster,
+    platform: Platform = GB10,
+    *,
+    release: str | None = None,
+    seat: Seat | None = None,
 ) -> Launch:
-    """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`)."""
+    """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`).
+
+    `seat`: of one group of a fleet, on a cluster as that group sees it (groups.seated).
+    """
     engine = engines.of(loaded)
     loaded = pins.pinned(loaded, cluster.models)
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     _may_be_many(loaded, engine)
-    topology = place(loaded, cluster)
+    topology = place(loaded, cluster, seat)
     catalog = engines.catalog(engine.name, spoken) if releases.known(engine.name) else None
     derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]
-    settings = merge(_from_profile(loaded), derived)
+    chosen = _from_profile(loaded)
+    settings = merge(seat.over(chosen) if seat else chosen, derived)
     patient = patience.environment(engine, catalog)
     spelled = engine.spell(settings, spoken)
     ranks = tuple(
@@ -109,6 +125,7 @@ def resolve(
         ranks=ranks,
         fabric=tuple(dict.fromkeys(end.half for end in topology.head.endpoints)) if engine.nccl else (),
         files=engine.files(settings, loaded),
+        seat=seat,
     )
 
 
@@ -140,8 +157,8 @@ def _may_be_many(loaded: LoadedProfile, engine: base.Adapter) -> None:
         raise InputError([loaded.document.problem(("launch", "parallel", "dp"), message, "no-data-parallel")])
 
 
-def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
-    """The first `nodes` machines of the inventory, in its order; rank 0 is the head."""
+def place(loaded: LoadedProfile, cluster: Cluster, seat: Seat | None = None) -> Topology:
+    """The first `nodes` machines of the inventory, in its order, or those of the seat; rank 0 is the head."""
     parallel = loaded.profile.launch.parallel
     if parallel.nodes > len(cluster.nodes):
         known = ", ".join(node.name for node in cluster.nodes)
@@ -155,7 +172,7 @@ def place(loaded: LoadedProfile, cluster: Cluster) -> Topology:
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf
-    chosen = cluster.nodes[: parallel.nodes]
+    chosen = seat.of(cluster) if seat else cluster.nodes[: parallel.nodes]
     between = {rail.name for rail in cluster.fabric.segments if sum(rail.joins(node.name) for node in chosen) > 1}
     places = tuple(
         Place(rank, node, tuple(end for end in plan.of(node.name, vf) if end.rail in between))

@@ -11,7 +11,7 @@ from sparkloom.launch.fabric import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value comes from (`profile`, `set`, `topology`, `fabric`, `engine`, `platform`) and why it is so."""
+    """Where a value comes from (`profile`, `set`, `fleet`, `topology`, `fabric`, `engine`, `platform`), and why."""
 
     kind: str
     where: str = ""

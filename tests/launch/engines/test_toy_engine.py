@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sparkloom import case
 from sparkloom.cli import program
 from sparkloom.inputs import profile
 from sparkloom.launch import engines
@@ -124,3 +125,10 @@ def test_a_folder_that_is_not_there_is_refused_at_its_place(
     line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "name: sglan" in text)
     assert code == 2 and err.count("\n") == 1
     assert f"own.yml:{line}:" in err and "did you mean 'sglang'?" in err and "[unknown-engine]" in err
+
+
+def test_it_shares_a_spark_without_being_told_how(toy: Path) -> None:
+    """An engine's memory.py may have nothing to say of shares."""
+    view = case.judge(str(toy)).launch.view()
+    assert engines.shared(view, 110.0)[1] == {}
+    assert engines.fit(engines.shared(view, 20.0)[0]).fits is False

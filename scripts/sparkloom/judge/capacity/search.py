@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sparkloom.inputs.profile import FlagValue, Parallel
+from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.launch import engines
 from sparkloom.launch.view import LaunchView
 
@@ -116,7 +116,7 @@ def _set(view: LaunchView, flag: str, old: str, new: FlagValue) -> Change:
 
 def _nodes(view: LaunchView, have: int) -> Change | None:
     """More Sparks, as few as will do; where that alone is not enough, with another fraction."""
-    splits = (_split(view, count) for count in range(view.parallel.nodes + 1, MOST_NODES + 1))
+    splits = (split_over(view.model, view.parallel, n) for n in range(view.parallel.nodes + 1, MOST_NODES + 1))
     for split in filter(None, splits):
         bigger = view.split(split)
         more = None if _fits(bigger) else _fraction(bigger, _fits)
@@ -125,15 +125,18 @@ def _nodes(view: LaunchView, have: int) -> Change | None:
         text = f"{split.nodes} nodes instead of {view.parallel.nodes} (tp {split.tp}, pp {split.pp}, ep {split.ep})"
         text += f" and {more.text}" if more else ""
         text += f"; this inventory has {have}" if have < split.nodes else ""
-        keys = tuple(f"launch.parallel.{name}={getattr(split, name)}" for name in split.as_dict())
-        return Change(text, keys + (more.overrides if more else ()), more.view if more else bigger)
+        return Change(text, written(split) + (more.overrides if more else ()), more.view if more else bigger)
     return None
 
 
-def _split(view: LaunchView, count: int) -> Parallel | None:
-    """The same kind of split over more nodes: all ranks in one tensor group unless it already was a pipeline; copies
-    stay as many."""
-    model, now = view.model, view.parallel
+def written(split: Parallel) -> tuple[str, ...]:
+    """As `--set` takes it."""
+    return tuple(f"launch.parallel.{name}={size}" for name, size in split.as_dict().items())
+
+
+def split_over(model: Model, now: Parallel, count: int) -> Parallel | None:
+    """The same kind of split over another number of nodes: all ranks in one tensor group unless it already was a
+    pipeline; copies stay as many. None where the model cannot be cut so."""
     if now.pp > 1:
         each = now.tp * now.dp
         return Parallel(nodes=count, tp=now.tp, pp=count // each, dp=now.dp, ep=now.ep) if count % each == 0 else None

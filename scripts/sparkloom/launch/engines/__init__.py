@@ -12,7 +12,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory of an engine only who plans
     from sparkloom.inputs.catalogs.catalog import Catalog
-    from sparkloom.inputs.profile import LoadedProfile
+    from sparkloom.inputs.profile import FlagValue, LoadedProfile
     from sparkloom.launch.engines.base import Adapter, Memory, Starting
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
@@ -95,6 +95,20 @@ def fit(view: LaunchView) -> Fit:
         return careful
     hopeful = memory.fit(replace(view, hopeful=True), needs)
     return careful.in_doubt(hopeful, measured=view.platform.measured_free_gib is not None) if hopeful.fits else careful
+
+
+def shared(view: LaunchView, gib: float) -> tuple[LaunchView, dict[str, FlagValue]]:
+    """A launch that may take so much of each of its Sparks, and the flags that keep it there.
+
+    It is judged as if nothing else were there than its share; an engine whose own figures depend on what others have
+    taken says in its memory.py what it must be told instead.
+    """
+    from dataclasses import replace
+
+    alone = replace(view, platform=replace(view.platform, measured_free_gib=(gib, gib)))
+    asked = getattr(_memory(view.engine), "shared", None)
+    told: dict[str, FlagValue] = asked(alone) if asked else {}
+    return replace(alone, flags={**alone.flags, **told}), told
 
 
 def starting(name: str) -> Starting | None:

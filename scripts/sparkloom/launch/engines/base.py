@@ -125,7 +125,11 @@ class Starting(Protocol):
 
 
 class Memory(Protocol):
-    """The module `memory` of an engine's folder, read only when a plan is made."""
+    """The module `memory` of an engine's folder, read only when a plan is made.
+
+    It may have `shared(view) -> flags`, too: what the engine is told so that it keeps to what `view` has free, whoever
+    else has a share of its Sparks and started before or after it.
+    """
 
     def requirements(self, view: LaunchView) -> Requirements: ...
 

@@ -90,6 +90,10 @@ SMALL_GROUPS = weight("int4-g32") / weight("int4")
 HOST_FLOOR_GIB = Figure(2.0, "must stay free for activations, JIT compilers (MAX_JOBS=2) and the host", "assumed")
 # Where the node's memory guard stops an engine: roles/node_base says it, a site may say otherwise (a test compares).
 GUARD_FLOOR_GIB = Figure(8.0, "MemAvailable below which the memory guard stops an engine", "node_base_memory_floor_gib")
+# Where others are served on the same Spark, the page cache of a load is memory that they must not need meanwhile.
+LOADED_FILE_GIB = Figure(
+    4.7, "page cache of one file of a checkpoint while it is read: files of 5 GB are usual", "assumed"
+)
 # A plan's headroom is careful: it starts from the least that was free before a load, and MemAvailable counts page
 # cache. SGLang's `avail mem` is MemAvailable on an integrated GPU (srt/utils/common.py): the guard's figure.
 HEADROOM_CARE_GIB = Figure(

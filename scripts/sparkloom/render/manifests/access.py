@@ -45,7 +45,7 @@ def network_policies(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def _policy(launch: Launch, cluster: Cluster, suffix: str, directions: dict[str, Any]) -> dict[str, Any]:
-    metadata = names.metadata(launch, cluster.namespace, names.group(launch.profile.name) + suffix)
+    metadata = names.metadata(launch, cluster.namespace, names.group(launch.group) + suffix)
     spec = {"podSelector": {"matchLabels": names.selector(launch)}, **directions}
     return names.manifest("networking.k8s.io/v1", "NetworkPolicy", metadata, spec=spec)
 
@@ -94,7 +94,7 @@ def disruption_budget(launch: Launch, namespace: str) -> dict[str, Any]:
 
 
 def headless_name(launch: Launch) -> str:
-    return f"{names.group(launch.profile.name)}-ranks"
+    return f"{names.group(launch.group)}-ranks"
 
 
 def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
@@ -113,4 +113,4 @@ def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
 
 
 def _metadata(launch: Launch, namespace: str) -> dict[str, Any]:
-    return names.metadata(launch, namespace, names.group(launch.profile.name))
+    return names.metadata(launch, namespace, names.group(launch.group))

@@ -20,7 +20,7 @@ def contents(launch: Launch) -> dict[str, str]:
 
 
 def name(launch: Launch) -> str:
-    return f"{names.group(launch.profile.name)}-files"
+    return f"{names.group(launch.group)}-files"
 
 
 def key(path: str) -> str:

@@ -90,7 +90,7 @@ def _store(namespace: str) -> dict[str, Any]:
 
 def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str, Any]]:
     """The first asks for the key: a supervisor that cannot be asked lets nobody in."""
-    where = f"{names.group(launch.profile.name)}.{namespace}.svc.cluster.local:{ports.PROBES}"
+    where = f"{names.group(launch.group)}.{namespace}.svc.cluster.local:{ports.PROBES}"
     made: dict[str, dict[str, Any]] = {
         NAME: {
             "forwardAuth": {
@@ -129,7 +129,7 @@ def _rule(match: str, priority: int, middlewares: tuple[str, ...], service: dict
 
 def _route(launch: Launch, namespace: str, terms: Terms) -> dict[str, Any]:
     """A request that says how long it is, or a question without a body; one that is too long is told so."""
-    group = {"name": names.group(launch.profile.name), "scheme": "http", "serversTransport": NAME}
+    group = {"name": names.group(launch.group), "scheme": "http", "serversTransport": NAME}
     engine = {**group, "port": launch.port, "passHostHeader": True}
     supervisor = {**group, "port": ports.PROBES, "passHostHeader": False}
     paths, short = granted(terms), f"HeaderRegexp(`Content-Length`, `^[0-9]{{1,{MEGABYTES[terms.megabytes]}}}$`)"

@@ -16,7 +16,7 @@ FOLDER = "/sparkloom/group"
 
 def name(launch: Launch) -> str:
     """Empty for one rank, which has nobody to know."""
-    return f"{names.group(launch.profile.name)}-group" if len(launch.ranks) > 1 else ""
+    return f"{names.group(launch.group)}-group" if len(launch.ranks) > 1 else ""
 
 
 def path(launch: Launch) -> str:

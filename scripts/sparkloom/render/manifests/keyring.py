@@ -22,8 +22,13 @@ def words(launch: Launch, rank: Rank) -> tuple[str, ...]:
     return () if rank.index else engines.get(launch.engine).key_words
 
 
-def volume(rank: Rank) -> list[dict[str, Any]]:
-    kept = {"key": keys.SECRET, "clients": keys.CLIENTS}
+def secret(launch: Launch) -> str:
+    """The engine's own key: each group of a fleet has one of its own."""
+    return launch.seat.engine_key if launch.seat else keys.SECRET
+
+
+def volume(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+    kept = {"key": secret(launch), "clients": keys.CLIENTS}
     if rank.index:
         return []
     return [{"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}} for name, secret in kept.items()]

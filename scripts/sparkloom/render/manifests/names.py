@@ -1,19 +1,18 @@
-"""What objects are called and how they are found again.
-
-A group's name becomes Service and StatefulSet names; the StatefulSet controller adds a hash of ten
-characters in a label of at most 63, so `<group>-rank<N>` may have 51 at most.
-"""
+"""What objects are called and how they are found again."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from functools import lru_cache
 from typing import Any
 
+from sparkloom.inputs.group_name import label as group
 from sparkloom.launch.resolve import Launch
 
-LONGEST_GROUP = 45  # 51 less "-rank7"
+__all__ = [
+    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "daemon_set", "group", "labels", "manifest",
+    "metadata", "rank", "selector",
+]  # fmt: skip
+
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
 ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
@@ -23,25 +22,13 @@ CONFIG_HASH = "sparkloom/config-hash"
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
-@lru_cache(maxsize=1024)
-def group(profile: str) -> str:
-    """The profile's name as a DNS label: as written where it is one, else changed and told apart by a hash."""
-    safe = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
-    if not safe[:1].isalpha():  # a Service's name begins with a letter
-        safe = f"m-{safe}".rstrip("-")
-    if safe.replace("-", "") == profile.replace(".", "").replace("-", "") and len(safe) <= LONGEST_GROUP:
-        return safe
-    digest = hashlib.sha256(profile.encode()).hexdigest()[:6]
-    return f"{safe[: LONGEST_GROUP - 7].rstrip('-')}-{digest}"
-
-
 def rank(launch: Launch, index: int) -> str:
-    return f"{group(launch.profile.name)}-rank{index}"
+    return f"{group(launch.group)}-rank{index}"
 
 
 def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
     """Labels that pick the group's pods, or those of one rank; they never change for a running workload."""
-    name = launch.profile.name
+    name = launch.group
     chosen = {PROFILE: name if _LABEL.fullmatch(name) else group(name)}
     return chosen if index is None else {**chosen, RANK: str(index)}
 
@@ -49,7 +36,7 @@ def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
 def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
     described = {
         "app.kubernetes.io/name": launch.engine,
-        "app.kubernetes.io/instance": group(launch.profile.name),
+        "app.kubernetes.io/instance": group(launch.group),
         **ENGINES,
     }
     return {**described, **selector(launch, index)}

@@ -55,7 +55,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *group_secret.volume(launch), *keyring.volume(rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *group_secret.volume(launch), *keyring.volume(launch, rank)],
     }
     return {"metadata": metadata, "spec": spec}
 

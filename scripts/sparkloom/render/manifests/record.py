@@ -32,6 +32,8 @@ def config_hash(
 
 def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
     data = {
+        **({"group": launch.group} if launch.group != launch.profile.name else {}),
+        **({"fraction": launch.seat.fraction} if launch.seat and launch.seat.fraction else {}),
         "profile": launch.profile.name,
         "model": launch.profile.profile.model.id,
         "revision": launch.profile.profile.model.revision,
@@ -50,6 +52,6 @@ def config_map(launch: Launch, cluster: Cluster, digest: str) -> dict[str, Any]:
             for rank in launch.ranks
         ],
     }
-    name = f"{names.group(launch.profile.name)}-record"
+    name = f"{names.group(launch.group)}-record"
     metadata = names.metadata(launch, cluster.namespace, name)
     return names.manifest("v1", "ConfigMap", metadata, data={"record.json": files.as_json(data)})

@@ -27,7 +27,7 @@ COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
 
 
 def name(launch: Launch) -> str:
-    return f"{names.group(launch.profile.name)}-rank"
+    return f"{names.group(launch.group)}-rank"
 
 
 def contents(launch: Launch, policy: str) -> dict[str, str]:

@@ -42,11 +42,11 @@ def mounts(launch: Launch) -> list[dict[str, Any]]:
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:
-    """One folder per profile and image: what one model's code leaves there no other profile executes, and kernels
+    """One folder per group and image: what one model's code leaves there no other profile executes, and kernels
     compiled for one build crash another in ways that name no cause. Group names may meet, hence the hash of both.
     """
-    both = hashlib.sha256(f"{launch.profile.name}\n{launch.image}".encode()).hexdigest()[:12]
-    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(launch.profile.name)}-{both}")
+    both = hashlib.sha256(f"{launch.group}\n{launch.image}".encode()).hexdigest()[:12]
+    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(launch.group)}-{both}")
 
 
 def kernels(launch: Launch, cluster: Cluster) -> dict[str, str]:

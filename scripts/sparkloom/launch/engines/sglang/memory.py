@@ -6,8 +6,9 @@ must hold graphs, activations and a draft model. Read from SGLang 0.5.12 and 0.5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.engines.sglang.requirements import requirements
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.figure import GIB
@@ -15,7 +16,7 @@ from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, 
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import LaunchView
 
-__all__ = ["fit", "requirements"]
+__all__ = ["fit", "requirements", "shared"]
 
 STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1
 ENGINE_CEILING = (2048, 4096)  # requests, where nothing else limits them
@@ -62,6 +63,24 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     _ceiling(needs, tokens, pools, ledger)
     full_requests(ledger, tokens, needs)
     return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
+
+
+def shared(view: LaunchView) -> dict[str, FlagValue]:
+    """All of the share: the highest fraction that leaves what graphs, drafts and the host need.
+
+    That fraction is of what the engine finds free, and others may not have taken theirs by then: so its pools are told
+    in numbers, too.
+    """
+    for percent in range(95, 0, -1):
+        told: dict[str, FlagValue] = {requirements(view).fraction_flag: percent / 100}
+        tried = replace(view, flags={**view.flags, **told})
+        needs = requirements(tried)
+        found = fit(tried, needs)
+        if found.fits:
+            numbers = {"max_total_tokens": "kv_tokens", **({} if needs.slots else {needs.slots_flag: "state_slots"})}
+            known = {flag: found.memory[name].value for flag, name in numbers.items() if name in found.memory}
+            return told | {flag: int(value) for flag, value in known.items() if value}
+    return {}
 
 
 def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) -> Pools:

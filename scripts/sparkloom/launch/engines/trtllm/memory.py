@@ -5,6 +5,7 @@ None of this was weighed on GB10 by us: the sums are the engine's own rules, the
 
 from __future__ import annotations
 
+from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
@@ -46,3 +47,12 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
             f"only {left * (1 - needs.fraction):.1f} GiB stay outside the cache; {needs.fraction_flag} lower is safer"
         )
     return requests(view, needs, ledger, rest)
+
+
+def shared(view: LaunchView) -> dict[str, FlagValue]:
+    """Its fraction is of what is free after the load, whoever took the rest: so the cache is told in tokens."""
+    tokens = int(fit(view, requirements(view)).memory["kv_tokens"].value or 0)
+    options = view.mapping("extra_llm_api_options")
+    cache = options.get("kv_cache_config")
+    told = {**(cache if isinstance(cache, dict) else {}), "max_tokens": tokens}
+    return {"extra_llm_api_options": {**options, "kv_cache_config": told}} if tokens > 0 else {}

@@ -5,9 +5,12 @@ None of this was weighed on GB10 by us: the sums are the engine's own rules, the
 
 from __future__ import annotations
 
+from math import floor
+
 from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.engines.vllm.dialect import DIALECT
-from sparkloom.launch.memory import constants
+from sparkloom.launch.memory import constants, free
 from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
@@ -53,23 +56,31 @@ def _default(view: LaunchView) -> float:
 def fit(view: LaunchView, needs: Requirements) -> Fit:
     """Weights, graphs, activations and cache, all out of one share."""
     ledger = Ledger()
-    free = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
+    there = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
     quantized = view.model.checkpoint.packing != "bf16"
     loaded = weigh(view, ledger, constants.LOAD_OVERHEAD_LEAST_GIB if view.hopeful and quantized else None)
     share = needs.fraction * view.platform.usable_gib
     ledger.put("static_gib", share, f"{needs.fraction_flag} {needs.fraction:g} x {view.platform.usable_gib:g}")
     spent = graphs(needs, ledger, constants.GRAPHS_LEAST_GIB if view.hopeful else None) + drafting(view, needs, ledger)
-    if share > free:
-        reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {free:.1f} GiB free"
-        return ledger.close(False, reason, share - free)
+    if share > there:
+        reason = f"vLLM refuses to start: {share:.1f} GiB asked for, about {there:.1f} GiB free"
+        return ledger.close(False, reason, share - there)
     if view.dp > 1:
         ledger.notes.append(f"figures are of one copy: {view.dp} of them serve {view.dp} times as many requests")
     floor = max(float(constants.HOST_FLOOR_GIB.value or 0), activations(view, needs, ledger))
     if told := (view.whole(TOLD) or 0) / GIB:
         ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
-        if (over := told - (free - loaded - spent - floor)) > 0:
+        if (over := told - (there - loaded - spent - floor)) > 0:
             return ledger.close(False, f"{TOLD} asks for {told:.1f} GiB, {over:.1f} GiB more than is free", over)
     return requests(view, needs, ledger, told or share - loaded - spent - floor, shared=True)
+
+
+def shared(view: LaunchView) -> dict[str, FlagValue]:
+    """A share of the whole machine is what its flag says, less what lies beside it: CUDA's context, its processes."""
+    needs = requirements(view)
+    return {
+        needs.fraction_flag: max(0.01, floor(free.of(view, taken(view)).least / view.platform.usable_gib * 1000) / 1000)
+    }
 
 
 def activations(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:

@@ -1,0 +1,125 @@
+"""A fleet's plan on one screen: each Spark as a bar of memory with a letter for every group, then the groups."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+from sparkloom.cli import memory_bar, show_findings
+from sparkloom.cli.show import COLOURS, console, paragraph, window
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CELLS, FEWEST = 32, 12  # of a bar
+SHADES = ("blue", "cyan", "magenta", "yellow", "green", "red")
+LEGEND = "each Spark's memory: h the host, a letter a group, - its alone, . free to share, g kept by the memory guard"
+WORDS = {"new": "new", "stays": "stays", "moves": "moves", "changes": "starts anew"}
+
+
+def plan(data: dict[str, Any]) -> None:
+    terminal = console()
+    _headline(terminal, data)
+    if data["groups"] or not data["unplaced"]:
+        _sparks(terminal, data)
+        _groups(terminal, data)
+    else:
+        _asked(terminal, data)
+    _remarks(terminal, data["findings"])
+
+
+def _remarks(terminal: Console, findings: list[dict[str, Any]]) -> None:
+    """What speaks against a profile; remarks would fill the screen, and `lint` has them."""
+    said = [finding for finding in findings if finding["rule"] != "fleet-does-not-fit"]
+    serious = [finding for finding in said if finding["severity"] != "info"]
+    if serious:
+        terminal.print()
+        show_findings.listed(terminal, serious)
+    elif said:
+        paragraph(terminal, f"{len(said)} remarks on these profiles: sparkloom lint NAME", style="dim")
+
+
+def _headline(terminal: Console, data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    colour = {True: COLOURS["ok"], False: COLOURS["error"]}.get(data["fits"], COLOURS["warning"])
+    verdict = {True: "fits", False: "does not fit"}.get(data["fits"], "uncertain")
+    count, sparks = len(data["groups"] or data["unplaced"]), len(data["nodes"])
+    text = f"  {count} group{'s' * (count != 1)} on {sparks} Spark{'s' * (sparks != 1)}"
+    if data["fits"] is not False:
+        idle = sum(not node["groups"] for node in data["nodes"])
+        text += f", {idle} of them free" if idle else ""
+    paragraph(terminal, Text.assemble((data["cluster"], "bold"), text, "  ", (verdict, colour)))
+    if data["reason"]:
+        paragraph(terminal, data["reason"], indent=2, style="dim" if data["fits"] is None else "")
+
+
+def _sparks(terminal: Console, data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    letters = _letters(data["groups"])
+    widest = max(len(node["name"]) for node in data["nodes"])
+    room = (window(terminal) or 120) - widest - 46
+    cells = max(FEWEST, min(CELLS, room))
+    paragraph(terminal, LEGEND, style="dim")
+    for node in data["nodes"]:
+        bar = Text.assemble(*((sign * count, style) for sign, count, style in _bar(node, letters, cells)))
+        used = sum(each["gib"] for each in node["groups"])
+        ranks = " ".join(f"{letters[each['group']][0]}{each['rank']}" for each in node["groups"])
+        told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
+        told += f", {node['left_gib']:.1f} left" if node["groups"] and node["left_gib"] else ""
+        paragraph(terminal, Text.assemble(f"  {node['name']:<{widest}}  ", bar, f"  {told}"))
+
+
+def _letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Of each group its letter and colour, in the list's order."""
+    return {
+        group["name"]: (ascii_uppercase[number % len(ascii_uppercase)], SHADES[number % len(SHADES)])
+        for number, group in enumerate(groups)
+    }
+
+
+def _bar(node: dict[str, Any], letters: dict[str, tuple[str, str]], cells: int) -> list[tuple[str, int, str]]:
+    usable, here = float(node["usable_gib"]), node["groups"]
+    host = usable - node["free_gib"]
+    parts = [("h", host, "dim"), *((letters[e["group"]][0], e["gib"], letters[e["group"]][1]) for e in here)]
+    rest = max(0.0, usable - sum(gib for _, gib, _ in parts))
+    if node["gpu"] == "one group's":
+        parts.append(("-", rest, "dim"))
+    else:
+        guard = min(rest, float(node["guard_gib"]))
+        parts += [(".", rest - guard, COLOURS["ok"]), ("g", guard, "dim")]
+    counts = memory_bar.shares([gib for _, gib, _ in parts], cells)
+    return [(sign, max(0, count), style) for (sign, _, style), count in zip(parts, counts, strict=True)]
+
+
+def _groups(terminal: Console, data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    letters = _letters(data["groups"])
+    for group in data["groups"]:
+        letter, shade = letters[group["name"]]
+        rails = f", function {group['vf']} of each rail" if group["vf"] is not None else ""
+        share = f"{group['fraction']:g} of " if group["fraction"] is not None else ""
+        was = f" from {', '.join(group['was'])}" if group["state"] == "moves" else ""
+        name = "" if group["name"] == group["profile"] else f": {group['profile']}"
+        head = (f"{letter} ", shade), (group["name"], "bold"), name
+        where = f" on {share}{', '.join(group['nodes'])}{rails}; asked for as {group['alias']}; "
+        paragraph(terminal, Text.assemble(*head, where, (f"{WORDS[group['state']]}{was}", _colour(group["state"]))))
+    for name in data["gone"]:
+        paragraph(terminal, Text.assemble("  ", (name, "bold"), " is in the list no more: stops"))
+
+
+def _colour(state: str) -> str:
+    return COLOURS["warning"] if state in ("moves", "changes") else COLOURS["ok"]
+
+
+def _asked(terminal: Console, data: dict[str, Any]) -> None:
+    """Nothing is placed: what was asked for, and what would fit."""
+    for group in data["unplaced"]:
+        share = f", {group['fraction']:g} of each" if group["fraction"] is not None else ""
+        paragraph(terminal, f"{group['name']}: {group['count']} Spark{'s' * (group['count'] != 1)}{share}", indent=2)
+    if data["advice"]:
+        paragraph(terminal, "each of these would make it fit:", style="bold")
+    for text in data["advice"]:
+        paragraph(terminal, text, indent=2)

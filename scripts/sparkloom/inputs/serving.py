@@ -1,0 +1,218 @@
+"""What a site serves: `serve:` of its group_vars/all/cluster.yml, a list of profiles, or one `profile:` as ever.
+
+An entry is a profile's name, or a mapping with `profile:` and what else is to be said of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from sparkloom.base import document
+from sparkloom.base.document import Document, Loc
+from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.inputs import group_name, inventory
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.profile import Strict
+
+MOST = 64  # groups of one site
+LEAST_SHARE, MOST_SHARE = 0.02, 0.95  # of a Spark's memory: less holds no model, and the host needs the rest
+
+
+def _nodes(value: Any) -> Any:
+    """A count, or names; lists come as tuples, which nothing changes."""
+    named = isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value)
+    counted = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 8
+    if not named and not counted:
+        raise ValueError(f"expected how many Sparks (1 to 8), or their names as [spark1, spark2]; found {value!r}")
+    return tuple(value) if named else value
+
+
+def _share(value: float) -> float:
+    if not LEAST_SHARE <= value <= MOST_SHARE:
+        limits = f"{LEAST_SHARE:g} to {MOST_SHARE:g}"
+        raise ValueError(f"expected the share of a Spark's memory that it may take, {limits}; found {value:g}")
+    return value
+
+
+def _alias(value: str) -> str:
+    if not value.strip() or value != value.strip() or len(value) > 200:
+        raise ValueError(f"expected the name that clients ask for, without spaces around it; found {value!r}")
+    return value
+
+
+GroupName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$")]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Entry(Strict):
+    """One group: a profile on Sparks of its own, or on a share of them."""
+
+    profile: Text
+    nodes: Annotated[int | tuple[str, ...] | None, BeforeValidator(_nodes)] = Field(
+        default=None, description="how many Sparks, where not as many as the profile says; or which, rank 0 first"
+    )
+    name: GroupName | None = Field(default=None, description="the group's; the profile's name unless given")
+    alias: Annotated[str, AfterValidator(_alias)] | None = Field(
+        default=None, description="the `model` that clients ask for; what the engine calls it unless given"
+    )
+    fraction: Annotated[float, AfterValidator(_share)] | None = Field(
+        default=None,
+        description="share of each Spark's memory; others may have the rest. Without it, Sparks of its own",
+    )
+
+    @property
+    def called(self) -> str:
+        """The group's name; today's single profile is a group of its own name."""
+        return self.name or (Path(self.profile).stem if _is_path(self.profile) else self.profile)
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        return self.nodes if isinstance(self.nodes, tuple) else ()
+
+    @property
+    def count(self) -> int | None:
+        """How many Sparks the inventory asks for; None where the profile decides."""
+        return len(self.nodes) if isinstance(self.nodes, tuple) else self.nodes
+
+
+class _Listed(Strict):
+    serve: Annotated[list[Entry], Field(max_length=MOST)]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The entries in the inventory's order, and where each of them stands."""
+
+    entries: tuple[Entry, ...]
+    document: Document
+    listed: bool  # by `serve:`; else it is the one `profile:`
+
+    def loc(self, number: int, *keys: str | int) -> Loc:
+        if self.listed:
+            return ("serve", number, *keys)
+        return ("profile",)
+
+    def problem(self, number: int, message: str, rule: str, *keys: str | int) -> Problem:
+        """At that key of an entry, or where the entry stands."""
+        return self.document.problem(self.loc(number, *keys), message, rule)
+
+    def where(self, number: int, *keys: str | int) -> str:
+        """As findings name a place."""
+        return ":".join(str(part) for part in self.document.position(self.loc(number, *keys)))
+
+
+def load(folder: str | Path | None, cluster: Cluster) -> Serving:
+    """Of an inventory folder; the shipped example's when none is given."""
+    path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY
+    return of_document(document.load(_file(path)), cluster)
+
+
+def has_list(folder: str | Path) -> bool:
+    """Whether an inventory folder speaks of several groups."""
+    return "serve" in document.load(_file(inventory.folder_of(folder))).data
+
+
+def _file(folder: Path) -> Path:
+    return folder / "group_vars" / "all" / "cluster.yml"
+
+
+def from_vars(variables: Mapping[str, Any], cluster: Cluster) -> Serving:
+    """From Ansible's variables: `serve`, `profile`, either or both."""
+    given = {key: variables[key] for key in ("serve", "profile") if variables.get(key) is not None}
+    return of_document(Document("inventory variables", given), cluster)
+
+
+def of_document(source: Document, cluster: Cluster) -> Serving:
+    """Everything that is wrong with the list is said at once, each at its place."""
+    if "serve" not in source.data:
+        serving = Serving(_single(source), source, listed=False)
+    else:
+        serving = Serving(_listed(source), source, listed=True)
+    if problems := [*_beside(serving), *_twice(serving), *_pins(serving, cluster), *_missing(serving)]:
+        raise InputError(problems)
+    return serving
+
+
+def _single(source: Document) -> tuple[Entry, ...]:
+    named = source.data.get("profile")
+    if not isinstance(named, str) or not named.strip():
+        message = "nothing says what is served; write profile: NAME, or serve: with a list of profiles"
+        raise source.refusal(("profile",), message, "missing-key")
+    return (Entry(profile=named),)
+
+
+def _listed(source: Document) -> tuple[Entry, ...]:
+    items = source.data["serve"]
+    if not isinstance(items, list):
+        message = (
+            f"serve: expected a list of profiles, found {items!r}; write `- profile: NAME` below it for each"
+            if not isinstance(items, dict)
+            else "serve: expected a list; put a dash before each entry, as in `- profile: NAME`"
+        )
+        raise source.refusal(("serve",), message, "wrong-type")
+    whole = [{"profile": item} if isinstance(item, str) else item for item in items]
+    return tuple(document.validate(_Listed, Document(source.file, {"serve": whole}, source.marks, source.files)).serve)
+
+
+def _beside(serving: Serving) -> Iterator[Problem]:
+    """`profile:` beside `serve:` is what the playbooks serve until they take the list; it must be in it."""
+    named = serving.document.data.get("profile")
+    if not serving.listed or named is None:
+        return
+    listed = [entry.profile for entry in serving.entries]
+    if named not in listed:
+        there = ", ".join(listed) or "nothing"
+        message = f"profile: {named} is not in serve: ({there}); write it there too, or take this line out"
+        yield serving.document.problem(("profile",), message, "two-answers")
+
+
+def _twice(serving: Serving) -> Iterator[Problem]:
+    names = [entry.called for entry in serving.entries]
+    for later, earlier, both in group_name.meetings(names):
+        key = "name" if serving.entries[later].name else "profile"
+        message = (
+            f"the group is called {names[later]}, and that of entry {earlier + 1} {names[earlier]}: both would have an "
+            f"object {both}; write another `name:` here"
+        )
+        yield serving.problem(later, message, "same-name", key)
+    aliases: dict[str, int] = {}
+    for number, entry in enumerate(serving.entries):
+        if entry.alias and entry.alias in aliases:
+            message = f"alias: {entry.alias} is that of entry {aliases[entry.alias] + 1} too; clients could mean either"
+            yield serving.problem(number, message, "same-alias", "alias")
+        elif entry.alias:
+            aliases[entry.alias] = number
+
+
+def _pins(serving: Serving, cluster: Cluster) -> Iterator[Problem]:
+    known = [node.name for node in cluster.nodes]
+    for number, entry in enumerate(serving.entries):
+        for place, name in enumerate(entry.pinned):
+            if name not in known:
+                message = f"nodes: '{name}' is no Spark of this inventory{did_you_mean(name, known)}"
+                yield serving.problem(number, message, "no-such-node", "nodes", place)
+            elif name in entry.pinned[:place]:
+                message = f"nodes: {name} stands there twice; a Spark has one GPU and takes one rank of a group"
+                yield serving.problem(number, message, "node-twice", "nodes", place)
+
+
+def _missing(serving: Serving) -> Iterator[Problem]:
+    """A profile that is not there is said where it is named."""
+    for number, entry in enumerate(serving.entries):
+        try:
+            path = profiles.find(entry.profile)
+        except InputError as error:
+            yield serving.problem(number, f"{entry.profile}: {error.problems[0].message}", "no-such-profile", "profile")
+            continue
+        if _is_path(entry.profile) and not path.is_file():
+            yield serving.problem(number, f"{entry.profile}: no such file", "no-such-profile", "profile")
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or name.endswith((".yml", ".yaml"))

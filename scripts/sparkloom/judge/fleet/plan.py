@@ -1,0 +1,93 @@
+"""plan(serving, cluster, running): where each group goes and what is its own; or why not all can, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.serving import Serving
+from sparkloom.judge.fleet import advice, needs, packing, refusal
+from sparkloom.judge.fleet.needs import Need
+from sparkloom.judge.fleet.problem import Held, Problem, Seat, Undecided
+from sparkloom.judge.fleet.result import FleetPlan, Grouped
+from sparkloom.launch import groups
+from sparkloom.launch.groups import Group
+
+
+def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | None = None) -> FleetPlan:
+    """`running`: what is recorded of the groups that run; they stay where they are unless they must not."""
+    wanted, known = needs.of(serving, cluster), running or {}
+    sparks = needs.platforms(cluster)
+    gone = sorted(set(known) - {need.name for need in wanted})
+    blank = FleetPlan(cluster, sparks, False, "", unplaced=wanted, gone=gone)
+    problem = pose(wanted, cluster, sparks, known)
+    try:
+        seats = packing.solve(problem) if problem else None
+        if seats is None:
+            return refusal.refused(blank, problem, advice.of(serving, wanted, cluster, sparks))
+    except Undecided as error:
+        return refusal.undecided(blank, error)
+    return _packed(blank, seats, known)
+
+
+def pose(
+    wanted: Sequence[Need], cluster: Cluster, sparks: Mapping[str, Platform], known: Mapping[str, Running] | None = None
+) -> Problem | None:
+    """The list as plain data; None where an entry cannot be placed whatever the others do."""
+    if any(need.launch is None for need in wanted):
+        return None
+    asked = tuple(needs.want(need, sparks, need.entry.fraction) for need in wanted)
+    held = {need.name: _held(need, known[need.name]) for need in wanted if known and need.name in known}
+    return Problem(needs.spots(sparks), asked, groups.functions(cluster), held)
+
+
+def _held(need: Need, running: Running) -> Held:
+    same = (running.profile, len(running.nodes), running.fraction) == (
+        need.entry.profile,
+        need.count,
+        need.entry.fraction,
+    )
+    return Held(Seat(running.nodes, running.vf), same)
+
+
+def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Running]) -> FleetPlan:
+    placed = [
+        groups.Placed(
+            need.name, need.entry.profile, need.alias, seats[need.name].nodes, seats[need.name].vf,
+            need.launch.port if need.launch else 0, need.entry.fraction,
+        )
+        for need in blank.unplaced
+    ]  # fmt: skip
+    allocated = groups.allocate(placed, blank.cluster, known)
+    grouped = [
+        _grouped(need, group, blank.sparks, known.get(need.name))
+        for need, group in zip(blank.unplaced, allocated, strict=True)
+    ]
+    unsure = [one for one in grouped if one.fit.fits is None]
+    # of two groups with one profile everything is said once
+    findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
+    findings += [_uncertain(one) for one in unsure]
+    reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
+    return FleetPlan(
+        blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
+    )
+
+
+def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: Running | None) -> Grouped:
+    holds = [need.held(sparks[node], need.entry.fraction) for node in group.nodes]
+    worst = min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
+    told = {**worst.told, **need.named()}
+    if running is None:
+        return Grouped(group, need, worst.fit, told, "new", ())
+    held = _held(need, running)
+    stays = held.seat == Seat(group.nodes, group.vf)
+    state = "changes" if not held.same else "stays" if stays else "moves"
+    return Grouped(group, need, worst.fit, told, state, running.nodes)
+
+
+def _uncertain(one: Grouped) -> Finding:
+    fix = "run playbooks/preflight.yml, which measures what is free on this site's nodes"
+    return Finding(one.need.where, "fleet-uncertain", f"{one.group.name}: {one.fit.reason}", "", fix, "warning")

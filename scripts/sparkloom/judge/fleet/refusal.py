@@ -1,0 +1,93 @@
+"""Why groups cannot be served together: which of them fits nowhere, or what they ask for beside what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.platform import Platform
+from sparkloom.judge.capacity import search
+from sparkloom.judge.fleet import needs, packing
+from sparkloom.judge.fleet.needs import Need
+from sparkloom.judge.fleet.problem import Problem, Undecided
+from sparkloom.judge.fleet.result import FleetPlan
+
+RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain")  # what the list itself can be blamed for
+UNDECIDED = "too many ways to look at all of them; give some groups their Sparks by nodes: [...]"
+MOST_FUNCTIONS = 16  # of a port
+
+
+def refused(blank: FleetPlan, problem: Problem | None, helps: list[str]) -> FleetPlan:
+    """At the line of the first group that fits nowhere, else of the last of the list, which was one too many."""
+    sparks = blank.sparks
+    alone = {need.where: text for need in blank.unplaced if (text := _alone(need, sparks, len(blank.cluster.nodes)))}
+    reason = "; ".join(alone.values()) or f"{_crowded(blank.unplaced, sparks)}{_cause(problem)}"
+    where = next(iter(alone), blank.unplaced[-1].where)
+    fix = "; or ".join(helps) or "fewer or smaller models, or more Sparks"
+    finding = Finding(where, "fleet-does-not-fit", reason, "", fix)
+    return FleetPlan(
+        blank.cluster, sparks, False, reason, [], blank.unplaced, blank.gone, helps, [*_own(blank), finding]
+    )
+
+
+def undecided(blank: FleetPlan, error: Undecided) -> FleetPlan:
+    where = blank.unplaced[-1].where
+    finding = Finding(where, "fleet-undecided", f"{error}: {UNDECIDED}", "", "pin the largest groups first")
+    return FleetPlan(
+        blank.cluster, blank.sparks, False, f"{error}: {UNDECIDED}", [], blank.unplaced, blank.gone, [],
+        [*_own(blank), finding],
+    )  # fmt: skip
+
+
+def _own(blank: FleetPlan) -> list[Finding]:
+    return list(dict.fromkeys(finding for need in blank.unplaced for finding in need.findings))
+
+
+def _alone(need: Need, sparks: Mapping[str, Platform], nodes: int) -> str:
+    """Why this group would not even fit if it were alone; empty where it would."""
+    if need.launch is None:
+        return f"{need.name}: {need.barred}"
+    asked = needs.want(need, sparks, need.entry.fraction)
+    there = need.entry.pinned or tuple(sparks)
+    if sum(node in asked.able for node in there) >= need.count:
+        return ""
+    node = next(node for node in there if node not in asked.able)
+    text = f"{need.name} does not fit {'a Spark' if need.count == 1 else f'{need.count} Sparks'}"
+    text += f" at fraction {need.entry.fraction:g}" if need.entry.fraction is not None else ""
+    text += f": {need.held(sparks[node], need.entry.fraction).fit.reason}"
+    change = search.smallest(need.view(sparks[node]), nodes) if need.entry.fraction is None and nodes else None
+    return text + (f" (in the profile: {change.text})" if change else "")
+
+
+def _crowded(wanted: Sequence[Need], sparks: Mapping[str, Platform]) -> str:
+    """What is asked for together, beside what there is."""
+    spark = next(iter(sparks.values()))
+    whole = sum(need.count for need in wanted if need.entry.fraction is None)
+    shares = [(need.count, need.entry.fraction) for need in wanted if need.entry.fraction is not None]
+    asked = [f"{whole} of their own"] if whole else []
+    there = f"there are {len(sparks)} Sparks"
+    if shares:
+        total = sum(count * fraction for count, fraction in shares)
+        asked.append(f"{sum(count for count, _ in shares)} shares that sum to {total:.2f}")
+        most = needs.room_mib(spark) / needs.MIB / spark.usable_gib
+        there += f", of which {most:.2f} each may be shared (the host and its memory guard have the rest)"
+    return f"{len(wanted)} groups ask for {' and '.join(asked)}; {there}"
+
+
+def _cause(problem: Problem | None) -> str:
+    """Where counting does not say why: what would pack without that limit."""
+    if problem is None:
+        return ""
+    loose = [replace(want, fixed=()) for want in problem.wants]
+    try:
+        if problem.functions and packing.fits(replace(problem, functions=tuple(range(MOST_FUNCTIONS)))):
+            return (
+                f"; groups of several Sparks that share one need a function of each rail each, and there are "
+                f"{len(problem.functions)} for serving"
+            )
+        if packing.fits(problem.replaced(*loose)):
+            return "; they do not fit on the Sparks that `nodes:` names"
+    except Undecided:
+        pass
+    return ""

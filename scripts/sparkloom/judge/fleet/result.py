@@ -1,0 +1,138 @@
+"""What a plan of a fleet says: each group with its place and its part of the memory, each Spark with who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkloom.base.errors import InputError, did_you_mean
+from sparkloom.base.finding import Finding
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import FlagValue
+from sparkloom.judge.fleet import needs
+from sparkloom.judge.fleet.needs import Need
+from sparkloom.launch import groups
+from sparkloom.launch.groups import Group
+from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.fit import Fit
+from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.launch.seat import Seat
+
+PARTS = {
+    "weights_gib": ("weights_gib_per_rank",),
+    "draft_gib": ("draft_gib",),
+    "states_gib": ("state_pool_gib", "speculative_pool_gib"),
+    "kv_gib": ("kv_pool_gib",),
+    "graphs_gib": ("graphs_gib",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """One group in the plan; `state`: new, stays, moves (it need not change, but must make room) or changes."""
+
+    group: Group
+    need: Need
+    fit: Fit
+    told: Mapping[str, FlagValue]
+    state: str
+    was: tuple[str, ...]
+
+    def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
+        """Its launch where the plan puts it, and the site as this group sees it."""
+        site = groups.seated(cluster, self.group.vf)
+        group = self.group
+        seat = Seat(group.name, group.nodes, group.engine_key, self.told, self.need.where, group.fraction)
+        return resolve(self.need.loaded, site, seat=seat), site
+
+    def findings(self, cluster: Cluster) -> list[Finding]:
+        """Of the profile; where the list tells its engine other flags, of the launch with these."""
+        return needs.judged(*self.launched(cluster)) if self.told else self.need.findings
+
+    def as_dict(self, usable: float) -> dict[str, Any]:
+        loaded = self.need.loaded.profile
+        parts = {name: _sum(self.fit, figures) for name, figures in PARTS.items()}
+        whole = self.group.fraction * usable if self.group.fraction is not None else sum(parts.values())
+        return {
+            **self.group.as_dict(),
+            "model": loaded.model.id,
+            "engine": loaded.engine.name,
+            "parallel": self.need.parallel.as_dict(),
+            "state": self.state,
+            "was": list(self.was),
+            "fits": self.fit.fits,
+            "reason": self.fit.reason,
+            "memory": {**{name: round(gib, 2) for name, gib in parts.items()}, "takes_gib": round(whole, 2)},
+            "told": dict(self.told),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    cluster: Cluster
+    sparks: Mapping[str, Platform]
+    fits: bool | None
+    reason: str
+    grouped: list[Grouped] = field(default_factory=list)
+    unplaced: list[Need] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        return {True: "fits", None: "uncertain", False: "does-not-fit"}[self.fits]
+
+    def one(self, name: str) -> Grouped:
+        """The group of that name; refused where the plan has none, as when it does not pack."""
+        known = [one.group.name for one in self.grouped]
+        if name not in known:
+            there = self.reason if self.fits is False else f"the list has no such group{did_you_mean(name, known)}"
+            raise InputError.single("--group", f"{name}: {there}", rule="no-such-group")
+        return self.grouped[known.index(name)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `sparkloom fleet plan --json` prints."""
+        usable = next(iter(self.sparks.values())).usable_gib
+        told = [one.as_dict(usable) for one in self.grouped]
+        return {
+            "cluster": self.cluster.name,
+            "fits": self.fits,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "advice": self.advice,
+            "groups": told,
+            "unplaced": [
+                {"name": need.name, "profile": need.entry.profile, "count": need.count, "fraction": need.entry.fraction}
+                for need in self.unplaced
+            ],
+            "gone": self.gone,
+            "nodes": [self._node(name, told) for name in self.sparks],
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+    def _node(self, name: str, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        spark = self.sparks[name]
+        here = [
+            {"group": one["name"], "rank": one["nodes"].index(name), "gib": one["memory"]["takes_gib"]}
+            for one in told
+            if name in one["nodes"]
+        ]
+        alone = any(one["fraction"] is None for one in told if name in one["nodes"])
+        free, guard = needs.free_gib(spark), float(constants.GUARD_FLOOR_GIB.value or 0)
+        left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in here)
+        return {
+            "name": name,
+            "usable_gib": spark.usable_gib,
+            "free_gib": round(free, 2),
+            "guard_gib": guard,
+            "groups": here,
+            "left_gib": round(max(0.0, left), 2),
+            "gpu": "free" if not here else "one group's" if alone else f"{len(here)} share it",
+        }
+
+
+def _sum(fit: Fit, names: Sequence[str]) -> float:
+    return sum(float(fit.memory[name].value or 0) for name in names if name in fit.memory)

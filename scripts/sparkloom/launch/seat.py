@@ -1,0 +1,32 @@
+"""Where one group of a fleet is put: what its launch takes from the plan, and not from the inventory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sparkloom.inputs.cluster import Cluster, Node
+from sparkloom.inputs.profile import FlagValue
+from sparkloom.launch.values import Origin, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """`told`: flags that follow from the list: a share of the memory, an alias; `where`: its line there."""
+
+    group: str
+    nodes: tuple[str, ...]  # rank 0 first
+    engine_key: str  # the Secret
+    told: Mapping[str, FlagValue] = field(default_factory=dict)
+    where: str = ""
+    fraction: float | None = None
+
+    def of(self, cluster: Cluster) -> list[Node]:
+        by_name = {node.name: node for node in cluster.nodes}
+        return [by_name[name] for name in self.nodes]
+
+    def over(self, settings: Sequence[Setting]) -> list[Setting]:
+        """What the profile says, less what the list decides."""
+        why = "serve: its share of Sparks that others may use too (fraction), or what clients ask for (alias)"
+        told = [Setting(name, value, Origin("fleet", self.where, why)) for name, value in self.told.items()]
+        return [setting for setting in settings if setting.name not in self.told] + told

@@ -1,0 +1,88 @@
+"""What runs on a site, as its cluster tells it, and a plan that leaves it there."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkloom import case
+from sparkloom.inputs import inventory
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.render.manifests.names import PROFILE, RANK
+from sparkloom.site import client, fleet
+from tests import inventories
+
+GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
+
+
+class Cluster_:
+    """A cluster in which these objects were applied and became pods; `gone`: labels of those that have none."""
+
+    def __init__(self, objects: list[dict[str, Any]], gone: tuple[str, ...] = ()) -> None:
+        self.objects, self.gone = objects, gone
+
+    def records(self) -> list[dict[str, Any]]:
+        maps = [item for item in self.objects if item["kind"] == "ConfigMap"]
+        return [json.loads(item["data"]["record.json"]) for item in maps if "record.json" in item.get("data", {})]
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        templates = [item["spec"]["template"] for item in self.objects if item["kind"] == "StatefulSet"]
+        return [self._pod(one) for one in templates if one["metadata"]["labels"][PROFILE] not in self.gone]
+
+    def _pod(self, template: dict[str, Any]) -> Any:
+        volumes = [
+            SimpleNamespace(
+                name=volume["name"],
+                secret=SimpleNamespace(secret_name=volume["secret"]["secretName"]) if "secret" in volume else None,
+            )
+            for volume in template["spec"]["volumes"]
+        ]
+        labels = template["metadata"]["labels"]
+        assert {PROFILE, RANK} <= set(labels)
+        return SimpleNamespace(metadata=SimpleNamespace(labels=labels), spec=SimpleNamespace(volumes=volumes))
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str, Any], gone: tuple[str, ...] = ()
+) -> Any:
+    monkeypatch.setattr(client, "of", lambda _: Cluster_(list(applied), gone))
+    return fleet.running(cluster)
+
+
+def test_one_profile_as_it_is_served_today_is_known_and_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Before any list was written: its Sparks, its function, its names."""
+    runs = asked(monkeypatch, inventory.load(), *case.render(GLM, force=True).objects)
+    assert runs == {GLM: Running(GLM, GLM, ("spark1", "spark2"), 0, None, "engine-own-key")}
+    site = inventories.serving(tmp_path, f"serve:\n  - {OSS}\n  - {GLM}\n")
+    told = case.fleet(site, runs=runs).as_dict()["groups"]
+    assert [(one["state"], one["nodes"]) for one in told] == [("new", ["spark3"]), ("stays", ["spark1", "spark2"])]
+    assert [one["secrets"]["engine_key"] for one in told] == [f"{OSS}-engine-key", "engine-own-key"]
+
+
+def test_what_a_plan_renders_is_what_it_finds_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    text = f"""\
+serve:
+  - {{profile: {GLM}, name: one, alias: one, nodes: [spark4, spark2]}}
+  - {{profile: radixark--qwen3.8-27b-nvfp4--2node, name: pair, alias: pair, fraction: 0.4}}
+  - {{profile: radixark--qwen3.8-27b-nvfp4--2node, name: twin, alias: twin, fraction: 0.4, nodes: [spark1, spark3]}}
+"""
+    site = inventories.serving(tmp_path, text, fabric=("vfs_per_rail: 2", "vfs_per_rail: 4"))
+    plan = case.fleet(site)
+    objects = [item for name in ("one", "pair", "twin") for item in case.render_group(name, site, force=True).objects]
+    runs = asked(monkeypatch, plan.cluster, *objects)
+    for one in plan.grouped:
+        group = one.group
+        assert runs[group.name] == Running(
+            group.name, group.profile, group.nodes, group.vf, group.fraction, group.engine_key
+        )
+    again = case.fleet(site, runs=runs)
+    assert {one.state for one in again.grouped} == {"stays"}
+    assert [one.group for one in again.grouped] == [one.group for one in plan.grouped]
+
+
+def test_a_record_without_pods_is_of_what_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, inventory.load(), *case.render(OSS, force=True).objects, gone=(OSS,)) == {}
