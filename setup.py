@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 CARRIED = (
-    "ansible.cfg", "docs", "inventories/gb10", "model_profiles", "playbooks", "plugins", "pyproject.toml",
+    "ansible.cfg", "docs", "image_recipes", "inventories/gb10", "model_profiles", "playbooks", "plugins", "pyproject.toml",
     "requirements.yml", "roles", "site.yml",
 )  # fmt: skip
 
