@@ -18,7 +18,7 @@ import pytest
 
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs.image_recipes import HOST, LoadedRecipe
-from sparkloom.onnode.images import build, kept, main
+from sparkloom.onnode.images import build, kept, main, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.weights import agent, check
@@ -212,6 +212,29 @@ def imported(place: Place, file: Path) -> Mapping[str, Any]:
     return main.answer("built", {"places": [place], "image": NAME})
 
 
+def shared(place: Place, image: made.Made) -> set[str]:
+    """Of which repository each part says that it is."""
+    runtime = Runtime.here([place])
+    rows = {row.split()[0]: row for row in runtime.run("content", "ls").splitlines()}
+    key = f"{sharing.SOURCE}{HOST}="
+    return {rows[part].partition(key)[2].partition(",")[0].strip() for part in image.blobs}
+
+
+@REAL
+def test_a_part_of_two_images_says_both(place: Place, tmp_path: Path) -> None:
+    image = made.image("arm64", b"of two" * 700)
+    runtime = Runtime.here([place])
+    for number, name in enumerate((f"{HOST}/one:1", f"{HOST}/two:1")):
+        file = tmp_path / f"{number}.tar"
+        made.keep(file, made.layout(**{name: image}))
+        subprocess.run([*runtime.ctr, "images", "import", str(file)], check=True, capture_output=True)
+    for name in ("one", "two"):
+        assert set(sharing.share(runtime, f"{HOST}/{name}", image.digest)) == set(image.blobs)
+        assert sharing.share(runtime, f"{HOST}/{name}", image.digest) == [], "a second time there is nothing to do"
+    rows = runtime.run("content", "ls")
+    assert rows.count(f"{sharing.SOURCE}{HOST}=one,two") == len(image.blobs)
+
+
 @REAL
 def test_what_was_built_is_handed_on_imported_and_told_by_its_label(
     node: Node, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -227,6 +250,7 @@ def test_what_was_built_is_handed_on_imported_and_told_by_its_label(
     found = imported(place, file)
     assert found["tag"] == image.digest and found["digests"] == [image.digest]
     assert found["made_of"] == node.asked()["identity"]
+    assert shared(place, image) == {"llama.cpp"}, "K3s' registry gives away only parts that say whose they are"
     decided = image_build.decide(LOADED, {"spark1": found}, "", again=False)
     assert decided.digest == image.digest and not decided.build
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from sparkloom.onnode.images.kept import RUN, Kept
 from sparkloom.onnode.images.runtime import ImageError, Runtime
+from sparkloom.onnode.images.sharing import blob
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.onnode.weights.manifest import Entry, Snapshot
 
@@ -191,16 +192,9 @@ def publish(asked: dict[str, Any]) -> dict[str, Any]:
 
 def made_of(runtime: Runtime, digest: str) -> str:
     """What an image's own label says of the recipe that it was built from; empty where it says nothing."""
-    config = _blob(runtime, digest).get("config", {})
-    if not config:  # an index: the one image in it
-        inner = _blob(runtime, digest).get("manifests", [])
-        config = _blob(runtime, str(inner[0]["digest"])).get("config", {}) if len(inner) == 1 else {}
-    labels = _blob(runtime, str(config.get("digest", ""))).get("config", {}).get("Labels") or {}
+    manifest = blob(runtime, digest)
+    inner = manifest.get("manifests", [])
+    if len(inner) == 1:
+        manifest = blob(runtime, str(inner[0]["digest"]))
+    labels = blob(runtime, str(manifest.get("config", {}).get("digest", ""))).get("config", {}).get("Labels") or {}
     return str(labels.get(LABEL, ""))
-
-
-def _blob(runtime: Runtime, digest: str) -> dict[str, Any]:
-    try:
-        return dict(json.loads((runtime.content / "blobs" / digest.replace(":", "/")).read_bytes()))
-    except (OSError, ValueError):
-        return {}

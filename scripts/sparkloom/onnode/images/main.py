@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.images import archive, build, reference
+from sparkloom.onnode.images import archive, build, reference, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.pull import Pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
@@ -71,6 +71,7 @@ def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[s
         digest = str(one["digest"]) or look(runtime, image)["tag"]
         if not digest:
             raise ImageError(f"{file.name} was imported, and {wanted.tagged} is not in it")
+        sharing.share(runtime, wanted.name, digest)  # before it has the name that the other nodes are told of
         hold(runtime, image, digest, retag=True)
         for name in (wanted.at(digest), wanted.tagged):
             runtime.pin(name)
