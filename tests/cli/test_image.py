@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sparkloom.cli import images
 from sparkloom.inputs import image_recipes
 from tests.cli.window import piped
 
@@ -72,3 +74,26 @@ def test_without_a_name_the_site_s_profile_says_it() -> None:
 def test_what_is_no_recipe_is_unusable() -> None:
     done = piped("image", "show", "nothing")
     assert done.code == 2 and "no such recipe" in done.errors
+
+
+def test_build_runs_the_playbook_and_gives_what_it_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        ran.append(command)
+        (tmp_path / "images").mkdir(exist_ok=True)
+        (tmp_path / "images/llama.cpp-b8399.json").write_text('{"digest": "sha256:1"}\n')
+        return SimpleNamespace(returncode=2 if "spark9" in " ".join(command) else 0)
+
+    monkeypatch.setattr(images, "kept", lambda site: tmp_path)
+    monkeypatch.setattr(images.subprocess, "run", run)
+    words = ("build", "llama.cpp-b8399", "-i", "inventories/gb10", "--beside")
+    assert data(*words, "--node", "spark3", "--limit", "spark3,spark4") == {"digest": "sha256:1"}
+    (command,) = ran
+    assert command[-1].endswith("playbooks/image.yml") and command[-3:-1] == ["--limit", "spark3,spark4"]
+    chosen = json.loads(command[command.index("-e") + 1])
+    assert chosen == {
+        "image_build_recipe": "llama.cpp-b8399", "image_build_node": "spark3", "image_build_beside": True,
+        "image_build_again": False, "image_build_force": False,
+    }  # fmt: skip
+    assert piped("image", *words, "--node", "spark9", "--limit", "x").code == 1, "a task failed"
