@@ -38,7 +38,8 @@ Words = Annotated[str, StringConstraints(pattern=r"^\S[^\n]*$")]  # one line of 
 
 
 def _absolute(text: str) -> str:
-    if not text.startswith("/") or any(part in ("..", "") for part in text[1:].rstrip("/").split("/")) or " " in text:
+    parts = text[1:].rstrip("/").split("/") if text != "/" else []
+    if not text.startswith("/") or any(part in ("..", "") for part in parts) or " " in text:
         raise ValueError(f"'{text}' is no path inside an image; write one that begins with /")
     return text
 

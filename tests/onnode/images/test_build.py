@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,13 @@ from sparkloom.inputs import image_recipes
 from sparkloom.inputs.image_recipes import HOST, LoadedRecipe
 from sparkloom.onnode.images import build, kept, main, sharing
 from sparkloom.onnode.images.build import Building
-from sparkloom.onnode.images.runtime import ImageError, Runtime
+from sparkloom.onnode.images.runtime import PINNED, ImageError, Runtime
 from sparkloom.onnode.weights import agent, check
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.site import image_build
 from tests import image_archives as made
+from tests.onnode.images import buildx
 from tests.onnode.images.test_images import REAL, Place, place, until
 from tests.onnode.weights.test_chain import free_port
 
@@ -54,9 +57,7 @@ class Node:
         self.folder, self.go, self.fail = folder, folder / "go", folder / "fail"
         self.log, self.archive = folder / "docker.log", folder / "saved.tar"
         (folder / "bin").mkdir()
-        text = DOCKER.format(
-            log=self.log, buildx=buildx, root=folder, go=self.go, fail=self.fail, archive=self.archive
-        )
+        text = DOCKER.format(log=self.log, buildx=buildx, root=folder, go=self.go, fail=self.fail, archive=self.archive)
         (folder / "bin/docker").write_text(text)
         (folder / "bin/docker").chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
@@ -85,7 +86,8 @@ def labelled(image: made.Made, identity: str) -> made.Made:
     manifest["config"] |= {"digest": made.digest(text), "size": len(text)}
     whole = json.dumps(manifest).encode()
     top = {**image.top, "digest": made.digest(whole), "size": len(whole)}
-    return made.Made({**image.blobs, made.digest(text): text, made.digest(whole): whole}, top)
+    layers = {one["digest"]: image.blobs[one["digest"]] for one in manifest["layers"]}
+    return made.Made({**layers, made.digest(text): text, made.digest(whole): whole}, top)
 
 
 @pytest.fixture
@@ -267,45 +269,54 @@ def tiny(folder: Path, machine: str) -> LoadedRecipe:
     ]
     whole = LOADED.recipe.model_dump() | {
         "summary": "an engine out of nothing", "platform": f"linux/{machine}", "build": None, "copies": [],
-        "packages": [], "run": [], "proof": [], "base": {"image": "scratch"}, "files": written,
+        "packages": [], "run": [], "proof": [], "labels": {"with": "a \"quote\" and $dollar"}, "base": {"image": "scratch"}, "files": written,
         "env": {"ENGINE": "tiny"}, "needs": {"disk_gb": 0.001, "memory_gib": 0.001},
     }  # fmt: skip
     return replace(LOADED, name="tiny", recipe=type(LOADED.recipe).model_validate(whole), folder=folder)
 
 
-def buildkit() -> bool:
-    try:
-        return bool(build.tool())
-    except ImageError:
-        return False
+DOCKERD = pytest.mark.skipif(not buildx.answers(), reason="needs a dockerd")
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The docker of this machine, with buildx or with the test's own words for it."""
+    monkeypatch.setattr(Building.__init__, "__defaults__", (tmp_path / "run",))
+    monkeypatch.setattr(build, "which", lambda name: None if name == "buildctl" else shutil.which(name))
+    if subprocess.run(["docker", "buildx", "version"], capture_output=True).returncode:
+        monkeypatch.setenv("PATH", f"{buildx.wrapped(tmp_path / 'bin')}:{os.environ['PATH']}")
+    yield
+    subprocess.run(["docker", "image", "rm", "-f", NAME], capture_output=True)
+
+
+def whole(loaded: LoadedRecipe, tmp_path: Path, place: Place | None = None) -> dict[str, Any]:
+    ours = {"store": str(tmp_path / "store"), "work": str(tmp_path / "work")}
+    return {**image_build.asked(loaded, places=[place] if place else []), **ours}
 
 
 @REAL
-@pytest.mark.skipif(not buildkit(), reason="needs docker buildx, or a buildkitd with buildctl")
-def test_buildkit_itself_builds_a_recipe_and_containerd_has_it(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twice from the same recipe: the second time out of the cache, and by buildkitd the same digest again."""
-    monkeypatch.setattr(Building.__init__, "__defaults__", (tmp_path / "run",))
+@DOCKERD
+def test_buildkit_itself_builds_a_recipe_and_containerd_has_it(place: Place, tmp_path: Path, docker: None) -> None:
+    """Dockerfile, BuildKit, docker save, the store, containerd: all of it real, out of nothing but files."""
     machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
     loaded = tiny(tmp_path, machine)
-    ours = {"store": str(tmp_path / "store"), "work": str(tmp_path / "work")}
-    asked = {**image_build.asked(loaded, places=[place]), **ours}
-    assert build.judge(asked)["refusals"] == []
-    digests = []
-    for _ in range(2):
-        one = Building(asked)
-        one.start()
-        status = ended(one)
-        assert status["state"] == "done", status["cause"]
-        main.answer("publish", asked)
-        found = imported(place, Store(tmp_path / "store").link(image_build.model(loaded)) / build.ARCHIVE)
-        assert found["made_of"] == asked["identity"]
-        digests.append(str(found["tag"]))
-    assert digests[0] == digests[1] or build.tool() == "docker"
+    asked = whole(loaded, tmp_path, place)
+    judged = build.judge(asked)
+    assert judged["refusals"] == [] and judged["tool"] == "docker"
+    one = Building(asked)
+    one.start()
+    status = ended(one)
+    assert status["state"] == "done", status["cause"]
+    main.answer("publish", asked)
+    found = imported(place, Store(tmp_path / "store").link(image_build.model(loaded)) / build.ARCHIVE)
+    assert found["made_of"] == asked["identity"], "the label of the Dockerfile came through"
+    assert not image_build.decide(loaded, {"spark1": found}, "", again=False).build
     runtime = Runtime.here([place])
     text = runtime.run("images", "ls", f"name=={NAME}")
-    assert digests[1] in text and f"linux/{machine}" in text
+    assert str(found["tag"]) in text and f"linux/{machine}" in text and PINNED in text
+    (config,) = [told["config"] for part in sharing.parts(runtime, found["tag"])
+                 if "rootfs" in (told := sharing.blob(runtime, part))]  # fmt: skip
+    assert config["Labels"]["with"] == 'a "quote" and $dollar' and "ENGINE=tiny" in config["Env"]
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     runtime.run("images", "mount", NAME, str(mounted))
@@ -314,3 +325,19 @@ def test_buildkit_itself_builds_a_recipe_and_containerd_has_it(
         assert (mounted / "etc/os-release").read_text() == "ID=none\n"
     finally:
         subprocess.run(["umount", str(mounted)], check=False)
+
+
+@DOCKERD
+@pytest.mark.parametrize("name", image_recipes.names())
+def test_buildkit_understands_every_line_of_the_shipped_recipes(name: str, tmp_path: Path, docker: None) -> None:
+    """Out of nothing instead of their bases: it reads the whole file, and then finds no shell for the first step."""
+    asked = whole(image_recipes.load(name), tmp_path)
+    lines = b64decode(asked["context"]["Dockerfile"]).decode().splitlines()
+    bare = "\n".join(re.sub(r"^FROM \S+", "FROM scratch", line) for line in lines) + "\n"
+    asked["context"]["Dockerfile"] = b64encode(bare.encode()).decode()
+    asked |= {"platform": f"linux/{'amd64' if os.uname().machine == 'x86_64' else 'arm64'}", "online": False}
+    one = Building(asked)
+    one.start()
+    status = ended(one)
+    assert status["state"] == "failed" and "parse error" not in status["cause"], status["cause"]
+    assert re.search(r"/bin/sh|executor failed", status["cause"]), status["cause"]
