@@ -84,9 +84,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def _build(self, remote: Remote, args: ansible.Data) -> ansible.Data:
         begun, asked = time.monotonic(), args["asked"]
-        clock = image_pull.Clock(
-            args["seconds"], lambda: time.monotonic() - begun, "image_build_seconds", "the build"
-        )
+        clock = image_pull.Clock(args["seconds"], lambda: time.monotonic() - begun, "image_build_seconds", "the build")
         remote.ask("build", asked)
         say, quiet = Display().display, {**asked, "context": {}}
         status = follow.follow(remote.node, clock.on(lambda: dict(remote.ask("building", quiet))), say)

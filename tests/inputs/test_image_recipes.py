@@ -51,9 +51,9 @@ def test_a_recipe_is_read_and_pinned(tmp_path: Path) -> None:
         ("", {"ab" * 32: "ab" * 31}, "base.digest"),
         ("copies: [{path: /app, to: /app}]\n", {}, "there is none"),
         ("files: [{file: ../key, sha256: " + "0" * 64 + ", to: /key}]\n", {}, "is no file beside the recipe"),
-        ("run: [\"one\\ntwo\"]\n", {}, "run.0"),
+        ('run: ["one\\ntwo"]\n', {}, "run.0"),
         ("packages: ['curl; rm -rf /']\n", {}, "packages.0"),
-        ("env: {\"A B\": x}\n", {}, "env"),
+        ('env: {"A B": x}\n', {}, "env"),
         ("", {"docker.io/org/base:1": "scratch"}, "scratch is no image"),
     ],
 )

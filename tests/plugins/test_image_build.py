@@ -19,8 +19,8 @@ SITE = REPO / "inventories/gb10"
 RECIPE = "llama.cpp-b8399"
 LOADED = image_recipes.load(RECIPE)
 A, B = (f"sha256:{letter * 64}" for letter in "ab")
-OPTIONS = {"node": "", "force": False, "beside": False, "again": False, "runtimes": [], "digest": "", "answers": "found",
-           "port": 20900, "connections": 8}  # fmt: skip
+OPTIONS = {"node": "", "force": False, "beside": False, "again": False, "runtimes": [], "digest": "",
+           "answers": "found", "port": 20900, "connections": 8}  # fmt: skip
 SPARKS = yaml.safe_load((SITE / "hosts.yml").read_text())["all"]["children"]["sparks"]["hosts"]
 
 

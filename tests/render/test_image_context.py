@@ -54,11 +54,15 @@ def test_no_line_fetches_a_frontend_and_no_layer_keeps_what_was_downloaded() -> 
 def test_wheels_are_installed_by_their_content_alone() -> None:
     loaded = changed(
         image_recipes.load(LLAMA),
-        wheels=[{"name": "b", "version": "2", "sha256": ["1" * 64, "2" * 64]}, {"name": "A", "version": "1", "sha256": ["0" * 64]}],
+        wheels=[
+            {"name": "b", "version": "2", "sha256": ["1" * 64, "2" * 64]},
+            {"name": "A", "version": "1", "sha256": ["0" * 64]},
+        ],
     )
     context = image_context.context(loaded)
     assert context["requirements.txt"].decode() == (
-        f"A==1 \\\n    --hash=sha256:{'0' * 64}\nb==2 \\\n    --hash=sha256:{'1' * 64} \\\n    --hash=sha256:{'2' * 64}\n"
+        f"A==1 \\\n    --hash=sha256:{'0' * 64}\n"
+        f"b==2 \\\n    --hash=sha256:{'1' * 64} \\\n    --hash=sha256:{'2' * 64}\n"
     )
     step = next(part for part in context["Dockerfile"].decode().split("\nRUN ") if "pip install" in part)
     assert "--require-hashes" in step and "--no-deps" in step and "--only-binary :all:" in step

@@ -49,9 +49,19 @@ PROFILE = (
     Command("check", "Where a profile and the checkpoint that it names disagree, fact by fact.", "cli.drafting:check"),
 )
 IMAGE = (
-    Command("list", "Recipes of images that nobody publishes: what each serves, and whether it is pinned.", "cli.images:list_"),
-    Command("show", "One recipe: what it is made of, what is not fixed or not known, from which sources.", "cli.images:show_"),
-    Command("render", "The Dockerfile of a recipe, or with -o the whole folder that is built from.", "cli.images:render"),
+    Command(
+        "list",
+        "Recipes of images that nobody publishes: what each serves, and whether it is pinned.",
+        "cli.images:list_",
+    ),
+    Command(
+        "show",
+        "One recipe: what it is made of, what is not fixed or not known, from which sources.",
+        "cli.images:show_",
+    ),
+    Command(
+        "render", "The Dockerfile of a recipe, or with -o the whole folder that is built from.", "cli.images:render"
+    ),
     Command(
         "build",
         "Build an image on one Spark and bring it to all, over the rails; its digest is locked for the site.",
@@ -85,7 +95,9 @@ COMMANDS = (
         "cli.importing:export",
     ),
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
-    Command("image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE),
+    Command(
+        "image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE
+    ),
     Command(
         "fabric",
         "Rails, functions, addresses and attachments, per node; `fabric discover` finds out how the Sparks are cabled.",

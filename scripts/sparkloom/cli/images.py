@@ -62,7 +62,9 @@ def render(
     for finding in errors(image_build.findings(loaded)):  # on stderr, so that it cannot pass unseen
         show.complain(f"{finding.where}: {finding.message}\n")
     if output is None:
-        told = {file: content.decode(errors="replace") for file, content in context.items() if file != image_context.APPLY}
+        told = {
+            file: content.decode(errors="replace") for file, content in context.items() if file != image_context.APPLY
+        }
         show.out(told, json, lambda shown: shown["Dockerfile"])
         return
     try:
@@ -133,7 +135,9 @@ def _of_the_site(site: Path) -> str:
     served = str(document.load(file).data.get("profile") or "")
     recipe = profiles.load(served).profile.engine.recipe if served else None
     if recipe is None:
-        message = f"the profile '{served}' names no recipe (engine.recipe); which image? `sparkloom image list` lists them"
+        message = (
+            f"the profile '{served}' names no recipe (engine.recipe); which image? `sparkloom image list` lists them"
+        )
         raise InputError.single(str(file), message, rule="no-recipe")
     return recipe
 

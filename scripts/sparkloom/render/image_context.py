@@ -1,7 +1,7 @@
 """A recipe of an image as the folder that BuildKit builds from: the same recipe is the same bytes everywhere.
 
-Plain Dockerfile syntax that every BuildKit reads by itself: no `# syntax` line, which would fetch a program first. What is
-downloaded lies in caches that outlive a build that was cut off; the layers hold none of it.
+Plain Dockerfile syntax that every BuildKit reads by itself: no `# syntax` line, which would fetch a program first. What
+is downloaded lies in caches that outlive a build that was cut off; the layers hold none of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def _content(loaded: LoadedRecipe, number: int, file: File) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise loaded.document.refusal(loc, f"{path}: {error.strerror}; expected beside the recipe", "missing-file") from None
+        raise loaded.document.refusal(
+            loc, f"{path}: {error.strerror}; expected beside the recipe", "missing-file"
+        ) from None
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         message = f"{file.file} has sha256 {found}, expected {file.sha256}; correct the one that is wrong"
@@ -87,7 +89,10 @@ def _requirements(recipe: Recipe) -> str:
 
 
 def _text(loaded: LoadedRecipe, made_of: str) -> str:
-    lines = [f"# {loaded.name}: {loaded.recipe.summary}", "# Written by `sparkloom image render`; changed in the recipe."]
+    lines = [
+        f"# {loaded.name}: {loaded.recipe.summary}",
+        "# Written by `sparkloom image render`; changed in the recipe.",
+    ]
     return "\n".join([*lines, *_stage(loaded.recipe), *_image(loaded, made_of)]) + "\n"
 
 
@@ -147,7 +152,8 @@ def _image(loaded: LoadedRecipe, made_of: str) -> Iterator[str]:
     if recipe.wheels:
         hashes = "--require-hashes " if all(wheel.sha256 for wheel in recipe.wheels) else ""
         yield (
-            f"RUN --mount=type=cache,id=pip,target=/root/.cache/pip --mount=type=bind,source={WHEELS},target=/tmp/{WHEELS} \\\n"
+            "RUN --mount=type=cache,id=pip,target=/root/.cache/pip "
+            f"--mount=type=bind,source={WHEELS},target=/tmp/{WHEELS} \\\n"
             "    PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-deps --only-binary :all: --no-input \\\n"
             f"    --root-user-action ignore {hashes}-r /tmp/{WHEELS}"
         )

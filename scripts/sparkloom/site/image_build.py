@@ -1,4 +1,4 @@
-"""An image of ours on every node: whether it must be built, where, who hands it to whom, and that all have one build."""
+"""An image of ours on every node: must it be built, where, who hands it to whom, and have all of them one build."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def decide(loaded: LoadedRecipe, answers: Answers, locked: str, *, again: bool) 
     if not pulls:
         return Decision(digest=digest, told=f"{image} is on every node as {digest}; nothing to build")
     told = (
-        f"{image} is on {holder} as {digest}; {', '.join(pulls)}: from there by K3s' registry between the nodes, over the "
-        "management network"
+        f"{image} is on {holder} as {digest}; {', '.join(pulls)}: from there by K3s' registry between the nodes, over "
+        "the management network"
     )
     return Decision(digest=digest, pulls=pulls, told=told)
 

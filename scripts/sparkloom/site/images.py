@@ -129,8 +129,8 @@ def _missing(asked: Wanted, nodes: Mapping[str, str]) -> str:
 def _unbuilt(asked: Wanted) -> str:
     """No registry can have it: a pull would ask until the kubelet gives up."""
     return (
-        f"{asked.image} is on none of the nodes, and only a build gives it: `sparkloom image build` makes it of its recipe "
-        "on one Spark and brings it to all"
+        f"{asked.image} is on none of the nodes, and only a build gives it: `sparkloom image build` makes it of its "
+        "recipe on one Spark and brings it to all"
     )
 
 

@@ -1,5 +1,6 @@
-"""`docker` for a test, where a dockerd answers and no buildx is installed: its `buildx build` asks dockerd's own BuildKit
-through the API, as buildx does; all other words go to the real docker.
+"""`docker` for a test, where a dockerd answers and no buildx is installed.
+
+Its `buildx build` asks dockerd's own BuildKit through the API, as buildx does; all other words go to the real docker.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import base64
 import http.client
 import io
+import itertools
 import json
 import os
 import re
@@ -45,7 +47,7 @@ def wrapped(folder: Path) -> Path:
 
 
 def build(words: list[str]) -> int:
-    given = dict(zip(words, words[1:], strict=False))
+    given = dict(itertools.pairwise(words))
     name, _, value = given["--build-arg"].partition("=")
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as archive:

@@ -1,5 +1,6 @@
-"""A build on a node: judged before, followed, published for the others, imported. By a docker that only writes down what
-it is told and saves a small archive, and by BuildKit itself where one is.
+"""A build on a node: judged before, followed, published for the others, imported.
+
+By a docker that only writes down what it is told and saves a small archive, and by BuildKit itself where a dockerd is.
 """
 
 from __future__ import annotations
@@ -269,7 +270,8 @@ def tiny(folder: Path, machine: str) -> LoadedRecipe:
     ]
     whole = LOADED.recipe.model_dump() | {
         "summary": "an engine out of nothing", "platform": f"linux/{machine}", "build": None, "copies": [],
-        "packages": [], "run": [], "proof": [], "labels": {"with": "a \"quote\" and $dollar"}, "base": {"image": "scratch"}, "files": written,
+        "packages": [], "run": [], "proof": [], "base": {"image": "scratch"}, "files": written,
+            "labels": {"with": 'a "quote" and $dollar'},
         "env": {"ENGINE": "tiny"}, "needs": {"disk_gb": 0.001, "memory_gib": 0.001},
     }  # fmt: skip
     return replace(LOADED, name="tiny", recipe=type(LOADED.recipe).model_validate(whole), folder=folder)

@@ -15,7 +15,7 @@ class ImageBuiltHere(Rule):
         "and two builds of one recipe are two images"
     )
     fix = (
-        "engine.recipe: `sparkloom image build` on one Spark brings it to all. Another's recipe: build it on one Spark, "
+        "engine.recipe: `sparkloom image build` makes it on one Spark for all. Somebody's recipe: build it on one, "
         "`k3s ctr images import` on each; engine.digest: what was built"
     )
     evidence = (Source("docs/images.md", "2026"),)

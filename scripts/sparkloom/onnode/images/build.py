@@ -1,7 +1,7 @@
-"""An image that is built on this node: judged before, built in the background, kept as a file that other nodes can have.
+"""An image that is built on this node: judged before, built in the background, kept as a file for the other nodes.
 
-BuildKit does it: a buildkitd where one runs, else the one in Docker. Both keep what a build has done, so that one which was
-cut off goes on there. Steps read the network only where the recipe downloads something.
+BuildKit does it: a buildkitd where one runs, else the one in Docker. Both keep what a build has done, so that one that
+was cut off goes on there. Steps read the network only where the recipe downloads something.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class Building(Kept):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(base64.b64decode(content))
             self.part.unlink(missing_ok=True)
-            steps = [*commands(tool(), self.asked, context, self.part), ["mv", str(self.part), str(self.work / ARCHIVE)]]
+            steps = [
+                *commands(tool(), self.asked, context, self.part),
+                ["mv", str(self.part), str(self.work / ARCHIVE)],
+            ]
             self.begin(["sh", "-c", " && ".join(shlex.join(step) for step in steps)])
         return self.status()
 
@@ -128,13 +131,13 @@ def judge(asked: dict[str, Any]) -> dict[str, Any]:
             refusals.append(f"{place} has {gb:.0f} GB free, the build needs {asked['disk_gb']:.0f} GB; make room there")
     if serving and not asked["beside"]:
         refusals.append(
-            f"{', '.join(serving)} serves here, and a build takes of the same memory: build on a node that serves nothing "
+            f"{', '.join(serving)} serves here, and a build takes of the same memory: build on a node that serves none "
             "(image_build_node), stop it, or say that it may be: -e image_build_beside=true"
         )
     if available < asked["memory_gib"]:
         refusals.append(
-            f"{available:.0f} GiB of memory are available, the build needs {asked['memory_gib']:.0f} GiB; what holds the "
-            "rest (an engine?) would be ended by the kernel, or end the build"
+            f"{available:.0f} GiB of memory are available, the build needs {asked['memory_gib']:.0f} GiB; what holds "
+            "the rest (an engine?) would be ended by the kernel, or end the build"
         )
     return {"tool": by, "free_gb": free, "memory_gib": available, "serving": serving, "refusals": refusals}
 
