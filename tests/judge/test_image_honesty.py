@@ -71,7 +71,7 @@ def test_a_recipe_of_ours_makes_an_image_honest_and_must_be_of_the_profile_s_rel
     assert judged(LLAMA, "engine.release=b8400") == ["image-built-here", "image-recipe-differs"]
     assert judged(LLAMA, f"engine.image={HOST}/llama.cpp:b8400") == ["image-built-here", "image-recipe-differs"]
     used = {profile.load(name).profile.engine.recipe for name in profile.names()} - {None}
-    assert used == set(image_recipes.names()), "each shipped recipe is some profile's"
+    assert used and used <= set(image_recipes.names())
 
 
 def test_a_recipe_that_is_not_there_is_refused_where_the_profile_names_it() -> None:
