@@ -22,7 +22,7 @@ options:
   asked: {type: dict, required: true, description: ["The image, and where containerd may be."]}
   reference: {type: str, default: "", description: [What is pulled; empty where nothing is missing; with pull.]}
   seconds: {type: float, description: ["How long it may take; with pull, build, take, and each archive with bring."]}
-  file: {type: str, default: "", description: ["An archive that lies on the node; with take."]}
+  file: {type: str, description: ["An archive that lies on the node; with take."]}
   archives:
     type: list
     elements: dict

@@ -27,7 +27,7 @@ options:
       - C(plan) reads the recipe and says what a node is told; C(decide) whether it must be built.
       - C(judge) refuses a node that has no room for the build; C(chain) says who hands the archive to whom.
       - C(keep) refuses nodes with different builds, and locks the digest that was built.
-  recipe: {type: str, required: true, description: [Its name, or the path of its file.]}
+  recipe: {type: str, required: true, description: ["Its name, or the path of its file."]}
   node: {type: str, default: "", description: [Which Spark builds; the first one when empty.]}
   force: {type: bool, default: false, description: [Build although a base or a wheel is not pinned.]}
   beside: {type: bool, default: false, description: [Build on a node whose engine serves.]}
