@@ -12,15 +12,17 @@ from sparkloom.site.store.remote import Remote
 
 DOCUMENTATION = r"""
 module: sparkloom_image
-short_description: Ask one node's containerd for an image, or have it pulled
+short_description: Ask one node's containerd for an image, or have it pulled or built
 description:
-  - Runs the images' program on the node. A pull goes on when the connection is lost and is found again.
+  - Runs the images' program on the node. A pull and a build go on when the connection is lost and are found again.
 options:
   program: {type: path, required: true, description: ["The program, as sparkloom_images made it."]}
-  command: {type: str, required: true, choices: [look, pull, hold, held, bring], description: [What to ask for.]}
+  command: {type: str, required: true, choices: [look, pull, hold, held, bring, judge, build, built, take],
+            description: [What to ask for.]}
   asked: {type: dict, required: true, description: ["The image, and where containerd may be."]}
   reference: {type: str, default: "", description: [What is pulled; empty where nothing is missing; with pull.]}
-  seconds: {type: float, description: ["How long it may take; with pull, and for each archive with bring."]}
+  seconds: {type: float, description: ["How long it may take; with pull, build, take, and each archive with bring."]}
+  file: {type: str, description: ["An archive that lies on the node; with take."]}
   archives:
     type: list
     elements: dict
@@ -36,6 +38,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     required_if = (
         ("command", "pull", ("seconds",)),
         ("command", "bring", ("seconds",)),
+        ("command", "build", ("seconds",)),
+        ("command", "take", ("seconds", "file")),
         ("command", "hold", ("digest",)),
     )
 
@@ -48,6 +52,13 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             return {"answer": remote.ask("held", asked, bring=not self._task.check_mode)}
         if args["command"] == "bring":
             return self._bring(remote, args)
+        if args["command"] in ("judge", "built"):
+            return {"answer": remote.ask(args["command"], asked, bring=not self._task.check_mode)}
+        if args["command"] == "build":
+            return self._build(remote, args)
+        if args["command"] == "take":
+            transfer = image_transfer.Transfer(remote, asked["places"], args["seconds"], Display().display)
+            return {"changed": True, "msg": transfer.take(args["file"], [{"image": asked["image"], "digest": ""}])}
         if args["command"] == "hold":
             answer = remote.ask("hold", {**asked, "digest": args["digest"], "retag": args["retag"]})
             return {"changed": bool(answer["changed"])}
@@ -70,3 +81,18 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         done, text = status["state"] == "done", image_pull.ended(remote.node, args["reference"], status, clock.passed())
         Display().display(text) if done else None
         return {"failed": not done, "changed": done, "msg": text}
+
+    def _build(self, remote: Remote, args: ansible.Data) -> ansible.Data:
+        begun, asked = time.monotonic(), args["asked"]
+        clock = image_pull.Clock(args["seconds"], lambda: time.monotonic() - begun, "image_build_seconds", "the build")
+        remote.ask("build", asked)
+        say, quiet = Display().display, {**asked, "context": {}}
+        status = follow.follow(remote.node, clock.on(lambda: dict(remote.ask("building", quiet))), say)
+        if status["state"] != "done":
+            cause = status.get("cause") or "the build is gone; run this again"
+            return {"failed": True, "msg": f"{remote.node}: {asked['image']} cannot be built: {cause}"}
+        made = dict(remote.ask("publish", quiet))
+        passed, size = follow.span(clock.passed()), made["size"] / 1e9
+        text = f"{remote.node}: {asked['image']} is built, an archive of {size:.1f} GB, in {passed}"
+        say(text)
+        return {"changed": True, "msg": text, **made}

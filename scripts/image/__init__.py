@@ -1,1 +1,1 @@
-"""Engine images as build contexts: one with our source patches inside, and llama.cpp's, built with RPC for SM121."""
+"""An engine's published image with our source patches inside, as a build context. Whole images: image_recipes/."""

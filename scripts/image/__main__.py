@@ -6,18 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from scripts.image import llamacpp, recipe, wheels
+from scripts.image import recipe, wheels
 from scripts.oracle import fetch
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.onnode.rank.patching import PatchError
-
-
-def context(loaded: profile.LoadedProfile, digest: str, run_digest: str) -> dict[str, bytes]:
-    """llama.cpp's image is ours from the source on; the others are somebody's, with files changed."""
-    if loaded.profile.engine.name == "llamacpp":
-        return llamacpp.context(loaded, digest, run_digest)
-    return recipe.context(loaded, digest or loaded.profile.engine.digest or "")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -25,13 +18,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("action", choices=["context", "check"])
     parser.add_argument("profile")
     parser.add_argument("--digest", default="", help="of the base image; engine.digest of the profile when it has one")
-    parser.add_argument("--run-digest", default="", help="llama.cpp: of the image that it runs in")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/image"))
     args = parser.parse_args(words)
     try:
         loaded = profile.load(args.profile)
         if args.action == "context":
-            recipe.write(context(loaded, args.digest, args.run_digest), args.output)
+            recipe.write(recipe.context(loaded, args.digest or loaded.profile.engine.digest or ""), args.output)
             print(f"{args.output}: docker build -t NAME {args.output}")
         else:
             engine = loaded.profile.engine

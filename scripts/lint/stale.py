@@ -13,6 +13,7 @@ REPO = Path(__file__).resolve().parents[2]
 
 # File in the repository -> the command, run from the repository's root, that prints what it should hold.
 GENERATED: dict[str, list[str]] = {
+    "image_recipes/schema.json": ["-m", "sparkloom.cli", "image", "schema"],
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
     "docs/rules.md": ["-m", "sparkloom.cli.rules_page"],
     "docs/architecture.md": ["scripts/lint/floor_plan.py", "--document"],

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.inputs import families, profile
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import families, image_recipes, inventory, profile
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.judge import rules
 from sparkloom.judge.rules.base import case
+from sparkloom.launch.resolve import resolve
 
-RULES = {"image-nobody-has", "image-built-here", "moving-tag", "tag-without-version"}
+RULES = {
+    "image-nobody-has", "image-built-here", "image-recipe-differs", "image-recipe-unpinned", "moving-tag",
+    "tag-without-version",
+}  # fmt: skip
 
 
 def said(image: str, built_from: str = "") -> list[str]:
@@ -32,6 +38,7 @@ def said(image: str, built_from: str = "") -> list[str]:
         ("vllm/vllm-openai", ["moving-tag"]),
         ("lmsysorg/sglang:dev", ["moving-tag"]),
         ("localhost/sparkloom/llama.cpp:b8399-sm121", ["image-nobody-has"]),
+        (f"{HOST}/llama.cpp:b8399-sm121", ["image-nobody-has"]),
         ("minimax-m3-awq:tp4-sm121", ["image-nobody-has", "tag-without-version"]),
         ("vllm-dspark-runtime:dspark-nvfp4-stage-c", ["image-nobody-has", "tag-without-version"]),
         ("docker.io/blivioniag/sglang:dev-v4f-2dgx-v2-patched-v3_patch001", ["image-nobody-has"]),
@@ -46,10 +53,30 @@ def test_a_recipe_makes_a_local_name_honest() -> None:
     assert said("vllm-node:latest", "eugr/spark-vllm-docker") == ["image-built-here"], "what one builds does not move"
 
 
+def judged(name: str, *overrides: str) -> list[str]:
+    launch = resolve(profile.load(name, overrides=overrides), inventory.load())
+    return sorted(rule.id for rule in rules.fired(launch.view()) if rule.id in RULES)
+
+
 def test_no_shipped_profile_has_an_image_that_nobody_can_pull_or_build() -> None:
     for name in profile.names():
-        engine = profile.load(name).profile.engine
-        assert "image-nobody-has" not in said(engine.image, engine.built_from or ""), name
+        assert "image-nobody-has" not in judged(name), name
+
+
+LLAMA = "unsloth--nemotron-3-ultra-550b-a55b-gguf--2node"
+
+
+def test_a_recipe_of_ours_makes_an_image_honest_and_must_be_of_the_profile_s_release() -> None:
+    assert judged(LLAMA) == ["image-built-here"]
+    assert judged(LLAMA, "engine.release=b8400") == ["image-built-here", "image-recipe-differs"]
+    assert judged(LLAMA, f"engine.image={HOST}/llama.cpp:b8400") == ["image-built-here", "image-recipe-differs"]
+    used = {profile.load(name).profile.engine.recipe for name in profile.names()} - {None}
+    assert used and used <= set(image_recipes.names())
+
+
+def test_a_recipe_that_is_not_there_is_refused_where_the_profile_names_it() -> None:
+    with pytest.raises(InputError, match=r"--set engine\.recipe=none.*no such recipe"):
+        judged(LLAMA, "engine.recipe=none")
 
 
 def test_a_cache_in_bytes_is_no_slipped_digit() -> None:

@@ -60,6 +60,27 @@ FLEET = (
         "cli.fleet:plan",
     ),
 )
+IMAGE = (
+    Command(
+        "list",
+        "Recipes of images that nobody publishes: what each serves, and whether it is pinned.",
+        "cli.images:list_",
+    ),
+    Command(
+        "show",
+        "One recipe: what it is made of, what is not fixed or not known, from which sources.",
+        "cli.images:show_",
+    ),
+    Command(
+        "render", "The Dockerfile of a recipe, or with -o the whole folder that is built from.", "cli.images:render"
+    ),
+    Command(
+        "build",
+        "Build an image on one Spark and bring it to all, over the rails; its digest is locked for the site.",
+        "cli.images:build",
+    ),
+    Command("schema", "The JSON schema of a recipe, for editors (image_recipes/schema.json).", "cli.images:schema"),
+)
 COMMANDS = (
     Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
     Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
@@ -87,6 +108,9 @@ COMMANDS = (
         "cli.importing:export",
     ),
     Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
+    Command(
+        "image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE
+    ),
     Command(
         "fabric",
         "Rails, functions, addresses and attachments, per node; `fabric discover` finds out how the Sparks are cabled.",

@@ -15,7 +15,7 @@ from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading
+from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading, recipes
 from sparkloom.launch.engines import base
 from sparkloom.launch.seat import Seat
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -56,12 +56,13 @@ class Launch:
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules and capacity see it."""
         profile, parallel = self.profile.profile, self.topology.parallel
-        model = profile.model
+        model, recipe = profile.model, recipes.of(self.profile)
         return LaunchView(
             engine=self.engine,
             release=self.release,
             image=self.image,
-            built_from=profile.engine.built_from or "",
+            built_from=profile.engine.built_from or (f"recipe {recipe.name}" if recipe else ""),
+            recipe=recipe.recipe if recipe else None,
             carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
             model_id=model.id,
             moving=pins.moving(model),
@@ -93,6 +94,7 @@ def resolve(
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     _may_be_many(loaded, engine)
+    recipes.of(loaded)  # refuses one that is not there
     topology = place(loaded, cluster, seat)
     catalog = engines.catalog(engine.name, spoken) if releases.known(engine.name) else None
     derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkloom.inputs.families import Facts
+from sparkloom.inputs.image_recipes import Recipe as ImageRecipe
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import Evidence, FlagValue, Model, Parallel
 
@@ -29,6 +30,7 @@ class LaunchView:
     release: str = ""
     image: str = ""
     built_from: str = ""  # the recipe of an image that no registry has
+    recipe: ImageRecipe | None = None  # that recipe, where it is one of ours
     carries: frozenset[str] = frozenset()  # fixes beyond the release, as "sglang#27998" or "patch:nvfp4-ep"
     lacks: frozenset[str] = frozenset()  # fixes that are known to be missing (measured rows say so now and then)
     model_id: str = ""

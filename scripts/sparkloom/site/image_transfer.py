@@ -34,11 +34,19 @@ class Transfer:
         asked = {"places": list(self.places), "file": file}
         have = int(self.remote.ask("receive", {**asked, "size": archive["size"]})["have"])
         self._send(archive, file, have)
-        self._import(archive, asked)
+        self._import(str(archive["file"]), asked)
         self.remote.ask("settle", {**asked, "images": archive["images"]})
         moved, passed = amount(archive["size"] - have), follow.span(self.now() - begun)
         named = ", ".join(str(image["image"]).partition("@")[0] for image in archive["images"])
         return f"{self.remote.node}: {named} from {Path(archive['file']).name}, {moved} in {passed}"
+
+    def take(self, file: str, images: Sequence[Mapping[str, str]]) -> str:
+        """An archive that lies on the node already; the file goes, too."""
+        begun, asked = self.now(), {"places": list(self.places), "file": file}
+        self._import(file, asked)
+        self.remote.ask("settle", {**asked, "images": images})
+        named = ", ".join(image["image"] for image in images)
+        return f"{self.remote.node}: {named} imported in {follow.span(self.now() - begun)}"
 
     def _send(self, archive: Archive, file: str, have: int) -> None:
         begun = shown = self.now()
@@ -53,14 +61,14 @@ class Transfer:
                     rate = (have - first) / (shown - begun)
                     self.say(follow.line(self.remote.node, {**MOVING, "have": have, "total": total, "rate": rate}))
 
-    def _import(self, archive: Archive, asked: Mapping[str, Any]) -> None:
+    def _import(self, named: str, asked: Mapping[str, Any]) -> None:
         begun, node = self.now(), self.remote.node
         clock = Clock(self.seconds, lambda: self.now() - begun, "k3s_images_seconds", "the import")
         self.remote.ask("import", asked)
         status = follow.follow(node, clock.on(lambda: dict(self.remote.ask("importing", asked))), self.say)
         if status["state"] != "done":
             cause = status.get("cause") or "its import is gone; run this again"
-            raise StoreError(f"{node}: {archive['file']} cannot be imported: {cause}")
+            raise StoreError(f"{node}: {named} cannot be imported: {cause}")
 
 
 MOVING = {"state": "moving", "files_done": 0, "files": 1}

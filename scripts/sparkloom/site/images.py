@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.image_lock import Entry
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import paths
 
@@ -70,6 +71,8 @@ def decide(asked: Wanted, held: Held, *, may_pull: bool) -> Decision:
         for node, told in held.items()
         if not (digest and digest in told["digests"])
     }
+    if not digest and name.name.startswith(f"{HOST}/"):
+        return Decision(refusal=_unbuilt(asked))
     if pulls and not may_pull:
         return Decision(digest, refusal=_missing(asked, pulls))
     return Decision(digest, pulls)
@@ -120,6 +123,14 @@ def _missing(asked: Wanted, nodes: Mapping[str, str]) -> str:
         f"{wanted} is missing on {', '.join(nodes)}, and nothing is pulled (model_serving_pull). Bring it: "
         f"`docker save` or `ctr images export` on a machine that has {asked.image}, then on each node "
         f"`sudo k3s ctr -n k8s.io images import FILE`, or its archive in {paths.IMAGES} and K3s restarted"
+    )
+
+
+def _unbuilt(asked: Wanted) -> str:
+    """No registry can have it: a pull would ask until the kubelet gives up."""
+    return (
+        f"{asked.image} is on none of the nodes, and only a build gives it: `sparkloom image build` makes it of its "
+        "recipe on one Spark and brings it to all"
     )
 
 

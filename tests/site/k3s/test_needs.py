@@ -61,3 +61,7 @@ def test_what_a_registry_gives_needs_no_archive(tmp_path: Path, options: dict[st
 
 def test_a_site_needs_no_image_that_it_does_not_run(tmp_path: Path) -> None:
     assert list(found(tmp_path, multus="", gpu="", profile="")) == []
+
+
+def test_an_image_that_is_built_in_the_cluster_is_not_asked_for_before_it(tmp_path: Path) -> None:
+    assert list(found(tmp_path, multus="", gpu="", profile="unsloth--nemotron-3-ultra-550b-a55b-gguf--2node")) == []

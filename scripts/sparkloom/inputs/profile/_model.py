@@ -47,7 +47,11 @@ class Engine(Strict):
         default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
     )
     built_from: str | None = Field(
-        default=None, description="no registry has this image: the recipe that builds it, as a person would look it up"
+        default=None,
+        description="no registry has this image: somebody's recipe that builds it, as one would look it up",
+    )
+    recipe: str | None = Field(
+        default=None, description="our own recipe that builds the image, by name: image_recipes/NAME.yml"
     )
     fork: Fork | None = Field(
         default=None, description="an engine that is not the official release: what it takes beyond that, unchecked"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 
 
@@ -13,10 +14,13 @@ class ImageBuiltHere(Rule):
         "no registry has it under this name: whoever serves this profile builds it first and imports it on every node, "
         "and two builds of one recipe are two images"
     )
-    fix = "docker build and docker save on one Spark, `k3s ctr images import` on each; engine.digest: what was built"
-    evidence = (Source("docs/llamacpp.md, where this is done for llama.cpp", "2026"),)
+    fix = (
+        "engine.recipe: `sparkloom image build` makes it on one Spark for all. Somebody's recipe: build it on one, "
+        "`k3s ctr images import` on each; engine.digest: what was built"
+    )
+    evidence = (Source("docs/images.md", "2026"),)
     predicts_failure = False
-    failing = case(image="localhost/sparkloom/llama.cpp:b8399-sm121", built_from="docs/llamacpp.md")
+    failing = case(image=f"{HOST}/llama.cpp:b8399-sm121", built_from="recipe llama.cpp-b8399")
     passing = case(image="vllm/vllm-openai:v0.33.0")
 
     def check(self, view: LaunchView) -> Hits:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
 from sparkloom.onnode.images.reference import parse
 
 # One word alone would be of the registry's own library (`python:3.12`), where no engine is published.
-LOCAL = re.compile(r"^(localhost(:\d+)?|127\.[\d.]+(:\d+)?|docker\.io/library)/")
+LOCAL = re.compile(rf"^(localhost(:\d+)?|127\.[\d.]+(:\d+)?|docker\.io/library|{re.escape(HOST)})/")
 # Published names that ask for their owner's login: image, who says so.
 WITHHELD = {
     r"^docker\.io/blivioniag/": "the recipe that names it: 'the patched image is private, docker login required'",
@@ -25,8 +26,8 @@ class ImageNobodyHas(Rule):
         "login, ends in ImagePullBackOff after the weights were fetched"
     )
     fix = (
-        "engine.image: one that everybody can pull; or build it, import it on each node, and say from which recipe: "
-        "engine.built_from"
+        "engine.image: one that everybody can pull; or one that is built: by a recipe of ours (engine.recipe, "
+        "`sparkloom image build`), or by somebody's (engine.built_from), imported on each node"
     )
     evidence = (
         Source("eugr/spark-vllm-docker: its recipes name vllm-node, which build-and-copy.sh makes", "2026"),

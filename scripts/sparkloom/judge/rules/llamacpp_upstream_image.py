@@ -11,14 +11,14 @@ class LlamaCppUpstreamImage(Rule):
         "its CUDA images are compiled without GGML_RPC, so llama-server refuses --rpc and there is no rpc-server; the "
         "server and light ones have no Python for the rank's supervisor"
     )
-    fix = "an image of your own: python -m scripts.image context PROFILE (docs/llamacpp.md); engine.image: its name"
+    fix = "engine.recipe: llama.cpp-b8399, with its engine.image: `sparkloom image build` makes it (docs/llamacpp.md)"
     evidence = (Source("ggml-org/llama.cpp: .devops/cuda.Dockerfile, read at commit 00d69466", "2026"),)
     log_pattern = r"error: invalid argument: --rpc"
     predicts_failure = False
     failing = case(
         engine="llamacpp", release="b8399", nodes=2, pp=2, image="ghcr.io/ggml-org/llama.cpp:full-cuda-b8399"
     )
-    passing = case(engine="llamacpp", release="b8399", nodes=2, pp=2, image="localhost/sparkloom/llama.cpp:b8399-sm121")
+    passing = case(engine="llamacpp", release="b8399", nodes=2, pp=2, image="x.invalid/llama.cpp:b8399-sm121")
 
     def check(self, view: LaunchView) -> Hits:
         if view.nodes > 1:

@@ -57,6 +57,11 @@ def of(loaded: LoadedProfile) -> list[dict[str, Any]]:
     if unknown:
         message = f"no patch '{unknown[0]}' in scripts/sparkloom/launch/patches{did_you_mean(unknown[0], names())}"
         raise InputError([loaded.document.problem(("engine", "patches"), message, "unknown-patch")])
+    return told(wanted)
+
+
+def told(wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """As a rank, or the build of an image, is told them."""
     return [_told(load(name)) for name in wanted]
 
 

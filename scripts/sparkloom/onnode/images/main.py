@@ -1,7 +1,7 @@
 """`images COMMAND`: JSON in on standard input, JSON out, so that a program can ask.
 
 `look`, `start`, `status` and `hold` are for one image that is pulled; `held`, `receive`, `import`, `importing` and
-`settle` for archives that are brought.
+`settle` for archives that are brought; `judge`, `build`, `building`, `publish` and `built` for one that is built here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.images import archive, reference
+from sparkloom.onnode.images import archive, build, reference, sharing
+from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.pull import Pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 
-COMMANDS = ("look", "start", "status", "hold", "held", "receive", "import", "importing", "settle")
+BUILDS = ("judge", "build", "building", "publish", "built")
+COMMANDS = ("look", "start", "status", "hold", "held", "receive", "import", "importing", "settle", *BUILDS)
 
 
 def named(*names: str) -> list[str]:
@@ -69,6 +71,7 @@ def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[s
         digest = str(one["digest"]) or look(runtime, image)["tag"]
         if not digest:
             raise ImageError(f"{file.name} was imported, and {wanted.tagged} is not in it")
+        sharing.share(runtime, wanted.name, digest)  # before it has the name that the other nodes are told of
         hold(runtime, image, digest, retag=True)
         for name in (wanted.at(digest), wanted.tagged):
             runtime.pin(name)
@@ -87,7 +90,21 @@ def _brought(command: str, asked: dict[str, Any]) -> dict[str, Any]:
     return importing.start() if command == "import" else importing.status()
 
 
+def _built(command: str, asked: dict[str, Any]) -> dict[str, Any]:
+    if command == "judge":
+        return build.judge(asked)
+    if command == "publish":
+        return build.publish(asked)
+    if command == "built":
+        runtime = Runtime.here(asked["places"])
+        found = look(runtime, asked["image"])
+        return {**found, "made_of": build.made_of(runtime, found["tag"])}
+    return Building(asked).start() if command == "build" else Building(asked).status()
+
+
 def answer(command: str, asked: dict[str, Any]) -> dict[str, Any]:
+    if command in BUILDS:
+        return _built(command, asked)
     if command == "held":
         return held(asked)
     if command in ("receive", "import", "importing", "settle"):

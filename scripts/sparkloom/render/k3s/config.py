@@ -8,6 +8,7 @@ from typing import Any, Literal
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.render.k3s import paths
 from sparkloom.render.k3s.options import Options
 
@@ -80,8 +81,9 @@ def labels(cluster: Cluster, member: Member) -> list[str]:
     return [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
 
 
-# Where K3s' own images, Multus, the GPU's runtime and the shipped profiles' engines come from; a test compares.
-SHARED = ("docker.io", "ghcr.io", "nvcr.io")
+# Where K3s' own images, Multus, the GPU's runtime and the shipped profiles' engines come from; a test compares. The
+# last one is no registry: what a node has built is had by the others under that name, and by nobody else.
+SHARED = ("docker.io", "ghcr.io", "nvcr.io", HOST)
 
 
 def registries(options: Options) -> dict[str, Any]:

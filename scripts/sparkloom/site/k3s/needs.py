@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sparkloom.inputs import image_lock, profile
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.launch import downloads, resolve
 from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import machines
@@ -40,7 +41,12 @@ def every(options: Options, cluster: Cluster, asked: Asked) -> list[Need]:
         found.append(Need(asked.gpu, reference.parse(asked.gpu).digest, sparks, "gpu_runtime_image"))
     if asked.profile:
         found.append(_engine(cluster, asked))
-    return [need for need in found if not judge.mirrored(options, need.image)]
+    # what is built here cannot come before the cluster that it is built for
+    return [need for need in found if not judge.mirrored(options, need.image) and not _built(need.image)]
+
+
+def _built(image: str) -> bool:
+    return image.startswith(f"{HOST}/")
 
 
 def _engine(cluster: Cluster, asked: Asked) -> Need:

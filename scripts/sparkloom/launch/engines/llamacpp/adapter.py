@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
+from sparkloom.inputs.image_recipes import HOST
 from sparkloom.inputs.profile import FlagValue, LoadedProfile
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
@@ -44,7 +45,7 @@ class LlamaCpp(base.Adapter):
 
     starts: tuple[tuple[str, ...], ...] = (("llama-server",),)
     one_file = True
-    published = "localhost/sparkloom/llama.cpp:{release}-sm121"
+    published = f"{HOST}/llama.cpp:{{release}}-sm121"
     placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
     sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}
 
