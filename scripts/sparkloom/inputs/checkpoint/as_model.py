@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.inputs import precision
@@ -33,6 +33,7 @@ class Drafted:
     data: dict[str, Any]
     sources: dict[str, str]
     unknown: tuple[str, ...]
+    otherwise: dict[str, float] = field(default_factory=dict)  # the same key as publishers count it, too
 
 
 def of(found: Checkpoint) -> Drafted:
@@ -61,7 +62,15 @@ def of(found: Checkpoint) -> Drafted:
     if found.drafts:
         data["mtp"] = _drafts(found)
     data["source"] = f"config.json{_and_headers(found)} of {found.where}"
-    return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)))
+    return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)), _otherwise(found))
+
+
+def _otherwise(found: Checkpoint) -> dict[str, float]:
+    """Publishers' round numbers leave out the layers that draft, and of what a token meets embedding and head."""
+    shape = found.shape
+    drafts = sum(tensor.elements for tensor in found.tensors if tensor.group == "draft")
+    ends = shape.vocab * shape.hidden * (1 if shape.tied else 2)
+    return {"parameters_b": _billions(found.parameters - drafts), "active_b": _billions(max(1, shape.active - ends))}
 
 
 def _approximate(found: Checkpoint) -> list[str]:

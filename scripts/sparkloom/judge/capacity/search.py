@@ -40,7 +40,7 @@ def within(view: LaunchView) -> Change | None:
 
 
 def _fits(view: LaunchView) -> bool:
-    return engines.fit(view).fits is True
+    return engines.sure(view)
 
 
 def _too_heavy(view: LaunchView) -> bool:
@@ -51,7 +51,7 @@ def _too_heavy(view: LaunchView) -> bool:
 
 def _fits_at_some_fraction(view: LaunchView) -> bool:
     flag = engines.requirements(view).fraction_flag
-    return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 45, -5))
+    return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 49, -1))
 
 
 def _fraction(view: LaunchView, enough: Enough) -> Change | None:

@@ -97,6 +97,11 @@ def fit(view: LaunchView) -> Fit:
     return careful.in_doubt(hopeful, measured=view.platform.measured_free_gib is not None) if hopeful.fits else careful
 
 
+def sure(view: LaunchView) -> bool:
+    """Whether it fits with what is known at its worst."""
+    return _memory(view.engine).fit(view, requirements(view)).fits is True
+
+
 def starting(name: str) -> Starting | None:
     """With what a first launch begins; None where an engine's folder does not say."""
     from importlib.util import find_spec
