@@ -11,13 +11,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from scripts.others import reference
 from sparkloom import case
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.profile import Profile
 from sparkloom.judge import imported
 from sparkloom.launch import engines
+from sparkloom.launch.imported.draft import CONSENT
 from sparkloom.launch.resolve import Launch, resolve
 from sparkloom.render import export
 from sparkloom.render.export import host
@@ -77,10 +82,23 @@ def _identical(launch: Launch) -> Iterator[tuple[str, bool]]:
         yield form, back.loaded is not None and _plain(back.loaded.profile) == _plain(launch.profile.profile)
 
 
-def _plain(profile: object) -> dict[str, object]:
-    """A profile as data, less the commit that a site locked."""
-    data: dict[str, object] = profile.model_dump(warnings=False)  # type: ignore[attr-defined]
+def _plain(profile: Profile) -> dict[str, Any]:
+    """A profile as data, less the one thing that goes into no file: a consent to run unpinned code."""
+    data: dict[str, Any] = profile.model_dump(warnings=False)
+    data["model"].pop(CONSENT)
     return {key: value for key, value in data.items() if key != "extends"}
+
+
+def shipped() -> list[Outcome]:
+    """Our own profiles, exported and imported: there is nothing else to compare them with."""
+    outcomes = []
+    for name in profiles.names():
+        loaded = profiles.load(name)
+        rack = imported.roomy(case.cluster(), loaded.profile.launch.parallel.nodes)
+        done = Outcome(Path(f"{name}.yml"), True, served=True)
+        done.identical = dict(_identical(resolve(loaded, host.at_hosts(rack))))
+        outcomes.append(done)
+    return outcomes
 
 
 def files(folder: Path) -> list[Path]:
@@ -91,18 +109,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path, help="one folder below it per source")
     parser.add_argument("--list", action="store_true", help="every file that was not read, or differs, and by what")
+    parser.add_argument("--shipped", action="store_true", help="a first row for the profiles that are shipped")
     asked = parser.parse_args()
-    sources = [path for path in sorted(asked.folder.iterdir()) if path.is_dir()] or [asked.folder]
+    folders = [path for path in sorted(asked.folder.iterdir()) if path.is_dir()] or [asked.folder]
+    sources = {path.name: partial(_outcomes, path) for path in folders}
+    if asked.shipped:
+        sources = {"(profiles shipped)": shipped, **sources}
     print("| source | files | read | served here | command equal | differing | export and import the same |")
     print("|--|--|--|--|--|--|--|")
     worst = True
-    for source in sources:
-        outcomes = [outcome(path) for path in files(source)]
-        print(_row(source.name, outcomes))
+    every: list[Outcome] = []
+    for name, made in sources.items():
+        outcomes = made()
+        every += outcomes
+        print(_row(name, outcomes), flush=True)
         worst = worst and all(o.read and o.equal is not False and all(o.identical.values()) for o in outcomes)
         for line in _details(outcomes) if asked.list else ():
             print(line, file=sys.stderr)
+    print(_row("**all**", every))
     return 0 if worst else 1
+
+
+def _outcomes(folder: Path) -> list[Outcome]:
+    return [outcome(path) for path in files(folder)]
 
 
 def _row(name: str, outcomes: list[Outcome]) -> str:

@@ -1,7 +1,8 @@
 """What a recipe says to run, made without any of the importer's code: its formats' own rules and the standard library.
 
 Version 1 (spark-vllm-docker) is Python's `str.format` over `defaults`; version 2 (sparkrun) replaces `{key}` where the
-key is known and leaves the rest. A command line becomes a table: a flag's longest name, and its values as text.
+key is known and leaves the rest. A command line becomes a table: a flag's longest name, and its values as text. A
+model at its place in the hub's cache is the hub's id at that commit, as huggingface_hub documents the cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ SAME = {
     "-O": "--optimization-level", "--tp": "--tp-size", "--disable-log-requests": "--no-enable-log-requests",
 }  # fmt: skip
 ONE = {("--max-model-len", "auto"): "-1"}  # two words for one value
+CACHED = re.compile(r"(?:.*/)?models--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})/?")
 STARTS = (["vllm", "serve"], ["sglang", "serve"], ["python3", "-m", "sglang.launch_server"])
 
 
@@ -64,6 +66,8 @@ def table(words: list[str]) -> dict[str, str]:
             at += 1
         _put(found, name, values)
     alike = {name: _alike(value) for name, value in found.items()}
+    if cached := CACHED.fullmatch(alike.get("model", "")):
+        alike |= {"model": f"{cached[1]}/{cached[2]}", "--revision": cached[3]}
     return {name: ONE.get((name, value), value) for name, value in alike.items()}
 
 

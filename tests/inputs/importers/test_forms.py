@@ -89,6 +89,12 @@ def test_version_one_is_filled_and_its_doubled_braces_are_json() -> None:
         assert told.get(what), what
 
 
+def test_a_recipe_may_name_its_model_in_the_command_alone() -> None:
+    """As spark-vllm-docker allows: `model:` is for downloading beforehand."""
+    found = read(V1.replace("model: org/name\n", "", 1))
+    assert found.model == "" and found.starts[0].words[0] == "org/name"
+
+
 def test_version_two_keeps_what_no_default_fills_and_appends_the_served_name() -> None:
     found = read(V2)
     words = found.starts[0].words

@@ -87,7 +87,9 @@ def _over_compressed(part: Compressed, mixers: list[Mixer]) -> dict[str, Any]:
     if own:
         first, ratios = own[0], {each.ratio for each in own}
         data["indexer"] = {"heads": first.index_heads, "head_dim": first.index_dim, "top_k": first.index_top}
-        alike = [e for e in mixers if isinstance(e, Compressed) and (e.ratio in ratios if len(ratios) == 1 else e.ratio)]
+        alike = [
+            e for e in mixers if isinstance(e, Compressed) and (e.ratio in ratios if len(ratios) == 1 else e.ratio)
+        ]
         data["indexer"] |= {"layers": len(own)} if len(own) < len(alike) else {}
         data["indexer"] |= {"ratio": first.ratio} if len(ratios) == 1 and first.ratio > 1 else {}
     return data

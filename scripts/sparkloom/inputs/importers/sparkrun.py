@@ -38,8 +38,11 @@ PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
 def fits(data: dict[str, Any]) -> bool:
-    named = "model" in data and ("container" in data or "runtime" in data)
-    return named and ("command" in data or "defaults" in data or "recipe_version" in data)
+    """Its model may stand in the command alone, where a version says that it is a recipe."""
+    placed = "container" in data or "runtime" in data
+    if "model" not in data:
+        return placed and "recipe_version" in data and "command" in data
+    return placed and ("command" in data or "defaults" in data or "recipe_version" in data)
 
 
 def read(document: Document, programs: Programs) -> Found:

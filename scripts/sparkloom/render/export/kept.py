@@ -7,6 +7,7 @@ from typing import Any
 from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command
+from sparkloom.launch.imported.draft import CONSENT
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 from sparkloom.render.export import host
@@ -19,7 +20,7 @@ def of(launch: Launch) -> dict[str, Any]:
     return {
         "name": launch.profile.name,
         "summary": profile.summary,
-        "model": _plain(profile.model),
+        "model": {key: value for key, value in _plain(profile.model).items() if key != CONSENT},
         "engine": {**_plain(profile.engine), "name": launch.engine, "release": profile.engine.release},
         "requests": _plain(profile.requests),
         "evidence": [_plain(item) for item in profile.evidence],

@@ -1,4 +1,4 @@
-"""DeepSeek V4: compressed attention, hyper-connections between layers, experts in four bits, one draft layer or three."""
+"""DeepSeek V4: compressed attention, hyper-connections between layers, four-bit experts, one draft layer or DSpark."""
 
 from __future__ import annotations
 
