@@ -42,6 +42,7 @@ class Outcome:
     served: bool = False  # by an engine that sparkloom has
     equal: bool | None = None  # None: nothing to compare with
     differs: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    unnamed: list[str] = field(default_factory=list)  # of these what the remainder says nothing of
     identical: dict[str, bool] = field(default_factory=dict)  # export form -> the same profile came back
 
 
@@ -57,23 +58,28 @@ def outcome(path: Path) -> Outcome:
     try:
         launch = resolve(taken.loaded, rack)
         result = Outcome(path, True, served=True)
-        _compare(result, path, launch)
+        _compare(result, path, launch, [left.what for left in taken.draft.leftover])
         result.identical = dict(_identical(resolve(taken.loaded, host.at_hosts(rack))))
     except InputError as error:
         return Outcome(path, True, str(error).splitlines()[0], True)
     return result
 
 
-def _compare(result: Outcome, path: Path, launch: Launch) -> None:
+def _compare(result: Outcome, path: Path, launch: Launch, left: list[str]) -> None:
     """Every flag of the source against the command that the profile makes; what sparkloom adds is no difference."""
     said = reference.command(path) if path.suffix in (".yaml", ".yml") else None
     if said is None:
         return
     theirs, ours = reference.table(said), reference.table(list(launch.ranks[0].argv))
+    renamed = reference.renamed(launch.engine)
     for name, value in theirs.items():
-        if ours.get(name) != value:
-            result.differs[name] = (value, ours.get(name))
-    result.equal = not set(result.differs) - set(MEANT)
+        now = ours.get(name, ours.get(renamed.get(name, "")))
+        if now != value:
+            result.differs[name] = (value, now)
+    told = set(result.differs) - set(MEANT)
+    result.equal = not told
+    words = {name: str(theirs[name]).split() for name in told}
+    result.unnamed = sorted(n for n in told if not any(what.startswith(n) or what in words[n] for what in left))
 
 
 def _identical(launch: Launch) -> Iterator[tuple[str, bool]]:
@@ -115,8 +121,8 @@ def main() -> int:
     sources = {path.name: partial(_outcomes, path) for path in folders}
     if asked.shipped:
         sources = {"(profiles shipped)": shipped, **sources}
-    print("| source | files | read | served here | command equal | differing | export and import the same |")
-    print("|--|--|--|--|--|--|--|")
+    print("| source | files | read | served here | command equal | differing, named | not named | out and in the same |")
+    print("|--|--|--|--|--|--|--|--|")
     worst = True
     every: list[Outcome] = []
     for name, made in sources.items():
@@ -139,10 +145,15 @@ def _row(name: str, outcomes: list[Outcome]) -> str:
     kept = Counter(same for o in outcomes for same in o.identical.values())
     cells = (
         name, len(outcomes), sum(o.read for o in outcomes), sum(o.served for o in outcomes),
-        f"{sum(bool(o.equal) for o in compared)} of {len(compared)}", sum(o.equal is False for o in compared),
+        f"{sum(bool(o.equal) for o in compared)} of {len(compared)}",
+        sum(o.equal is False and not o.unnamed for o in compared), sum(bool(o.unnamed) for o in compared),
         f"{kept[True]} of {kept[True] + kept[False]}",
     )  # fmt: skip
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _mark(o: Outcome, name: str) -> str:
+    return " (in no remainder)" if name in o.unnamed else ""
 
 
 def _details(outcomes: list[Outcome]) -> Iterator[str]:
@@ -152,7 +163,7 @@ def _details(outcomes: list[Outcome]) -> Iterator[str]:
         if not o.read or o.why or told or lost:
             parts = [
                 o.why,
-                *(f"{name}: {was} -> {now}" for name, (was, now) in told.items()),
+                *(f"{name}{_mark(o, name)}: {was} -> {now}" for name, (was, now) in told.items()),
                 *(f"{f} lost" for f in lost),
             ]
             yield f"{o.path}: {'; '.join(part for part in parts if part)}"

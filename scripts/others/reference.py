@@ -21,6 +21,7 @@ SAME = {
 }  # fmt: skip
 ONE = {("--max-model-len", "auto"): "-1"}  # two words for one value
 CACHED = re.compile(r"(?:.*/)?models--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})/?")
+CATALOGS = Path(__file__).parents[1] / "sparkloom/inputs/catalogs/data"
 STARTS = (["vllm", "serve"], ["sglang", "serve"], ["python3", "-m", "sglang.launch_server"])
 
 
@@ -31,8 +32,9 @@ def command(path: Path) -> list[str] | None:
     if not text:
         return None
     values = {"model": data.get("model", ""), **(data.get("defaults") or {})}
-    if str(data.get("recipe_version", "2")) == "1":
-        text = text.format(**values)
+    filled = _formatted(text, values) if str(data.get("recipe_version", "2")) == "1" else None
+    if filled is not None:
+        text = filled
     else:
         for _ in range(3):
             text = re.sub(r"\{(\w+)\}", lambda m: str(values.get(m[1], m[0])), text)
@@ -43,6 +45,23 @@ def command(path: Path) -> list[str] | None:
     if served and "--served-model-name" not in text:
         text = f"{text.rstrip()} --served-model-name {served}"
     return shlex.split(text, comments=True)
+
+
+def renamed(engine: str) -> dict[str, str]:
+    """Flags that some release takes by an older name, too, as its own parser says: the catalogs' data, read anew."""
+    said: dict[str, str] = {}
+    for file in sorted(CATALOGS.glob(f"{engine}-*.json")):
+        flags = json.loads(file.read_text())["flags"]
+        said |= {name: facts["deprecated"] for name, facts in flags.items() if isinstance(facts.get("deprecated"), str)}
+    return said
+
+
+def _formatted(text: str, values: dict[str, Any]) -> str | None:
+    """None where the recipe breaks its own format's rule: braces that are not doubled."""
+    try:
+        return text.format(**values)
+    except (KeyError, ValueError, IndexError):
+        return None
 
 
 def table(words: list[str]) -> dict[str, str]:
@@ -103,4 +122,6 @@ def _alike(value: Any) -> str:
         return json.dumps(value, sort_keys=True)
     if isinstance(value, list):
         return " ".join(_alike(_read(item)) for item in value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value

@@ -72,6 +72,16 @@ def test_any_text_comes_back(template: str, config: Any, served: list[str], vari
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_is_sparkloom_s_own_comes_back_as_nothing(form: str) -> None:
+    """TensorRT-LLM is told to count its steps, in a file, whatever the profile says."""
+    name = "nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node"
+    overrides = ["launch.extra_llm_api_options=", "launch.kv_cache_free_gpu_memory_fraction=0.5"]
+    launch = case.judge(name, overrides=overrides).launch
+    there = resolve(launch.profile, host.at_hosts(case.cluster()))
+    assert back(export.text(there, form), form)["launch"] == plain(launch.profile.profile)["launch"]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_what_people_change_in_a_command_is_in_the_profile(form: str) -> None:
     text = case.hand_out(ONE, form).text
     old, new = ("'4'", "'9'") if form == "compose" else ("--max-num-seqs 4", "--max-num-seqs 9")

@@ -16,7 +16,7 @@ from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
@@ -192,8 +192,10 @@ def _generated(
     runtime = str(data.get("runtime") or theirs.USUAL)
     engine = theirs.RUNTIMES.get(runtime, runtime)
     known = theirs.FLAGS.get(engine)
-    if known is None:
-        return [Leftover(f"runtime: {runtime}", "a runtime of sparkrun that is not known here")]
+    if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
+        reader.starts.append(Started(engine, [], where))
+        why = f"for {runtime}, an engine that is not known here"
+        return [Leftover(f"defaults: {key} {short(_text(value))}", why) for key, value in defaults.items()]
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
     leftover = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +76,7 @@ class Reading:
         if other is not None:
             flag = other.flag(name)
             assert flag is not None
-            key = key_of(flag, name, other)
+            key = key_of(flag, name, other, self.adapter.called.values())
             said.flags[key] = readings.of(flag, values)
             return
         near = [
@@ -97,7 +97,8 @@ class Reading:
         return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
 
     def _use(self, use: Use, said: Said) -> None:
-        key, written = key_of(use.flag, use.spelled, self.catalog), " ".join([use.spelled, *use.values])
+        key = key_of(use.flag, use.spelled, self.catalog, self.adapter.called.values())
+        written = " ".join([use.spelled, *use.values])
         names = {name.lstrip("-").replace("-", "_") for name in use.flag.names} | {use.flag.dest}
         placed = next((part for name, part in self.adapter.placed.items() if name in names), "")
         if not placed and any(self.given.get(name) == readings.told(use) for name in names):
@@ -130,6 +131,8 @@ class Reading:
             content = document.parse(text, path).data if text else None
         except InputError:
             content = None
+        if content is not None and readings.same(content, self.given.get(key)):
+            return  # sparkloom's own, and as it wrote it
         if content is not None:
             said.flags[key] = content
         elif path == self.given.get(key):
@@ -187,10 +190,13 @@ class Reading:
         said.model = repository
 
 
-def key_of(flag: Flag, spelled: str, catalog: Catalog) -> str:
-    """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there."""
-    name = spelled if spelled in flag.off else flag.name
-    key = name.lstrip("-").replace("-", "_")
+def key_of(flag: Flag, spelled: str, catalog: Catalog, called: Iterable[str] = ()) -> str:
+    """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there.
+    `called`: names that profiles, rules and the plan have for it, whichever a release writes first."""
+    names = {name.lstrip("-").replace("-", "_") for name in flag.names}
+    if spelled not in flag.off and (usual := next((name for name in called if name in names), "")):
+        return usual
+    key = (spelled if spelled in flag.off else flag.name).lstrip("-").replace("-", "_")
     if key == "parallel" and catalog.short_keys:
         return next(n.lstrip("-") for n in flag.names if not n.startswith("--"))
     return key

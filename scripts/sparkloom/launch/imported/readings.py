@@ -74,3 +74,11 @@ def form(value: Any, further: bool = False) -> Any:
 
 def text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, dict | list) else str(value)
+
+
+def same(content: Any, text: str | None) -> bool:
+    """Whether a file holds the mapping that a command line would say in JSON."""
+    try:
+        return text is not None and bool(json.loads(text) == content)
+    except (ValueError, RecursionError):
+        return False

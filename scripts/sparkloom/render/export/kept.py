@@ -59,8 +59,8 @@ def _known(launch: Launch, name: str) -> str:
     if name in engines.get(launch.engine).filed:
         return engines.get(launch.engine).filed[name]
     catalog = forks.catalog(launch.profile, launch.release)
-    flag = catalog.flag(name) if catalog else None
-    return command.key_of(flag, f"--{name.replace('_', '-')}", catalog) if flag and catalog else name
+    flag, called = catalog.flag(name) if catalog else None, engines.get(launch.engine).called.values()
+    return command.key_of(flag, f"--{name.replace('_', '-')}", catalog, called) if flag and catalog else name
 
 
 def _setting(key: str, value: Any) -> Setting:
