@@ -121,7 +121,9 @@ def main() -> int:
     sources = {path.name: partial(_outcomes, path) for path in folders}
     if asked.shipped:
         sources = {"(profiles shipped)": shipped, **sources}
-    print("| source | files | read | served here | command equal | differing, named | not named | out and in the same |")
+    print(
+        "| source | files | read | served here | command equal | differing, named | not named | out and in the same |"
+    )
     print("|--|--|--|--|--|--|--|--|")
     worst = True
     every: list[Outcome] = []

@@ -99,4 +99,6 @@ def test_three_sparks_share_heads_only_where_a_fork_pads_them(forked: Any) -> No
     with pytest.raises(InputError, match="tp = 3 does not divide the model's 32 query heads"):
         case.judge(forked(three, fork=None))
     uneven = [message for message in findings(forked(three)) if "does not divide" in message]
-    assert uneven == ["unchecked: the fork's own word (b12x): launch.parallel.tp = 3 does not divide the model's 32 query heads"]
+    assert uneven == [
+        "unchecked: the fork's own word (b12x): launch.parallel.tp = 3 does not divide the model's 32 query heads"
+    ]

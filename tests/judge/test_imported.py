@@ -81,11 +81,10 @@ def test_a_consent_that_stands_in_an_export_is_its_authors() -> None:
 
 
 def test_a_runtime_that_nobody_here_knows_is_an_engine_that_is_not_served() -> None:
-    text = "recipe_version: '4'\nmodel: ~/gguf/some.gguf\nruntime: ds4-cuda\nlaunch: ds4-serve\ndefaults: {context: 196608}\n"
-    taken = case.take_in(text, "ds4.yaml")
-    assert taken["verdict"]["fits"] is None and "ds4-cuda is an engine that sparkloom does not serve" in (
-        taken["verdict"]["reason"]
-    )
+    recipe = "recipe_version: '4'\nmodel: ~/gguf/some.gguf\nruntime: ds4-cuda\n"
+    taken = case.take_in(f"{recipe}launch: ds4-serve\ndefaults: {{context: 196608}}\n", "ds4.yaml")
+    assert taken["verdict"]["fits"] is None
+    assert "ds4-cuda is an engine that sparkloom does not serve" in taken["verdict"]["reason"]
     assert {"defaults: context 196608", "launch: ds4-serve"} <= {left["what"] for left in taken["remainder"]}
 
 

@@ -14,7 +14,6 @@ from sparkloom.judge import capacity
 from sparkloom.judge.capacity.verdict import of_view
 from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
-
 GUIDE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4--vllm"
 
 

@@ -198,7 +198,9 @@ class Profile(Strict):
         if heads.q_heads % tp:
             return f"launch.parallel.tp = {tp} does not divide the model's {heads.q_heads} query heads"
         own = heads.sliding_q_heads
-        return f"launch.parallel.tp = {tp} does not divide the {own} heads of sliding layers" if own and own % tp else ""
+        return (
+            f"launch.parallel.tp = {tp} does not divide the {own} heads of sliding layers" if own and own % tp else ""
+        )
 
 
 def _divisors(number: int) -> str:

@@ -10,7 +10,6 @@ from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import LaunchView, finite
 
-
 FILED = "extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction"
 FRACTIONS = ("kv_cache_free_gpu_memory_fraction", "free_gpu_memory_fraction")  # one flag, by its two names
 
