@@ -151,6 +151,16 @@ def test_a_page_with_code_in_it_is_its_code() -> None:
     assert found.starts[0].words == ["org/name", "--seed", "1"] and found.starts[0].where == "file:4"
 
 
+def test_a_site_s_data_is_the_first_command_of_its_page() -> None:
+    code = "".join(f"  ```bash\n  vllm serve org/name -tp {ranks}\n  ```\n" for ranks in (2, 8))
+    found = read(f"meta: {{title: X}}\nmodel: {{model_id: org/name}}\nguide: |\n  ## Start\n{code}")
+    assert [(start.words, start.where) for start in found.starts] == [
+        (["org/name", "-tp", "2"], "file:6"),
+        (["org/name", "-tp", "8"], "file:9"),
+    ]
+    assert "builder" in named(found)["model: {'model_id': 'org/name'}"]
+
+
 def test_a_key_that_stands_twice_is_told() -> None:
     assert any("stands twice" in why for why in named(read(V1 + "container: other\n")).values())
 

@@ -146,11 +146,11 @@ class Reader(Starts):
             v.files[v.text(target)] = body
 
 
-def read(text: str, file: str, programs: Programs) -> Found | None:
-    """A script or command line; None where it starts no engine."""
+def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | None:
+    """A script or command line; None where it starts no engine. `line`: where in the file the text begins."""
     reader = Reader(programs, file)
     variables = Variables()
-    reader.script(text.replace("\r\n", "\n"), variables)
+    reader.script(text.replace("\r\n", "\n"), variables, line=line)
     if not reader.starts:
         return None
     form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"
