@@ -79,7 +79,8 @@ def _compare(result: Outcome, path: Path, launch: Launch, left: list[str]) -> No
     told = set(result.differs) - set(MEANT)
     result.equal = not told
     words = {name: str(theirs[name]).split() for name in told}
-    result.unnamed = sorted(n for n in told if not any(what.startswith(n) or what in words[n] for what in left))
+    named = [(what.replace("_", "-"), what) for what in left]
+    result.unnamed = sorted(n for n in told if not any(w.startswith(n) or what in words[n] for w, what in named))
 
 
 def _identical(launch: Launch) -> Iterator[tuple[str, bool]]:

@@ -111,6 +111,9 @@ def _put(found: dict[str, Any], name: str, values: list[str]) -> None:
 
 
 def _read(text: str) -> Any:
+    """JSON, and vLLM's sizes: `1k` is 1000 and `1K` is 1024 (its --help says so)."""
+    if size := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", text):
+        return float(size[1]) * (1000 if size[2].islower() else 1024) ** ("kmgt".index(size[2].lower()) + 1)
     try:
         return json.loads(text)
     except ValueError:
