@@ -26,9 +26,6 @@ def layers(shape: Shape) -> dict[str, Any]:
             counts[kind] += 1
         if layer.feeds:
             counts[layer.feeds] += 1
-        experts = layer.forward if layer.feeds == "moe" else None
-        if experts is not None and getattr(experts, "dense", None):
-            counts["dense"] += 1
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
     data: dict[str, Any] = {name: counts[name] for name in order if counts[name]}
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
