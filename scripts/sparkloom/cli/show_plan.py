@@ -78,9 +78,7 @@ def _limits(terminal: Console, data: dict[str, Any]) -> None:
     paragraph(terminal, "what limits", style="bold")
     lines = _limiting(data["limits"], data["memory"]) if data["fits"] is not False else (data["reason"],)
     if data["fits"] is None:
-        paragraph(
-            terminal, "what is not known of the memory decides whether it starts, as above; where it does:", indent=2
-        )
+        paragraph(terminal, "what is known as a range decides whether it starts; where it does:", indent=2)
     for line in lines:
         paragraph(terminal, line, indent=2)
 
