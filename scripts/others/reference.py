@@ -1,7 +1,8 @@
 """What a recipe says to run, made without any of the importer's code: its formats' own rules and the standard library.
 
 Version 1 (spark-vllm-docker) is Python's `str.format` over `defaults`; version 2 (sparkrun) replaces `{key}` where the
-key is known and leaves the rest. A command line becomes a table: a flag's longest name, and its values as text.
+key is known and leaves the rest. A command line becomes a table: a flag's longest name, and its values as text. A
+model at its place in the hub's cache is the hub's id at that commit, as huggingface_hub documents the cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ SAME = {
     "-O": "--optimization-level", "--tp": "--tp-size", "--disable-log-requests": "--no-enable-log-requests",
 }  # fmt: skip
 ONE = {("--max-model-len", "auto"): "-1"}  # two words for one value
+CACHED = re.compile(r"(?:.*/)?models--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})/?")
+CATALOGS = Path(__file__).parents[1] / "sparkloom/inputs/catalogs/data"
 STARTS = (["vllm", "serve"], ["sglang", "serve"], ["python3", "-m", "sglang.launch_server"])
 
 
@@ -29,8 +32,9 @@ def command(path: Path) -> list[str] | None:
     if not text:
         return None
     values = {"model": data.get("model", ""), **(data.get("defaults") or {})}
-    if str(data.get("recipe_version", "2")) == "1":
-        text = text.format(**values)
+    filled = _formatted(text, values) if str(data.get("recipe_version", "2")) == "1" else None
+    if filled is not None:
+        text = filled
     else:
         for _ in range(3):
             text = re.sub(r"\{(\w+)\}", lambda m: str(values.get(m[1], m[0])), text)
@@ -41,6 +45,23 @@ def command(path: Path) -> list[str] | None:
     if served and "--served-model-name" not in text:
         text = f"{text.rstrip()} --served-model-name {served}"
     return shlex.split(text, comments=True)
+
+
+def renamed(engine: str) -> dict[str, str]:
+    """Flags that some release takes by an older name, too, as its own parser says: the catalogs' data, read anew."""
+    said: dict[str, str] = {}
+    for file in sorted(CATALOGS.glob(f"{engine}-*.json")):
+        flags = json.loads(file.read_text())["flags"]
+        said |= {name: facts["deprecated"] for name, facts in flags.items() if isinstance(facts.get("deprecated"), str)}
+    return said
+
+
+def _formatted(text: str, values: dict[str, Any]) -> str | None:
+    """None where the recipe breaks its own format's rule: braces that are not doubled."""
+    try:
+        return text.format(**values)
+    except (KeyError, ValueError, IndexError):
+        return None
 
 
 def table(words: list[str]) -> dict[str, str]:
@@ -64,6 +85,8 @@ def table(words: list[str]) -> dict[str, str]:
             at += 1
         _put(found, name, values)
     alike = {name: _alike(value) for name, value in found.items()}
+    if cached := CACHED.fullmatch(alike.get("model", "")):
+        alike |= {"model": f"{cached[1]}/{cached[2]}", "--revision": cached[3]}
     return {name: ONE.get((name, value), value) for name, value in alike.items()}
 
 
@@ -88,6 +111,9 @@ def _put(found: dict[str, Any], name: str, values: list[str]) -> None:
 
 
 def _read(text: str) -> Any:
+    """JSON, and vLLM's sizes: `1k` is 1000 and `1K` is 1024 (its --help says so)."""
+    if size := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT])", text):
+        return float(size[1]) * (1000 if size[2].islower() else 1024) ** ("kmgt".index(size[2].lower()) + 1)
     try:
         return json.loads(text)
     except ValueError:
@@ -99,4 +125,6 @@ def _alike(value: Any) -> str:
         return json.dumps(value, sort_keys=True)
     if isinstance(value, list):
         return " ".join(_alike(_read(item)) for item in value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return json.dumps(value, sort_keys=True) if not isinstance(value, str) else value

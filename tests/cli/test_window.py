@@ -98,6 +98,13 @@ def test_the_plan_has_three_rows_of_speed_and_says_what_limits() -> None:
     assert any("3, by the KV cache" in line for line in limits)
 
 
+def test_a_plan_that_is_uncertain_says_what_limits_a_start_that_succeeds() -> None:
+    lines = seen(80, "plan", f"{ULTRA}--vllm").lines
+    limits = "\n".join(lines[lines.index("what limits") :])
+    assert "where it does:" in limits and "requests at once: 2, by the engine's settings" in limits
+    assert "longest request: 262,144 tokens" in limits
+
+
 def test_every_shipped_plan_sums_and_what_is_missing_is_negative() -> None:
     for name in profiles.names():
         memory = case.plan(name)["memory"]

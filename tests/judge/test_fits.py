@@ -100,7 +100,7 @@ def test_published_vllm_launches_are_uncertain_until_the_site_is_measured(
 
 def test_a_context_that_follows_the_cache_is_no_reason_to_refuse() -> None:
     """`max_model_len: auto` (-1) makes vLLM take as much context as its cache holds."""
-    tight = ("launch.gpu_memory_utilization=0.67", "launch.kv_cache_dtype=auto", "launch.max_num_seqs=1")
+    tight = ("launch.gpu_memory_utilization=0.66", "launch.kv_cache_dtype=auto", "launch.max_num_seqs=1")
     assert case.plan(VLLM, overrides=[*tight, "launch.max_model_len=262144"])["fits"] is False
     for word in ("auto", "-1"):
         plan = case.plan(VLLM, overrides=[*tight, f"launch.max_model_len={word}"])

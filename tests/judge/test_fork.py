@@ -91,3 +91,14 @@ def test_plan_and_argv_show_it(forked: Any) -> None:
     words = json.loads(ran.stdout)
     assert words[words.index("--b12x-depth") + 1] == "3" and "--b12x-warm" in words
     assert "fork's own word" in ran.stderr
+
+
+def test_three_sparks_share_heads_only_where_a_fork_pads_them(forked: Any) -> None:
+    """As recipes of vLLM's forks for three Sparks have it; a release refuses it at its start."""
+    three: dict[str, Any] = {"parallel": {"nodes": 3, "tp": 3}}
+    with pytest.raises(InputError, match="tp = 3 does not divide the model's 32 query heads"):
+        case.judge(forked(three, fork=None))
+    uneven = [message for message in findings(forked(three)) if "does not divide" in message]
+    assert uneven == [
+        "unchecked: the fork's own word (b12x): launch.parallel.tp = 3 does not divide the model's 32 query heads"
+    ]

@@ -67,6 +67,27 @@ def test_a_consent_is_no_fact() -> None:
     assert "remote-code-unpinned" in {f["rule"] for f in taken["verdict"]["findings"] if f["severity"] == "error"}
 
 
+def test_a_consent_that_stands_in_an_export_is_its_authors() -> None:
+    """Exports of before did carry it, and anybody can write it into a file that others import."""
+    text = case.hand_out("sparkarena--minimax-m3-v0-nvfp4", "sparkrun", force=True).text
+    model = "      id: sparkarena/Minimax-M3-v0-NVFP4\n"
+    assert text.count(model) == 1
+    for said in ("[sparkarena/Minimax-M3-v0-NVFP4]", "sparkarena/Minimax-M3-v0-NVFP4"):
+        taken = case.take_in(text.replace(model, f"{model}      runs_unpinned_code_of: {said}\n"), "x.yaml")
+        assert not taken["profile"]["model"].get("runs_unpinned_code_of")
+        (left,) = [left for left in taken["remainder"] if "runs_unpinned_code_of" in left["what"]]
+        assert "sparkarena/Minimax-M3-v0-NVFP4" in left["what"] and "not yours" in left["why"]
+        assert "remote-code-unpinned" in {f["rule"] for f in taken["verdict"]["findings"] if f["severity"] == "error"}
+
+
+def test_a_runtime_that_nobody_here_knows_is_an_engine_that_is_not_served() -> None:
+    recipe = "recipe_version: '4'\nmodel: ~/gguf/some.gguf\nruntime: ds4-cuda\n"
+    taken = case.take_in(f"{recipe}launch: ds4-serve\ndefaults: {{context: 196608}}\n", "ds4.yaml")
+    assert taken["verdict"]["fits"] is None
+    assert "ds4-cuda is an engine that sparkloom does not serve" in taken["verdict"]["reason"]
+    assert {"defaults: context 196608", "launch: ds4-serve"} <= {left["what"] for left in taken["remainder"]}
+
+
 def test_an_engine_that_nobody_serves_here_is_said_so() -> None:
     text = "model: org/name\nruntime: atlas\ncontainer: a:1\ndefaults: {max_model_len: 4096, oom_guard_mb: 1}\n"
     taken = case.take_in(text, "x.yaml")

@@ -78,6 +78,25 @@ def test_a_flag_of_another_release_is_kept_for_the_parser_to_name() -> None:
     assert made.spoken and made.spoken.release == "0.5.23" and made.spoken.sure
 
 
+def test_an_older_spelling_speaks_of_an_older_release() -> None:
+    """Of an image whose tag names no release: what 0.5.14 calls otherwise, 0.5.13 has by this name."""
+    start = "docker run somebody/sglang-node:x sglang serve --model-path o/n"
+    older, newer = drafted(f"{start} --cuda-graph-max-bs 8"), drafted(f"{start} --cuda-graph-max-bs-decode 8")
+    assert older.spoken and older.spoken.release.startswith("0.5.13") and not older.spoken.sure
+    assert newer.spoken and newer.spoken.release == drafted(start).spoken.release  # type: ignore[union-attr]
+    assert older.data["launch"]["cuda_graph_max_bs"] == 8
+
+
+def test_a_flag_of_two_names_has_the_one_that_plans_and_rules_know() -> None:
+    """A newer trtllm-serve writes the shorter name first; an older one knows the longer alone."""
+    for name in ("kv_cache_free_gpu_memory_fraction", "free_gpu_memory_fraction"):
+        made = drafted(f"trtllm-serve org/name --{name} 0.8")
+        assert made.data["launch"] == {
+            "parallel": {"nodes": 1, "tp": 1, "pp": 1, "ep": 1},
+            "kv_cache_free_gpu_memory_fraction": 0.8,
+        }
+
+
 def test_the_authors_machine_and_secrets_stay_behind() -> None:
     made = drafted(
         "docker run -e NCCL_IB_HCA=rocep1s0f0 -e NCCL_PROTO=LL -e HF_HOME=/x -e HF_TOKEN=abc i:1 "

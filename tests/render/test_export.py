@@ -15,6 +15,7 @@ from sparkloom import case
 from sparkloom.base.errors import Refused
 from sparkloom.inputs import profile as profiles
 from sparkloom.judge import imported
+from sparkloom.launch.imported.draft import CONSENT
 from sparkloom.launch.resolve import resolve
 from sparkloom.render import export
 from sparkloom.render.export import host
@@ -31,7 +32,10 @@ def back(text: str, form: str) -> dict[str, Any]:
 
 
 def plain(profile: Any) -> dict[str, Any]:
-    return {key: value for key, value in profile.model_dump().items() if key != "extends"}
+    """All but the one thing that no export carries: whose code may run is for each person to say."""
+    data: dict[str, Any] = profile.model_dump()
+    data["model"].pop(CONSENT)
+    return {key: value for key, value in data.items() if key != "extends"}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -65,6 +69,16 @@ def test_any_text_comes_back(template: str, config: Any, served: list[str], vari
     launch = resolve(profiles.LoadedProfile(ONE, changed, loaded.document), host.at_hosts(case.cluster()))
     assert back(export.text(launch, form), form)["launch"] == plain(launch.profile.profile)["launch"]
     assert back(export.text(launch, form), form)["env"] == data["env"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_is_sparkloom_s_own_comes_back_as_nothing(form: str) -> None:
+    """TensorRT-LLM is told to count its steps, in a file, whatever the profile says."""
+    name = "nvidia--nemotron-3-super-120b-a12b-nvfp4--trtllm-1node"
+    overrides = ["launch.extra_llm_api_options=", "launch.kv_cache_free_gpu_memory_fraction=0.5"]
+    launch = case.judge(name, overrides=overrides).launch
+    there = resolve(launch.profile, host.at_hosts(case.cluster()))
+    assert back(export.text(there, form), form)["launch"] == plain(launch.profile.profile)["launch"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -111,3 +125,19 @@ def test_a_launch_that_fails_is_handed_out_to_nobody_unless_forced() -> None:
 def test_what_a_pod_does_beside_is_said() -> None:
     patched = next(name for name in profiles.names() if profiles.load(name).profile.engine.patches)
     assert any("source patch" in said for said in case.hand_out(patched, "commands", force=True).not_carried)
+
+
+CONSENTING = [name for name in profiles.names() if profiles.load(name).profile.model.runs_unpinned_code_of]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_consent_to_run_others_code_is_in_no_export(form: str) -> None:
+    assert CONSENTING
+    for name in CONSENTING:
+        made = case.hand_out(name, form, force=True)
+        assert CONSENT not in made.text
+        assert any(said.startswith("consent to run the code of") for said in made.not_carried)
+        taken = case.take_in(made.text, form)
+        assert not taken["profile"]["model"].get(CONSENT)
+        refused = {f["rule"] for f in taken["verdict"]["findings"] if f["severity"] == "error"}
+        assert "remote-code-unpinned" in refused or "trust_remote_code" not in taken["profile"]["launch"]

@@ -77,6 +77,8 @@ def _limits(terminal: Console, data: dict[str, Any]) -> None:
     terminal.print()
     paragraph(terminal, "what limits", style="bold")
     lines = _limiting(data["limits"], data["memory"]) if data["fits"] is not False else (data["reason"],)
+    if data["fits"] is None:
+        paragraph(terminal, "what is known as a range decides whether it starts; where it does:", indent=2)
     for line in lines:
         paragraph(terminal, line, indent=2)
 

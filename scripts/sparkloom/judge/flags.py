@@ -73,6 +73,9 @@ def _of_a_fork(launch: Launch, named: Mapping[str, Finding]) -> Iterator[Finding
         f"{len(unchecked)} by the fork's own word alone"
     )
     yield Finding(where, OF_A_FORK, said, expected="", fix=FORK, severity="info", evidence=(fork.source,))
+    if uneven := launch.profile.profile.uneven:
+        where, text = launch.profile.where("launch", "parallel"), f"{forks.UNCHECKED} ({fork.name}): {uneven}"
+        yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
     for problem in unchecked:
         text = f"{forks.UNCHECKED} ({fork.name}); the release says: {problem.message}"
         where = _where(launch, problem)

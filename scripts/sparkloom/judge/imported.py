@@ -18,7 +18,8 @@ from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.judge import capacity, fits, flags, rules
 from sparkloom.launch import engines
 from sparkloom.launch.imported import alike, bare
-from sparkloom.launch.imported.draft import MOST, Draft, draft
+from sparkloom.launch.imported.draft import Draft, draft
+from sparkloom.launch.imported.placing import MOST
 from sparkloom.launch.resolve import Launch, resolve
 
 NO_FACTS = "unknown: no facts of the model"

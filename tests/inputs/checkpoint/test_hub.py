@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.checkpoint import reading
+from sparkloom.inputs.checkpoint import as_model, reading
 from testbed.standins.hub import repository
 from testbed.standins.hub.faults import Faults
 from testbed.standins.hub.repository import Repository
@@ -56,7 +56,7 @@ def test_a_model_on_the_hub_reads_as_in_its_folder(made: Repository, serve: Serv
     found, here = reading.read(MODEL), reading.read(str(made.root / COMMIT))
     assert (found.id, found.revision) == (MODEL, COMMIT)
     assert found.parameters == here.parameters and found.group_bytes == here.group_bytes
-    assert f"commit {COMMIT}" in found.where
+    assert f"commit {COMMIT}" in found.where and as_model.of(found).data["revision"] == COMMIT
     for row in made.commits[COMMIT]:
         if row.path.endswith(".safetensors"):
             assert row.size > 500_000

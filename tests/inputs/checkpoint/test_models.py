@@ -61,6 +61,13 @@ def test_the_files_weigh_as_much(name: str) -> None:
     assert ours == pytest.approx(said["hub"], rel=0.02)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if "tensors" in facts(name)])
+def test_whose_index_is_known_it_is_every_tensor_and_every_byte(name: str) -> None:
+    found = checkpoint(name)
+    files = sum(tensor.copies * len(found.packing.stored(tensor)) for tensor in found.tensors)  # scales are their own
+    assert (files, found.predicted_bytes) == (facts(name)["tensors"], facts(name)["bytes"]["hub"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_profile_s_memory_rule_weighs_the_same_tensors(name: str) -> None:
     """`plan` computes weights from a profile's few facts: those that are drafted must carry the whole model."""

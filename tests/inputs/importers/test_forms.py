@@ -89,6 +89,12 @@ def test_version_one_is_filled_and_its_doubled_braces_are_json() -> None:
         assert told.get(what), what
 
 
+def test_a_recipe_may_name_its_model_in_the_command_alone() -> None:
+    """As spark-vllm-docker allows: `model:` is for downloading beforehand."""
+    found = read(V1.replace("model: org/name\n", "", 1))
+    assert found.model == "" and found.starts[0].words[0] == "org/name"
+
+
 def test_version_two_keeps_what_no_default_fills_and_appends_the_served_name() -> None:
     found = read(V2)
     words = found.starts[0].words
@@ -143,6 +149,16 @@ def test_a_cell_for_a_spark_goes_before_the_others() -> None:
 def test_a_page_with_code_in_it_is_its_code() -> None:
     found = read("# Title\nSome `vllm serve` talk.\n```bash\n$ vllm serve org/name --seed 1\n```\nmore\n")
     assert found.starts[0].words == ["org/name", "--seed", "1"] and found.starts[0].where == "file:4"
+
+
+def test_a_site_s_data_is_the_first_command_of_its_page() -> None:
+    code = "".join(f"  ```bash\n  vllm serve org/name -tp {ranks}\n  ```\n" for ranks in (2, 8))
+    found = read(f"meta: {{title: X}}\nmodel: {{model_id: org/name}}\nguide: |\n  ## Start\n{code}")
+    assert [(start.words, start.where) for start in found.starts] == [
+        (["org/name", "-tp", "2"], "file:6"),
+        (["org/name", "-tp", "8"], "file:9"),
+    ]
+    assert "builder" in named(found)["model: {'model_id': 'org/name'}"]
 
 
 def test_a_key_that_stands_twice_is_told() -> None:

@@ -14,6 +14,8 @@ from sparkloom.judge import capacity
 from sparkloom.judge.capacity.verdict import of_view
 from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
+GUIDE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4--vllm"
+
 
 def plan(name: str, *overrides: str) -> dict[str, Any]:
     return capacity.plan(resolved(name, *overrides), inventory.load()).as_dict()
@@ -60,6 +62,30 @@ def test_a_refused_plan_names_reason_and_change() -> None:
     assert "mem_fraction_static 0.85" in data["reason"]
     assert data["change_set"] == ["launch.mem_fraction_static=0.88"]
     assert plan(ULTRA, *data["change_set"])["fits"] is True
+
+
+def test_what_limits_is_said_where_the_fit_is_uncertain() -> None:
+    data = plan(GUIDE)
+    assert data["fits"] is None and data["verdict"] == "uncertain"
+    assert data["limits"]["max_running_requests"] == 2 and data["limits"]["longest_request_tokens"] == 262144
+    assert data["explain"]["limits.max_running_requests"]["formula"].startswith("where it starts: ")
+
+
+def test_experts_in_a_width_of_their_own_keep_little_while_a_prompt_is_computed() -> None:
+    """NVIDIA's guide for Ultra: a smaller share of the memory is enough, and no more Sparks are."""
+    data = plan(GUIDE)
+    assert data["change_set"] == ["launch.gpu_memory_utilization=0.82"]
+    less = plan(GUIDE, *data["change_set"])
+    each = 4 * 8192 + 22 * (5120 / 4 + 2048)  # one up projection, split over four; back in the latent width
+    assert less["fits"] is True
+    assert less["memory"]["activations_gib"] == pytest.approx(16384 * each * 2 / 2**30, abs=0.01)
+
+
+def test_two_changes_together_meet_at_any_fraction() -> None:
+    """One that is no multiple of five hundredths, too: half as many tokens at once at 0.82, and no eight Sparks."""
+    data = plan(GUIDE, "launch.max_num_batched_tokens=40000")
+    assert data["change_set"] == ["launch.max_num_batched_tokens=20000", "launch.gpu_memory_utilization=0.82"]
+    assert plan(GUIDE, *data["change_set"])["fits"] is True
 
 
 def test_a_measured_figure_beyond_the_bound_is_called_impossible() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,18 @@ def test_code_that_no_commit_pins_is_not_trusted_by_a_draft() -> None:
     drafted = made("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8")
     assert "trust_remote_code" not in drafted.data["launch"]
     assert any("trust_remote_code" in text and "remote-code" in text for text in drafted.unknown)
+
+
+def test_a_draft_names_the_commit_that_it_was_made_from(tmp_path: Path) -> None:
+    """As the hub tells it, or its cache: then the code beside it is of that commit, and may stay."""
+    commit = "4f0cf9daaeb7a4d5e23f80a00e7ed15f0e03caf6"
+    place = tmp_path / "models--nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8" / "snapshots" / commit
+    shutil.copytree(folder("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8"), place)
+    drafted = draft.draft(reading.read(str(place)), inventory.load(None), GB10)
+    file = tmp_path / f"{drafted.name}.yml"
+    file.write_text(page.of(drafted))
+    assert profiles.load(file).profile.model.revision == commit
+    assert drafted.data["launch"]["trust_remote_code"] is True
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.inputs import precision
@@ -19,6 +19,8 @@ PRECISIONS: dict[str, tuple[Group, ...]] = {
     "experts": ("experts",), "shared": ("shared",), "dense": ("dense",), "attention": ("attention",),
     "mamba": ("mamba",), "linear": ("linear",), "embedding": ("head", "embedding"),
 }  # fmt: skip
+# A plain feed-forward beside the experts (Gemma 4) is what others call a shared one: both are summed once.
+BESIDE: dict[str, tuple[Group, ...]] = {"shared": ("shared", "dense"), "dense": ()}
 PARTS: tuple[tuple[str, tuple[Group, ...]], ...] = (
     ("vision tower", ("vision",)), ("n-gram tables", ("tables",)), ("what joins the layers", ("other",)),
 )  # fmt: skip
@@ -33,6 +35,7 @@ class Drafted:
     data: dict[str, Any]
     sources: dict[str, str]
     unknown: tuple[str, ...]
+    otherwise: dict[str, float] = field(default_factory=dict)  # the same key as publishers count it, too
 
 
 def of(found: Checkpoint) -> Drafted:
@@ -61,7 +64,15 @@ def of(found: Checkpoint) -> Drafted:
     if found.drafts:
         data["mtp"] = _drafts(found)
     data["source"] = f"config.json{_and_headers(found)} of {found.where}"
-    return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)))
+    return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)), _otherwise(found))
+
+
+def _otherwise(found: Checkpoint) -> dict[str, float]:
+    """Publishers' round numbers leave out the layers that draft, and of what a token meets embedding and head."""
+    shape = found.shape
+    drafts = sum(tensor.elements for tensor in found.tensors if tensor.group == "draft")
+    ends = shape.vocab * shape.hidden * (1 if shape.tied else 2)
+    return {"parameters_b": _billions(found.parameters - drafts), "active_b": _billions(max(1, shape.active - ends))}
 
 
 def _approximate(found: Checkpoint) -> list[str]:
@@ -88,7 +99,8 @@ def _forward(found: Checkpoint) -> dict[str, Any]:
     experts = found.shape.experts()
     if experts:
         data["experts"] = {"routed": experts.routed, "active": experts.active, "inter": experts.inter}
-        data["experts"] |= {"shared_inter": experts.shared} if experts.shared else {}
+        shared = experts.shared or (experts.dense.inter if experts.dense else 0)
+        data["experts"] |= {"shared_inter": shared} if shared else {}
         data["experts"] |= {"latent": experts.latent} if experts.latent else {}
         data["experts"] |= {} if experts.gated else {"gated": False}
     wide = _dense_width(found)
@@ -98,9 +110,7 @@ def _forward(found: Checkpoint) -> dict[str, Any]:
 def _dense_width(found: Checkpoint) -> int:
     """Of a feed-forward with three matrices: where layers differ, or have two, the width that weighs the same."""
     parts = [layer.forward for layer in found.shape.layers if isinstance(layer.forward, Mlp)]
-    experts = found.shape.experts()
-    beside = [experts.dense] if experts and experts.dense else []
-    matrices = [part.inter * (3 if part.gated else 2) for part in parts or beside]
+    matrices = [part.inter * (3 if part.gated else 2) for part in parts]
     return round(sum(matrices) / len(matrices) / 3) if matrices else 0
 
 
@@ -121,8 +131,11 @@ def _recurrent(found: Checkpoint) -> dict[str, Any]:
 
 
 def _precisions(found: Checkpoint) -> dict[str, str]:
-    words = {}
+    words, experts = {}, found.shape.experts()
+    beside = experts is not None and experts.dense is not None
     for name, groups in PRECISIONS.items():
+        if beside and name in BESIDE:
+            groups = BESIDE[name]
         word = _precision(found, groups)
         if word:
             words[name] = word

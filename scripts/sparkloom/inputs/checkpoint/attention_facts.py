@@ -26,9 +26,6 @@ def layers(shape: Shape) -> dict[str, Any]:
             counts[kind] += 1
         if layer.feeds:
             counts[layer.feeds] += 1
-        experts = layer.forward if layer.feeds == "moe" else None
-        if experts is not None and getattr(experts, "dense", None):
-            counts["dense"] += 1
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
     data: dict[str, Any] = {name: counts[name] for name in order if counts[name]}
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
@@ -85,13 +82,13 @@ def _over_compressed(part: Compressed, mixers: list[Mixer]) -> dict[str, Any]:
     }  # fmt: skip
     own = [each for each in mixers if isinstance(each, Compressed) and each.index_heads]
     if own:
-        ratios = Counter(each.ratio for each in own)
-        ratio, count = ratios.most_common(1)[0]
-        first = next(each for each in own if each.ratio == ratio)
+        first, ratios = own[0], {each.ratio for each in own}
         data["indexer"] = {"heads": first.index_heads, "head_dim": first.index_dim, "top_k": first.index_top}
-        every = sum(1 for each in mixers if isinstance(each, Compressed) and each.ratio == ratio)
-        data["indexer"] |= {"layers": count} if count < every else {}
-        data["indexer"] |= {"ratio": ratio} if ratio > 1 and len(ratios) == 1 else {}
+        alike = [
+            e for e in mixers if isinstance(e, Compressed) and (e.ratio in ratios if len(ratios) == 1 else e.ratio)
+        ]
+        data["indexer"] |= {"layers": len(own)} if len(own) < len(alike) else {}
+        data["indexer"] |= {"ratio": first.ratio} if len(ratios) == 1 and first.ratio > 1 else {}
     return data
 
 

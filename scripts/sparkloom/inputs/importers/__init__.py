@@ -54,8 +54,25 @@ def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found
     if "launch" in data and "engine" in data:
         message = "is a profile of sparkloom already: `sparkloom plan` judges it"
         raise InputError.single(name, message, rule="already-a-profile")
+    if (page := _page(mapping, programs)) is not None:
+        return _with_doubles(page, mapping)
     keys = ", ".join(list(data)[:8])
     raise InputError.single(name, f"YAML with the keys {keys}; expected {FORMS}", rule="unknown-form")
+
+
+def _page(mapping: document.Document, programs: Programs) -> Found | None:
+    """A site's data about a model with a page of text in it (vLLM's recipes): the page's first command."""
+    for key, text in mapping.data.items():
+        code = _fenced(text) if isinstance(text, str) and "```" in text else ""
+        found = shell.read(code, mapping.file, programs, line=mapping.position((key,))[1] + 1) if code else None
+        if found is None:
+            continue
+        found.form = f"the page under {key}: of a site's data"
+        why = "what the site's own builder makes other commands of; the first one of its page is read"
+        rest = {name: value for name, value in mapping.data.items() if name != key and value not in (None, [], {}, "")}
+        found.leftover += [Leftover(f"{name}: {short(str(value))}", why) for name, value in rest.items()]
+        return found
+    return None
 
 
 def _with_doubles(found: Found, mapping: document.Document) -> Found:

@@ -11,8 +11,9 @@ from sparkloom.inputs.importers import containers
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
-from sparkloom.inputs.importers.lexer import Word, lex
+from sparkloom.inputs.importers.lexer import lex
 from sparkloom.inputs.importers.shell import DEFAULT, Reader
+from sparkloom.inputs.importers.tokens import Word
 
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
 _OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")

@@ -15,7 +15,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import containers, literals, theirs
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Started, short
-from sparkloom.inputs.importers.lexer import Word, lex
+from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.tokens import Word
 
 SPARK = "dgx-spark"
 _CELL = re.compile(r"\{\s*match\s*:")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 
-from sparkloom.inputs.importers.lexer import Lexer, Part, Word
+from sparkloom.inputs.importers import sums
+from sparkloom.inputs.importers.lexer import Lexer
+from sparkloom.inputs.importers.tokens import Part, Word
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
@@ -114,10 +114,8 @@ class Variables:
         if not _TRUTH.fullmatch(inside) or len(inside) > 200:
             return None
         spelled = inside.replace("&&", " and ").replace("||", " or ")
-        try:
-            return bool(_computed(ast.parse(re.sub(r"!(?!=)", " not ", spelled).strip(), mode="eval").body))
-        except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
-            return None
+        said = sums.computed(re.sub(r"!(?!=)", " not ", spelled))
+        return None if said is None else bool(said)
 
     def inner(self, text: str, depth: int = 0) -> str:
         """The text behind `:-`, which may have variables in it again."""
@@ -135,12 +133,8 @@ class Variables:
         if not (text.startswith("(") and text.endswith(")")):
             return None
         inside = re.sub(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda m: self.values.get(m[1]) or m[1], text[1:-1])
-        if not _SUM.fullmatch(inside) or len(inside) > 200:
-            return None
-        try:
-            return str(_computed(ast.parse(inside.strip(), mode="eval").body))
-        except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
-            return None
+        total = sums.computed(inside) if _SUM.fullmatch(inside) and len(inside) <= 200 else None
+        return None if total is None else str(total)
 
     def assign(self, text: str, word: Word) -> bool:
         """`NAME=value`, `NAME+=value`, `NAME=(...)`. False where the word is no assignment."""
@@ -178,64 +172,5 @@ def _behind(word: Word, count: int) -> Word:
     return Word(word.line, word.raw, parts)
 
 
-def _computed(node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_computed(node.operand)
-    if isinstance(node, ast.BinOp):
-        left, right = _computed(node.left), _computed(node.right)
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        if isinstance(node.op, ast.Div | ast.FloorDiv):
-            return left // right
-        if isinstance(node.op, ast.Mod):
-            return left % right
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return int(not _computed(node.operand))
-    if isinstance(node, ast.BoolOp):
-        truths = [bool(_computed(value)) for value in node.values]
-        return int(all(truths) if isinstance(node.op, ast.And) else any(truths))
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return int(_compared(node.ops[0], _computed(node.left), _computed(node.comparators[0])))
-    raise ValueError("no sum")
-
-
-def _compared(sign: ast.cmpop, left: int, right: int) -> bool:
-    signs = ((ast.Lt, left < right), (ast.LtE, left <= right), (ast.Gt, left > right), (ast.GtE, left >= right),
-             (ast.Eq, left == right), (ast.NotEq, left != right))  # fmt: skip
-    return next(said for kind, said in signs if isinstance(sign, kind))
-
-
 def _shown(match: re.Match[str]) -> str:
     return match[1] + (f"[{match[2]}]" if match[2] else "")
-
-
-def decided(words: list[str]) -> bool | None:
-    """What a test says, where both of its sides are known; None where it asks the machine."""
-    if not words or words[0] not in ("[", "[[", "test"):
-        return {"true": True, "false": False}.get(words[0]) if len(words) == 1 else None
-    inside = [word for word in words[1:] if word not in ("]", "]]")]
-    if any(OPEN.search(word) for word in inside):
-        return None
-    if inside[:1] == ["!"]:
-        said = decided(["[", *inside[1:]])
-        return None if said is None else not said
-    if len(inside) == 2 and inside[0] in ("-z", "-n"):
-        return (inside[1] == "") == (inside[0] == "-z")
-    if len(inside) == 1 and inside[0] in ("-z", "-n"):
-        return inside[0] == "-z"
-    if len(inside) == 3 and inside[1] in ("=", "==", "!="):
-        return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
-    numbers = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
-    if len(inside) == 3 and inside[1] in numbers and inside[0].isdigit() and inside[2].isdigit():
-        left, right = int(inside[0]), int(inside[2])
-        return {
-            "-eq": left == right, "-ne": left != right, "-gt": left > right, "-lt": left < right,
-            "-ge": left >= right, "-le": left <= right,
-        }[inside[1]]  # fmt: skip
-    return None

@@ -5,33 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkloom.inputs.importers import containers, syntax, theirs
+from sparkloom.inputs.importers import syntax
 from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.expansion import OPEN, Variables, decided
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
-from sparkloom.inputs.importers.lexer import Word, lex
+from sparkloom.inputs.importers.deciding import decided
+from sparkloom.inputs.importers.expansion import OPEN, Variables
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
+from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.starts import Starts
+from sparkloom.inputs.importers.tokens import Word
 
-TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat", "sed", "awk", "ps", "trap", "type",
-        "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
 SETS = {"export", "local", "declare", "readonly", "typeset"}
-AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
 QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
          "source", ".", "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
 DEFAULT = "the file's own default is taken; whoever runs it may set another"
 NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
-DEPTH = 6
 
 
-class Reader:
+class Reader(Starts):
     """One file's commands, gone through in order."""
-
-    def __init__(self, programs: Programs, file: str) -> None:
-        self.programs = [(engine, tuple(way)) for engine, ways in programs.items() for way in ways]
-        self.file = file
-        self.starts: list[Started] = []
-        self.leftover: list[Leftover] = []
-        self.containers: dict[str, Container] = {}
-        self.exported: dict[str, str] = {}
 
     def script(
         self, text: str, variables: Variables, *, line: int = 1, inside: Container | None = None, depth: int = 0
@@ -154,123 +145,18 @@ class Reader:
         if body is not None and target is not None:
             v.files[v.text(target)] = body
 
-    def words(
-        self, texts: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None, depth: int
-    ) -> bool:
-        """Whether these words start an engine, or lead to words that do."""
-        if not texts or depth > DEPTH:
-            return False
-        while len(texts) > 1 and (texts[0] in AHEAD or re.match(r"[A-Za-z_]\w*=", texts[0])):
-            name, equals, value = texts[0].partition("=")
-            own, texts = ({**own, name: value} if equals else own), texts[1:]
-        if texts[0] in TALK:
-            return False
-        program = texts[0].rsplit("/", 1)[-1]
-        if program in containers.PROGRAMS and len(texts) > 1 and texts[1] in ("run", "exec", "create"):
-            return self._container(texts, where, v, own, depth)
-        if found := self._engine(texts):
-            engine, at, length = found
-            self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where), inside)
-            return True
-        nested = next((text for text in texts[1:] if self._mentions(text)), None)
-        if nested is None:
-            return False
-        before = len(self.starts)
-        self.script(nested, v.copy(), line=_line(where), inside=inside, depth=depth + 1)
-        return len(self.starts) > before
 
-    def _container(self, texts: list[str], where: str, v: Variables, own: dict[str, str], depth: int) -> bool:
-        running = texts[1] == "exec"
-        container = containers.execute(texts[2:]) if running else containers.run(texts[2:])
-        if running:
-            known = self.containers.get(container.name)
-            if known:
-                container.image, container.env = known.image, {**known.env, **container.env}
-                container.leftover = [*known.leftover, *container.leftover]
-        else:
-            self.containers[container.name] = container
-        words = [*([container.entrypoint] if container.entrypoint else []), *container.words]
-        if self.words(words, where, v, {}, container, depth + 1):
-            return True
-        if not running and not container.entrypoint and self.of_image(container, container.words, where):
-            return True
-        return not running and any(word in ("sleep", "tail") for word in container.words)
-
-    def of_image(self, container: Container, words: list[str], where: str) -> bool:
-        """Whether the image itself starts an engine, and these are words for it."""
-        engine = next((name for known, name in theirs.IMAGES.items() if re.search(known, container.image)), None)
-        if engine is None or not any(word.startswith("-") for word in words):
-            return False
-        self._start(engine, words, where, Variables(), {}, container)
-        return True
-
-    def _engine(self, texts: Sequence[str]) -> tuple[str, int, int] | None:
-        """The engine that these words start, where its program stands and how many words that takes."""
-        for at in range(len(texts)):
-            for engine, way in self.programs:
-                head = [texts[at].rsplit("/", 1)[-1], *texts[at + 1 : at + len(way)]] if texts[at] else []
-                if tuple(head) == way:
-                    return engine, at, len(way)
-        return None
-
-    def _mentions(self, text: str) -> bool:
-        return bool(re.search(r"\s", text)) and any(
-            re.search(r"\s+".join(re.escape(word) for word in way), text) for _, way in self.programs
-        )
-
-    def _before(self, texts: Sequence[str], own: dict[str, str], where: str) -> dict[str, str]:
-        """Words before the program: variables for it, and wrappers, which are named."""
-        env, wrappers = dict(own), []
-        for text in texts:
-            if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", text):
-                env[text.partition("=")[0]] = text.partition("=")[2]
-            else:
-                wrappers.append(text)
-        if wrappers:
-            self.leftover.append(
-                Leftover(
-                    f"{where}: {short(' '.join(wrappers))}",
-                    "words before the engine's; the engine is started without them",
-                )
-            )
-        return env
-
-    def _start(
-        self, engine: str, words: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None
-    ) -> None:
-        start = Started(engine, words, where, inside.image if inside else "", files=v.files)
-        if inside:
-            start.files = {**v.files, **inside.files, **_mounted(inside, v)}
-            start.leftover += inside.leftover
-            start.env |= inside.env
-        else:
-            own = {**self.exported, **own}
-        for name, value in own.items():
-            start.leftover += containers.environment(start.env, f"{name}={value}")
-        self.starts.append(start)
-
-
-def read(text: str, file: str, programs: Programs) -> Found | None:
-    """A script or command line; None where it starts no engine."""
+def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | None:
+    """A script or command line; None where it starts no engine. `line`: where in the file the text begins."""
     reader = Reader(programs, file)
     variables = Variables()
-    reader.script(text.replace("\r\n", "\n"), variables)
+    reader.script(text.replace("\r\n", "\n"), variables, line=line)
     if not reader.starts:
         return None
     form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"
     summary = next(_comments(text), "")
     found = Found(form, file, reader.starts, summary=summary, leftover=reader.leftover)
     found.leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(variables.defaulted)]
-    return found
-
-
-def _mounted(container: Container, v: Variables) -> dict[str, str]:
-    """Files that the script writes and mounts: by their path in the container."""
-    found = {}
-    for inside, outside in container.mounts.items():
-        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\}|\.)/", "", outside)
-        if (text := v.files.get(outside) or v.files.get(name)) is not None:
-            found[inside] = text
     return found
 
 
@@ -293,7 +179,3 @@ def _matches(subject: str, pattern: str) -> bool:
     from fnmatch import fnmatchcase
 
     return fnmatchcase(subject, pattern.strip("\"'"))
-
-
-def _line(where: str) -> int:
-    return int(where.rpartition(":")[2])

@@ -16,7 +16,7 @@ from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
@@ -38,8 +38,11 @@ PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
 def fits(data: dict[str, Any]) -> bool:
-    named = "model" in data and ("container" in data or "runtime" in data)
-    return named and ("command" in data or "defaults" in data or "recipe_version" in data)
+    """Its model may stand in the command alone, where a version says that it is a recipe."""
+    placed = "container" in data or "runtime" in data
+    if "model" not in data:
+        return placed and "recipe_version" in data and "command" in data
+    return placed and ("command" in data or "defaults" in data or "recipe_version" in data)
 
 
 def read(document: Document, programs: Programs) -> Found:
@@ -189,8 +192,10 @@ def _generated(
     runtime = str(data.get("runtime") or theirs.USUAL)
     engine = theirs.RUNTIMES.get(runtime, runtime)
     known = theirs.FLAGS.get(engine)
-    if known is None:
-        return [Leftover(f"runtime: {runtime}", "a runtime of sparkrun that is not known here")]
+    if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
+        reader.starts.append(Started(engine, [], where))
+        why = f"for {runtime}, an engine that is not known here"
+        return [Leftover(f"defaults: {key} {short(_text(value))}", why) for key, value in defaults.items()]
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
     leftover = []

@@ -187,18 +187,24 @@ class Profile(Strict):
     @model_validator(mode="after")
     def _heads_and_experts_split(self) -> Profile:
         parallel, model = self.launch.parallel, self.model
-        if model.attention.q_heads % parallel.tp:
-            raise ValueError(
-                f"launch.parallel.tp = {parallel.tp} does not divide the model's {model.attention.q_heads} query heads"
-            )
-        own = model.attention.sliding_q_heads
-        if own and own % parallel.tp:
-            raise ValueError(f"launch.parallel.tp = {parallel.tp} does not divide the {own} heads of sliding layers")
+        if self.uneven and self.engine.fork is None:
+            raise ValueError(self.uneven)
         if model.experts and model.experts.routed % parallel.ep:
             raise ValueError(
                 f"launch.parallel.ep = {parallel.ep} does not divide the model's {model.experts.routed} experts"
             )
         return self
+
+    @property
+    def uneven(self) -> str:
+        """Heads that a tensor group cannot share evenly: no release starts so, a fork may pad them (three Sparks)."""
+        tp, heads = self.launch.parallel.tp, self.model.attention
+        if heads.q_heads % tp:
+            return f"launch.parallel.tp = {tp} does not divide the model's {heads.q_heads} query heads"
+        own = heads.sliding_q_heads
+        return (
+            f"launch.parallel.tp = {tp} does not divide the {own} heads of sliding layers" if own and own % tp else ""
+        )
 
 
 def _divisors(number: int) -> str:

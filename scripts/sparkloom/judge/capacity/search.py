@@ -28,10 +28,10 @@ def smallest(view: LaunchView, nodes: int) -> Change | None:
 def within(view: LaunchView) -> Change | None:
     """The same without more Sparks."""
     if not _too_heavy(view):
-        for way in (_fraction, _slots, _context, _requests):
+        for way in (_fraction, _slots, _prefill, _context, _requests):
             if change := way(view, _fits):
                 return change
-        for way in (_slots, _context, _requests):
+        for way in (_slots, _prefill, _context, _requests):
             half = way(view, _fits_at_some_fraction)
             rest = _fraction(half.view, _fits) if half else None
             if half and rest:
@@ -40,7 +40,7 @@ def within(view: LaunchView) -> Change | None:
 
 
 def _fits(view: LaunchView) -> bool:
-    return engines.fit(view).fits is True
+    return engines.sure(view)
 
 
 def _too_heavy(view: LaunchView) -> bool:
@@ -51,7 +51,7 @@ def _too_heavy(view: LaunchView) -> bool:
 
 def _fits_at_some_fraction(view: LaunchView) -> bool:
     flag = engines.requirements(view).fraction_flag
-    return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 45, -5))
+    return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 49, -1))
 
 
 def _fraction(view: LaunchView, enough: Enough) -> Change | None:
@@ -78,6 +78,12 @@ def _slots(view: LaunchView, enough: Enough) -> Change | None:
     if low == 0:
         return None
     return _set(view, needs.slots_flag, f"{needs.slots:,}", low * each)
+
+
+def _prefill(view: LaunchView, enough: Enough) -> Change | None:
+    """Fewer tokens of prompts at once: a longer wait for the first token, and nothing else."""
+    flag, ahead = engines.get(view.engine).called.get("prefill"), engines.requirements(view).ahead
+    return _first(view, flag, f"{ahead:,}", [n for n in _halves(ahead) if n >= 1024], enough) if flag else None
 
 
 def _context(view: LaunchView, enough: Enough) -> Change | None:

@@ -37,7 +37,7 @@ def sessions(view: LaunchView, asked: Asked) -> dict[str, Any]:
         "prefix_hit": asked.prefix_hit,
         "verdict": VERDICTS[fits],
         "reason": reason,
-        "room": _room(careful)[0],
+        "room": _room(careful)[0] if careful.fits else 0,
         "gib_each": careful.memory["full_context_gib"].shown if "full_context_gib" in careful.memory else None,
         "first_token_s": _first_token(told, asked),
         "decode_tok_s": _decode(told, asked),

@@ -43,7 +43,7 @@ WEIGHTY = (
 def findings(loaded: LoadedProfile, facts: Drafted) -> list[Finding]:
     model = loaded.profile.model
     given, own = model.model_dump(exclude_defaults=True), model.model_dump()
-    return list(_compared(loaded, ("model",), own, given, facts.data, facts.sources))
+    return list(_compared(loaded, ("model",), own, given, facts.data, facts))
 
 
 def _compared(
@@ -52,7 +52,7 @@ def _compared(
     own: Mapping[str, Any],
     given: Mapping[str, Any],
     theirs: Mapping[str, Any],
-    sources: Mapping[str, str],
+    facts: Drafted,
 ) -> Iterator[Finding]:
     """`own` has defaults too, `given` only what the file says: silence is no claim where the checkpoint has nothing."""
     for key in dict.fromkeys([*theirs, *given]):
@@ -60,16 +60,17 @@ def _compared(
             continue
         here, there = own.get(key), theirs.get(key)
         if isinstance(there, Mapping) and isinstance(here, Mapping):
-            yield from _compared(loaded, (*loc, key), here, given.get(key) or {}, there, sources)
-        elif not _same(key, here, there):
-            yield _finding(loaded, (*loc, key), here, there, sources)
+            yield from _compared(loaded, (*loc, key), here, given.get(key) or {}, there, facts)
+        elif not _same(key, here, there, facts.otherwise if loc == ("model",) else {}):
+            yield _finding(loaded, (*loc, key), here, there, facts.sources)
 
 
-def _same(key: str, here: Any, there: Any) -> bool:
+def _same(key: str, here: Any, there: Any, otherwise: Mapping[str, float]) -> bool:
     if here in (None, 0, False) and there in (None, 0, False):
         return True
     if isinstance(here, int | float) and isinstance(there, int | float) and key in ROUNDED:
-        return abs(here / there - 1) <= ROUNDED[key] if there else False
+        counts = (there, otherwise.get(key, there))
+        return any(abs(here / count - 1) <= ROUNDED[key] for count in counts if count)
     return bool(here == there)
 
 

@@ -111,6 +111,11 @@ def shared(view: LaunchView, gib: float) -> tuple[LaunchView, dict[str, FlagValu
     return replace(alone, flags={**alone.flags, **told}), told
 
 
+def sure(view: LaunchView) -> bool:
+    """Whether it fits with what is known at its worst."""
+    return _memory(view.engine).fit(view, requirements(view)).fits is True
+
+
 def starting(name: str) -> Starting | None:
     """With what a first launch begins; None where an engine's folder does not say."""
     from importlib.util import find_spec

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,7 @@ from sparkloom.inputs.catalogs.catalog import Catalog, Flag
 from sparkloom.inputs.importers import Leftover, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.launch.engines.base import Adapter
+from sparkloom.launch.imported import readings
 
 NEAR = 0.9  # a name as like as this to one that is known is a slip of the pen, and no fork's
 
@@ -76,8 +76,8 @@ class Reading:
         if other is not None:
             flag = other.flag(name)
             assert flag is not None
-            key = key_of(flag, name, other)
-            said.flags[key] = _value(flag, values, other)
+            key = key_of(flag, name, other, self.adapter.called.values())
+            said.flags[key] = readings.of(flag, values)
             return
         near = [
             known
@@ -85,8 +85,8 @@ class Reading:
             if abs(len(known) - len(name)) <= 1  # a longer name is a flag of its own
         ]
         if self.forked and not near and name.startswith("--") and re.fullmatch(r"\w+", key):
-            said.flags[key] = _plain(values)
-            said.fork[key] = _form(said.flags[key])
+            said.flags[key] = readings.plain(values)
+            said.fork[key] = readings.form(said.flags[key])
             return
         message = stray.problems[0].message if stray.problems else f"{name} is not known"
         said.leftover.append(Leftover(short(" ".join(stray.words)), message))
@@ -97,10 +97,11 @@ class Reading:
         return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
 
     def _use(self, use: Use, said: Said) -> None:
-        key, written = key_of(use.flag, use.spelled, self.catalog), " ".join([use.spelled, *use.values])
+        key = key_of(use.flag, use.spelled, self.catalog, self.adapter.called.values())
+        written = " ".join([use.spelled, *use.values])
         names = {name.lstrip("-").replace("-", "_") for name in use.flag.names} | {use.flag.dest}
         placed = next((part for name, part in self.adapter.placed.items() if name in names), "")
-        if not placed and any(self.given.get(name) == _said(use) for name in names):
+        if not placed and any(self.given.get(name) == readings.told(use) for name in names):
             return  # sparkloom's own, and as it wrote it
         sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
         lost = next((why for name, why in self.adapter.lost.items() if name in names), "")
@@ -130,6 +131,8 @@ class Reading:
             content = document.parse(text, path).data if text else None
         except InputError:
             content = None
+        if content is not None and readings.same(content, self.given.get(key)):
+            return  # sparkloom's own, and as it wrote it
         if content is not None:
             said.flags[key] = content
         elif path == self.given.get(key):
@@ -155,18 +158,18 @@ class Reading:
             said.leftover.append(Leftover(f"{use.spelled} {value}", "is no number of ranks"))
 
     def _flag(self, key: str, use: Use, said: Said) -> None:
-        value = _value(use.flag, use.values, self.catalog, use.spelled)
+        value = readings.of(use.flag, use.values)
         if key in said.flags and said.flags[key] != value:
             said.leftover.append(
                 Leftover(
-                    f"{use.spelled} {short(_text(said.flags[key]))}",
+                    f"{use.spelled} {short(readings.text(said.flags[key]))}",
                     "given again later in the line: the engine takes the last",
                 )
             )
         said.flags[key] = value
         problems = [p for p in argv.refused(use, self.catalog) if p.kind in ("choice", "unregistered", "type")]
         if problems and self.forked and key not in said.fork:
-            said.fork[key] = _form(value, further=True)
+            said.fork[key] = readings.form(value, further=True)
         draft = value.get("model") if isinstance(value, dict) and key == "speculative_config" else None
         if key == "speculative_draft_model_path":
             draft = value
@@ -187,76 +190,13 @@ class Reading:
         said.model = repository
 
 
-def key_of(flag: Flag, spelled: str, catalog: Catalog) -> str:
-    """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there."""
-    name = spelled if spelled in flag.off else flag.name
-    key = name.lstrip("-").replace("-", "_")
+def key_of(flag: Flag, spelled: str, catalog: Catalog, called: Iterable[str] = ()) -> str:
+    """A profile's key for a flag: its name, or that of what turns it off; llama.cpp's --parallel is `np` there.
+    `called`: names that profiles, rules and the plan have for it, whichever a release writes first."""
+    names = {name.lstrip("-").replace("-", "_") for name in flag.names}
+    if spelled not in flag.off and (usual := next((name for name in called if name in names), "")):
+        return usual
+    key = (spelled if spelled in flag.off else flag.name).lstrip("-").replace("-", "_")
     if key == "parallel" and catalog.short_keys:
         return next(n.lstrip("-") for n in flag.names if not n.startswith("--"))
     return key
-
-
-def _said(use: Use) -> str:
-    return "true" if not use.flag.takes_value else " ".join(use.values)
-
-
-def _value(flag: Flag, values: list[str], catalog: Catalog, spelled: str = "") -> Any:
-    """As a profile writes it: numbers and JSON as such, words as they stand."""
-    if not flag.takes_value:
-        return True
-    if flag.many:
-        return [_typed(flag, value) for value in values]
-    return _typed(flag, values[0]) if values else True
-
-
-def _typed(flag: Flag, text: str) -> Any:
-    try:
-        if flag.type == "int":
-            return int(text)
-        if flag.type == "float":
-            return float(text)
-        if flag.type in ("size", "size_or_auto") and text.isdigit():
-            return int(text)
-        if flag.type in ("json", "json_object", "str_or_json"):
-            content = json.loads(text)
-            return content if isinstance(content, dict) else text
-    except (ValueError, RecursionError):
-        return text
-    return text
-
-
-def _plain(values: list[str]) -> Any:
-    """The value of a flag that no catalog has, by its looks."""
-    if not values:
-        return True
-    read = [_looks(value) for value in values]
-    return read[0] if len(read) == 1 else read
-
-
-def _looks(text: str) -> Any:
-    if re.fullmatch(r"-?\d{1,15}", text) and str(int(text)) == text:
-        return int(text)
-    if re.fullmatch(r"-?\d+\.\d+", text):
-        return float(text)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return content if isinstance(content, dict) else text
-
-
-def _form(value: Any, further: bool = False) -> Any:
-    """How `engine.fork` says what a flag takes."""
-    if value is True:
-        return "switch"
-    if isinstance(value, dict):
-        return "json"
-    if isinstance(value, int):
-        return "int"
-    if isinstance(value, float):
-        return "float"
-    return [value] if further and isinstance(value, str) else "text"
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)

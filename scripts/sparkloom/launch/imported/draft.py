@@ -8,19 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.catalogs import environment
 from sparkloom.inputs.importers import Found, Leftover, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
-from sparkloom.launch.imported import command, site, spoken
-from sparkloom.launch.imported.command import Said
+from sparkloom.launch.imported import command, engine_section, naming, placing, spoken
 
-HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
-MOST = 8  # Sparks of one launch
-_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
+CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a publisher has there
+NOT_YOURS = f"its author's consent, not yours: write model.revision, a commit that you have read, or model.{CONSENT}"
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class Draft:
         """
         if facts is not None:
             own = self.data["model"]
-            known = {k: v for k, v in facts.model.items() if k not in ("id", "draft", "runs_unpinned_code_of")}
+            known = {k: v for k, v in facts.model.items() if k not in ("id", "draft", CONSENT)}
             self.data["model"] = {"id": own["id"], **known, **own}
 
 
@@ -75,15 +72,15 @@ def draft(found: Found, stem: str) -> Draft:
     reading = command.Reading(catalog, start, adapter, forked, own.get("flags") or {})
     said = reading.read()
     leftover += said.leftover
-    model = _model(said, found, leftover)
-    parallel = _parallel(said, found, adapter, leftover)
-    env, foreign = _environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
-    _backend(said, parallel, leftover)
+    model = naming.model(said, found, leftover)
+    parallel = placing.parallel(said, found, adapter, leftover)
+    env, foreign = engine_section.environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
+    placing.backend(said, parallel, leftover)
     leftover = [_beside(left, adapter) for left in leftover]
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
-        "model": {**(kept.get("model") or {}), **model},
-        "engine": _engine(start, told, engine, said, foreign, leftover),
+        "model": {**_kept_model(kept, leftover), **model},
+        "engine": engine_section.of(start, told, engine, said, foreign, leftover),
         "launch": {"parallel": parallel, **_as_written(said.flags, kept.get("launch") or {}, model["id"])},
         "env": env,
     }
@@ -92,9 +89,18 @@ def draft(found: Found, stem: str) -> Draft:
             data[section] = kept[section]
     if not kept:
         data["evidence"] = [_evidence(found)]
-    findings = [*said.findings, *_too_many(parallel, start)]
+    findings = [*said.findings, *placing.too_many(parallel, start)]
     named = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
     return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
+
+
+def _kept_model(kept: Mapping[str, Any], leftover: list[Leftover]) -> dict[str, Any]:
+    """What an export says of its model. A consent to run a publisher's code is for whoever runs it, and in no file."""
+    model = dict(kept.get("model") or {})
+    said = model.pop(CONSENT, None) or []
+    for name in said if isinstance(said, list) else [said]:
+        leftover.append(Leftover(f"model.{CONSENT}: {short(str(name))}", NOT_YOURS))
+    return model
 
 
 def _beside(left: Leftover, adapter: base.Adapter) -> Leftover:
@@ -121,144 +127,6 @@ def _apart(words: list[str]) -> list[str]:
         r"--(node[-_]rank|nccl[-_]port|port|host|dist[-_]init[-_]addr|master[-_]addr|master[-_]port)[ =]\S+|--headless"
     )
     return re.sub(own, "", text).split()
-
-
-def _model(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, Any]:
-    model: dict[str, Any] = {"id": _hub_id(said.model, found, leftover)}
-    snapshot = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", said.model)
-    if revision := said.revision or found.revision or (snapshot[1] if snapshot else ""):
-        model["revision"] = revision
-    file = said.file or _gguf(said.model)
-    if file:
-        model["file"] = file
-    if said.draft and said.draft != model["id"] and not found.kept:
-        model["draft"] = {"id": said.draft}
-    return model
-
-
-def _hub_id(text: str, found: Found, leftover: list[Leftover]) -> str:
-    """The hub's name for what the command calls the model: itself, or what its folder is called after."""
-    if HUB_ID.fullmatch(text):
-        return text
-    beside = found.model.partition(":")[0]
-    kept = str((found.kept.get("model") or {}).get("id") or "")
-    if HUB_ID.fullmatch(kept or beside):
-        if text and not kept and text != found.model:
-            leftover.append(Leftover(f"model {text}", f"a path of the author's; the file names {beside} beside it"))
-        return kept or beside
-    match = _FOLDER.search(text)
-    guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
-    if HUB_ID.fullmatch(guess) and guess.partition("/")[0] not in (
-        "models",
-        "model",
-        "root",
-        "workspace",
-        "data",
-        "mnt",
-        "cache",
-    ):
-        leftover.append(
-            Leftover(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
-        )
-        return guess
-    name = re.sub(r"[^\w.-]+", "-", text.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
-    leftover.append(Leftover(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id"))
-    return f"unknown/{name}"
-
-
-def _gguf(text: str) -> str:
-    """The file inside the repository: behind the store's folder, a hub cache's snapshot, or its last name."""
-    if not text.endswith(".gguf"):
-        return ""
-    inside = re.search(r"(?:/by-name/[^/]+|/snapshots/[^/]+)/(.+)$", text)
-    return inside[1] if inside else text.rpartition("/")[2]
-
-
-def _parallel(said: Said, found: Found, adapter: base.Adapter, leftover: list[Leftover]) -> dict[str, int]:
-    sizes = {part: said.parts.get(part, 1) for part in ("tp", "pp", "dp")}
-    if adapter.lends and "pp" not in said.parts and found.least_nodes > 1:
-        sizes["pp"] = found.least_nodes  # who lends memory is added by whoever runs it
-    nodes = sizes["tp"] * sizes["pp"] * sizes["dp"]
-    ep = sizes["tp"] * sizes["dp"] if said.experts else said.parts.get("ep", 1)
-    if said.parts.get("nodes", nodes) != nodes:
-        leftover.append(
-            Leftover(f"nnodes {said.parts['nodes']}", f"a Spark has one GPU: these ranks are {nodes} Sparks here")
-        )
-    if found.least_nodes > nodes:
-        leftover.append(
-            Leftover(f"at least {found.least_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
-        )
-    if found.most_nodes is not None and found.most_nodes < nodes:
-        leftover.append(
-            Leftover(f"at most {found.most_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
-        )
-    placed = {"nodes": nodes, "tp": sizes["tp"], "pp": sizes["pp"]}
-    return placed | ({"dp": sizes["dp"]} if sizes["dp"] > 1 else {}) | {"ep": ep}
-
-
-def _backend(said: Said, parallel: Mapping[str, int], leftover: list[Leftover]) -> None:
-    if not said.backend:
-        return
-    many = parallel["nodes"] > 1
-    if said.backend == "ray":
-        why = (
-            "translated: ranks meet by vLLM's own --nnodes, --node-rank and --headless"
-            if many
-            else "one Spark needs no Ray"
-        )
-        leftover.append(Leftover("--distributed-executor-backend ray", why))
-    elif said.backend != "mp" or not many:
-        said.flags["distributed_executor_backend"] = said.backend
-
-
-def _environment(
-    start: Started, told: spoken.Spoken, forked: bool, own: Mapping[str, str], exported: bool, leftover: list[Leftover]
-) -> tuple[dict[str, str], list[str]]:
-    """The profile's variables, and which of them only a fork can know."""
-    env = {}
-    for name, value in start.env.items():
-        if own.get(name) == value:
-            continue  # sparkloom's own, as it wrote it
-        why = "" if exported else engines.get(start.engine).sited_env.get(name) or site.why(name)
-        if why:
-            leftover.append(Leftover(f"env {name}={short(value)}", why))
-        else:
-            env[name] = value
-    assert told.catalog is not None
-    unknown = [p.flag for p in environment.check(told.catalog, env) if p.kind in ("unknown", "type")] if forked else []
-    return env, unknown
-
-
-def _engine(
-    start: Started,
-    told: spoken.Spoken,
-    kept: Mapping[str, Any],
-    said: Said,
-    foreign: list[str],
-    leftover: list[Leftover],
-) -> dict[str, Any]:
-    image, _, digest = start.image.partition("@")
-    adapter = engines.get(start.engine)
-    if not image:
-        image = str(kept.get("image") or adapter.published.format(release=told.release))
-        if not kept:
-            leftover.append(
-                Leftover("(no image)", f"none is named; {image} is written, the project's own of that release")
-            )
-    engine: dict[str, Any] = {**kept, "name": start.engine, "release": told.release, "image": image}
-    engine.pop("digest", None)
-    if digest:
-        engine["digest"] = digest
-    if (said.fork or foreign) and not kept:
-        engine["fork"] = (
-            {
-                "name": image.rpartition("/")[2].partition(":")[0] or "unnamed",
-                "source": f"image {image}; what it takes beyond {start.engine} {told.release} is its author's word",
-            }
-            | ({"flags": said.fork} if said.fork else {})
-            | ({"env": dict.fromkeys(foreign, "text")} if foreign else {})
-        )
-    return engine
 
 
 def _as_written(flags: dict[str, Any], written: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -291,14 +159,6 @@ def _name(file: str) -> str:
     return "standard input" if file == "-" else file.rpartition("/")[2]
 
 
-def _too_many(parallel: Mapping[str, int], start: Started) -> list[Finding]:
-    if parallel["nodes"] <= MOST:
-        return []
-    message = f"tp x pp x dp = {parallel['nodes']} ranks; a Spark has one GPU and a launch has up to {MOST} Sparks"
-    fix = "this was written for larger machines: `sparkloom profile new MODEL --nodes N` places it on Sparks"
-    return [Finding(start.where, "too-many-nodes", message, expected="", fix=fix)]
-
-
 def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
     """An engine that nothing here serves: its words are kept, not understood."""
     start = found.starts[0]
@@ -306,7 +166,7 @@ def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
     leftover += [
         Leftover(f"env {name}={short(value)}", f"a variable for {start.engine}") for name, value in start.env.items()
     ]
-    name = found.model or next((word for word in start.words if HUB_ID.fullmatch(word)), "unknown/unnamed")
+    name = found.model or next((word for word in start.words if naming.HUB_ID.fullmatch(word)), "unknown/unnamed")
     able = ", ".join(engines.names())
     message = f"{start.engine} is an engine that sparkloom does not serve; it serves {able}"
     fix = "import a recipe of one of those, or `sparkloom profile new MODEL` for the same model"

@@ -36,7 +36,7 @@ def of(engine: str, words: Sequence[str], image: str, said: str = "") -> Spoken:
     scored = [(_against(engine, release, words), -index, release) for index, release in enumerate(reversed(known))]
     least = min(count for count, _, _ in scored)
     release = max((index, release) for count, index, release in scored if count == least)[1]
-    takes = "takes every flag" if not least else f"takes all but {least} of its flags"
+    takes = f"takes {f'all but {least} of its flags' if least else 'every flag'} as written"
     image_said = f"the tag of {image} names none" if image else "no image and no release is named"
     how = f"{image_said}; {release} is the newest catalog that {takes}"
     return Spoken(release, how, False, engines.catalog(engine, release))
@@ -63,11 +63,13 @@ def _tagged(image: str, known: Sequence[str]) -> str:
 
 
 def _against(engine: str, release: str, words: Sequence[str]) -> int:
+    """Words that speak against a release: it does not take them, or has another name for them by now."""
     catalog = engines.catalog(engine, release)
     count = 0
     for part in argv.parts(catalog, words):
         if isinstance(part, argv.Stray):
             count += not part.seat
         else:
-            count += any(problem.rejected or problem.kind == "unregistered" for problem in argv.refused(part, catalog))
+            against = [p for p in argv.refused(part, catalog) if p.rejected or p.kind == "unregistered"]
+            count += bool(against or part.flag.replacement)
     return count

@@ -29,7 +29,9 @@ class Fit:
         known = free or "what the load and the graphs take is known as a range only"
         cure = "; playbooks/preflight.yml measures this site" if free and not measured else ""
         text = f"uncertain: {known}. At worst: {self.reason}. At best: {hopeful.reason}{cure}"
-        return replace(self, fits=None, reason=text)
+        best = {name: replace(figure, formula=f"where it starts: {figure.formula}")
+                for name, figure in hopeful.limits.items() if name not in self.limits}  # fmt: skip
+        return replace(self, fits=None, reason=text, limits={**self.limits, **best})
 
 
 @dataclass(slots=True)

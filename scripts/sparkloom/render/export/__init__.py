@@ -32,6 +32,8 @@ def not_carried(launch: Launch) -> list[str]:
     """What a pod does for a launch and these forms do not."""
     patches = launch.profile.profile.engine.patches
     said = [f"source patch {name}: a rank applies it at its start; take an image that has it" for name in patches]
+    consents = launch.profile.profile.model.runs_unpinned_code_of
+    said += [f"consent to run the code of {name}: each person gives that for their own Sparks" for name in consents]
     if len(launch.ranks) > 1:
         said.append("the supervisor: when one rank ends, nobody restarts the group; stop all and start all")
     return said

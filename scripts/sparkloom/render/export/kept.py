@@ -7,6 +7,7 @@ from typing import Any
 from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command
+from sparkloom.launch.imported.draft import CONSENT
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import Setting
 from sparkloom.render.export import host
@@ -19,7 +20,7 @@ def of(launch: Launch) -> dict[str, Any]:
     return {
         "name": launch.profile.name,
         "summary": profile.summary,
-        "model": _plain(profile.model),
+        "model": {key: value for key, value in _plain(profile.model).items() if key != CONSENT},
         "engine": {**_plain(profile.engine), "name": launch.engine, "release": profile.engine.release},
         "requests": _plain(profile.requests),
         "evidence": [_plain(item) for item in profile.evidence],
@@ -58,8 +59,8 @@ def _known(launch: Launch, name: str) -> str:
     if name in engines.get(launch.engine).filed:
         return engines.get(launch.engine).filed[name]
     catalog = forks.catalog(launch.profile, launch.release)
-    flag = catalog.flag(name) if catalog else None
-    return command.key_of(flag, f"--{name.replace('_', '-')}", catalog) if flag and catalog else name
+    flag, called = catalog.flag(name) if catalog else None, engines.get(launch.engine).called.values()
+    return command.key_of(flag, f"--{name.replace('_', '-')}", catalog, called) if flag and catalog else name
 
 
 def _setting(key: str, value: Any) -> Setting:

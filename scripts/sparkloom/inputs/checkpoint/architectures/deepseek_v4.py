@@ -1,9 +1,10 @@
-"""DeepSeek V4: compressed attention, hyper-connections between layers, experts in four bits, one draft layer."""
+"""DeepSeek V4: compressed attention, hyper-connections between layers, four-bit experts, one draft layer or DSpark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkloom.inputs.checkpoint.architectures import _dspark as dspark
 from sparkloom.inputs.checkpoint.architectures._common import Reader, ends, experts
 from sparkloom.inputs.checkpoint.compressed import Compressed
 from sparkloom.inputs.checkpoint.config import Config
@@ -15,16 +16,17 @@ NORMS = ("attn_norm", "ffn_norm")
 
 def read(config: Config) -> Shape:
     text = config.text
-    count, drafts = (
-        text.about("layers").number("num_hidden_layers"),
-        text.about("mtp").count("num_nextn_predict_layers"),
-    )
+    count = text.about("layers").number("num_hidden_layers")
+    drafts = _drafts(text, count)
     ratios = text.about("sparse").per_layer(count + drafts, "compress_ratios")
     if not ratios:
         raise text.missing("compress_ratios")
     every = [_layer(text, n, ratios[n], f"layers.{n}" if n < count else f"mtp.{n - count}") for n in range(len(ratios))]
     hidden, streams = text.number("hidden_size"), text.number("hc_mult")
     joints = [tensor for layer in every[count:] for tensor in _joint(layer.at, hidden, streams)]
+    if dspark.drafts(text):
+        beside = dspark.joint(text, drafts, ("markov_w1", "markov_w2"))
+        joints = [*beside, *mixed_head(f"{every[-1].at}.", hidden, streams)]
     return Shape(
         layers=tuple(every[:count]),
         draft=tuple(every[count:]),
@@ -35,6 +37,14 @@ def read(config: Config) -> Shape:
         last_norm="norm",
         **ends(config),
     )
+
+
+def _drafts(text: Config, count: int) -> int:
+    """Layers behind the model's own. With DSpark `num_nextn_predict_layers` still says 1, as before it: there are as
+    many as have a ratio."""
+    if not dspark.drafts(text):
+        return text.about("mtp").count("num_nextn_predict_layers")
+    return max(0, len(text.about("sparse").items("compress_ratios")) - count)
 
 
 def _joint(at: str, hidden: int, streams: int) -> Iterator[Tensor]:
@@ -84,11 +94,12 @@ def compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
     )
 
 
-def streams(at: str, hidden: int, count: int) -> Iterator[Tensor]:
-    """Hyper-connections: what mixes a layer's parallel streams, before attention and before the feed-forward."""
+def streams(at: str, hidden: int, count: int, kept: str = "f32") -> Iterator[Tensor]:
+    """Hyper-connections: what mixes a layer's parallel streams, before attention and before the feed-forward. `kept`:
+    the matrix' own type; empty = the model's."""
     rows = (2 + count) * count
     for part in ("attn", "ffn"):
-        yield Tensor(f"{at}.hc_{part}_fn", (rows, count * hidden), "other", linear=False, always="f32")
+        yield Tensor(f"{at}.hc_{part}_fn", (rows, count * hidden), "other", linear=False, always=kept)
         yield vector(f"{at}.hc_{part}_base", rows, "other", "f32")
         yield vector(f"{at}.hc_{part}_scale", 3, "other", "f32")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sparkloom.inputs.checkpoint.architectures import _dspark as dspark
 from sparkloom.inputs.checkpoint.architectures._common import Reader, ends
 from sparkloom.inputs.checkpoint.architectures.deepseek_v4 import NORMS, compressed, fed, streams
 from sparkloom.inputs.checkpoint.compressed import Compressed
@@ -27,7 +28,7 @@ def read(config: Config) -> Shape:
     return Shape(
         layers=layers,
         draft=tuple(_layer(text, f"mtp.{n}", near, drafted) for n in range(drafts)),
-        draft_more=tuple(_joint(text, forward.hidden)) if drafts else (),
+        draft_more=tuple(dspark.joint(text, drafts, ("embed", "head"))) if drafts else (),
         vision=tuple(_tower(vision, forward.hidden)) if vision else (),
         tables=tuple(_tables(text)),
         other=tuple(_readers(text)),
@@ -49,19 +50,6 @@ def _layer(text: Config, at: str, mixer: Compressed, forward: Experts) -> Layer:
     mixing = streams(at, mixer.hidden, text.about("model").number("hc_mult"))
     more = (*mixing, vector(f"{at}.ffn.gate.bias", forward.routed, "router", "f32"))
     return Layer(at, mixer, forward, mixer.hidden, NORMS, more)
-
-
-def _joint(text: Config, hidden: int) -> Iterator[Tensor]:
-    """DSpark: three layers that draft a block, fed by the last layers of the model."""
-    facts = text.about("mtp")
-    rank, last = facts.number("dspark_markov_rank"), facts.number("num_nextn_predict_layers") - 1
-    yield matrix("mtp.0.main_proj", hidden, hidden * len(facts.items("dspark_target_layer_ids")), "draft")
-    yield from norm("mtp.0.main_norm", hidden)
-    yield from norm(f"mtp.{last}.norm", hidden)
-    for name in ("embed", "head"):
-        shape = (text.number("vocab_size"), rank)
-        yield Tensor(f"mtp.{last}.markov_head.{name}.weight", shape, "draft", linear=False)
-    yield Tensor(f"mtp.{last}.confidence_head.proj.weight", (1, hidden + rank), "draft", linear=False)
 
 
 def _readers(text: Config) -> Iterator[Tensor]:

@@ -9,7 +9,7 @@ from sparkloom.inputs.checkpoint.architectures.deepseek import joint
 from sparkloom.inputs.checkpoint.architectures.deepseek_v4 import streams
 from sparkloom.inputs.checkpoint.architectures.kimi_linear import delta_attention
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Tensor
+from sparkloom.inputs.checkpoint.parts import Tensor, biased, matrix, norm
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
 
 
@@ -27,16 +27,17 @@ def read(config: Config) -> Shape:
         for n, word in enumerate(words)
     ]
     count, drafts = len(words), text.about("mtp").count("num_nextn_predict_layers")
-    draft = [_layer(text, f"{at}.layers.{n}", whole, _forward(text, n, []), pool) for n in range(count, count + drafts)]
-    unknown = []
-    if not text.value("num_nextn_predict_layers"):
-        unknown.append("config.json names no draft layers; the published checkpoint is larger than its layers make")
-    if not config.section("vision_config"):
+    draft = [_draft(text, f"{at}.layers.{n}", whole, pool) for n in range(count, count + drafts)]
+    vision, unknown = config.section("vision_config"), []
+    if text.value("num_nextn_predict_layers") is None:
+        unknown.append("config.json names no draft layers, and the published checkpoint has one")
+    if vision is None:
         unknown.append("config.json has no vision_config: the tower is not counted")
     return Shape(
         layers=tuple(layers),
         draft=tuple(draft),
         draft_more=tuple(tensor for layer in draft for tensor in joint(layer.at, whole.hidden, 0)),
+        vision=tuple(_tower(vision)) if vision else (),
         embedding=f"{at}.embed_tokens",
         last_norm=f"{at}.norm",
         unknown=tuple(unknown),
@@ -45,14 +46,20 @@ def read(config: Config) -> Shape:
 
 
 def _layer(text: Config, at: str, mixer: Mixer, forward: Forward, pool: int) -> Layer:
-    more = [*streams(at, mixer.hidden, text.about("model").number("hc_mult"))]
+    more = [*streams(at, mixer.hidden, text.about("model").number("hc_mult"), kept="")]
     if mixer.kind == "attention":
-        more += _pooled(f"{at}.self_attn.indexer", mixer.hidden, text.about("sparse").number("index_head_dim"), pool)
+        more += _pooled(text, at, pool)
     return Layer(at, mixer, forward, mixer.hidden, more=tuple(more))
 
 
-def _pooled(at: str, hidden: int, width: int, pool: int) -> Iterator[Tensor]:
+def _draft(text: Config, at: str, mixer: Mixer, pool: int) -> Layer:
+    """One stream only: nothing mixes it."""
+    return Layer(at, mixer, experts(text, router_bias=True), mixer.hidden, more=tuple(_pooled(text, at, pool)))
+
+
+def _pooled(text: Config, layer: str, pool: int) -> Iterator[Tensor]:
     """The indexer's keys are pooled over a few tokens."""
+    at, hidden, width = f"{layer}.self_attn.indexer", text.number("hidden_size"), text.number("index_head_dim")
     yield Tensor(f"{at}.index_kpool_compress_ape", (pool, width), "attention", linear=False)
     yield Tensor(f"{at}.index_kpool_compress_gate", (width, hidden), "attention", linear=False)
 
@@ -60,6 +67,34 @@ def _pooled(at: str, hidden: int, width: int, pool: int) -> Iterator[Tensor]:
 def _forward(text: Config, number: int, feeds: list[object]) -> Forward:
     dense = feeds[number] == "dense" if number < len(feeds) else number < text.count("first_k_dense_replace")
     return mlp(text) if dense else experts(text, router_bias=True)
+
+
+def _tower(vision: Config) -> Iterator[Tensor]:
+    """Without a position table: its angles are computed. Four patches become one token of the language model."""
+    facts, at = vision.about("vision"), "model.visual"
+    hidden, inter, out = facts.number("hidden_size"), facts.number("intermediate_size"), facts.number("out_hidden_size")
+    joined, wide = facts.number("spatial_merge_size"), facts.number("projection_intermediate_size")
+    patch = (facts.maybe("in_channels") or 3, facts.number("temporal_patch_size"), *[facts.number("patch_size")] * 2)
+    yield Tensor(f"{at}.patch_embed.proj.weight", (hidden, *patch), "vision", linear=False)
+    yield Tensor(f"{at}.patch_embed.proj.bias", (hidden,), "vision", linear=False)
+    for number in range(facts.number("depth")):
+        yield from _block(f"{at}.blocks.{number}", hidden, inter, hidden // facts.number("num_heads"))
+    yield from norm(f"{at}.post_layernorm", hidden)
+    yield Tensor(f"{at}.downsample.weight", (out, hidden, joined, joined), "vision", linear=False)
+    yield Tensor(f"{at}.downsample.bias", (out,), "vision", linear=False)
+    yield matrix(f"{at}.merger.proj", out, out, "vision")
+    yield from norm(f"{at}.merger.post_projection_norm", out, bias=True)
+    for name, rows, columns in (("gate_proj", wide, out), ("up_proj", wide, out), ("down_proj", out, wide)):
+        yield matrix(f"{at}.merger.{name}", rows, columns, "vision")
+
+
+def _block(at: str, hidden: int, inter: int, head: int) -> Iterator[Tensor]:
+    for name, width in (("norm1", hidden), ("norm2", hidden), ("attn.q_norm", head), ("attn.k_norm", head)):
+        yield from norm(f"{at}.{name}", width)
+    yield from biased(f"{at}.attn.qkv", 3 * hidden, hidden, "vision")
+    yield from biased(f"{at}.attn.proj", hidden, hidden, "vision")
+    for name, rows, columns in (("gate_proj", inter, hidden), ("up_proj", inter, hidden), ("down_proj", hidden, inter)):
+        yield from biased(f"{at}.mlp.{name}", rows, columns, "vision")
 
 
 READERS = (Reader(("Glm5NextForConditionalGeneration",), read, "transformers models/glm5_next"),)

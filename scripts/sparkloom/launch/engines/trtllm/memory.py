@@ -11,17 +11,22 @@ from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import LaunchView, finite
 
+FILED = "extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction"
+FRACTIONS = ("kv_cache_free_gpu_memory_fraction", "free_gpu_memory_fraction")  # one flag, by its two names
+
 
 def requirements(view: LaunchView) -> Requirements:
     options = view.mapping("extra_llm_api_options")
     cache = options.get("kv_cache_config") if isinstance(options.get("kv_cache_config"), dict) else {}
     assert isinstance(cache, dict)
-    given = finite(cache.get("free_gpu_memory_fraction"))
+    inside = finite(cache.get("free_gpu_memory_fraction"))  # the file goes before a flag
+    told = next((flag for flag in FRACTIONS if inside is None and view.number(flag) is not None), "")
+    given = view.number(told) if told else inside
     speculative = options.get("speculative_config")
     tokens = speculative.get("num_nextn_predict_layers") if isinstance(speculative, dict) else None
     return Requirements(
         fraction=0.9 if given is None else given,
-        fraction_flag="extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction",
+        fraction_flag=told or FILED,
         fraction_given=given is not None,
         context=view.whole("max_seq_len") or view.model.context,
         context_flag="max_seq_len",

@@ -88,7 +88,9 @@ def activations(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     model, experts = view.model, view.model.experts
     width = 4.0 * model.hidden + 2.0 * (model.dense_inter or 0) / view.tp
     if experts:
-        width = max(width, 4.0 * model.hidden + experts.active * (2.0 * experts.inter / view.tp + model.hidden))
+        halves = 2.0 if experts.gated else 1.0  # gate and up projection side by side
+        each = halves * experts.inter / view.tp + (experts.latent or model.hidden)
+        width = max(width, 4.0 * model.hidden + experts.active * each)
     size = needs.ahead * width * 2 / GIB
     return ledger.put(
         "activations_gib", size, f"{needs.ahead:,} tokens prefilled at once x {width:,.0f} values in bf16"

@@ -1,0 +1,144 @@
+"""Words that start an engine, at once or through `docker run`, `bash -c`, `ssh`: which, how, in which container."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from sparkloom.inputs.importers import containers, theirs
+from sparkloom.inputs.importers.containers import Container
+from sparkloom.inputs.importers.expansion import Variables
+from sparkloom.inputs.importers.found import Leftover, Programs, Started, short
+
+TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat", "sed", "awk", "ps", "trap", "type",
+        "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
+AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
+DEPTH = 6
+
+
+class Starts(ABC):
+    """The starts of one file, and what else was found on the way to them."""
+
+    def __init__(self, programs: Programs, file: str) -> None:
+        self.programs = [(engine, tuple(way)) for engine, ways in programs.items() for way in ways]
+        self.file = file
+        self.starts: list[Started] = []
+        self.leftover: list[Leftover] = []
+        self.containers: dict[str, Container] = {}
+        self.exported: dict[str, str] = {}
+
+    @abstractmethod
+    def script(
+        self, text: str, variables: Variables, *, line: int = 1, inside: Container | None = None, depth: int = 0
+    ) -> None:
+        """Reads commands inside of a command's words."""
+
+    def words(
+        self, texts: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None, depth: int
+    ) -> bool:
+        """Whether these words start an engine, or lead to words that do."""
+        if not texts or depth > DEPTH:
+            return False
+        while len(texts) > 1 and (texts[0] in AHEAD or re.match(r"[A-Za-z_]\w*=", texts[0])):
+            name, equals, value = texts[0].partition("=")
+            own, texts = ({**own, name: value} if equals else own), texts[1:]
+        if texts[0] in TALK:
+            return False
+        program = texts[0].rsplit("/", 1)[-1]
+        if program in containers.PROGRAMS and len(texts) > 1 and texts[1] in ("run", "exec", "create"):
+            return self._container(texts, where, v, own, depth)
+        if found := self._engine(texts):
+            engine, at, length = found
+            self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where), inside)
+            return True
+        nested = next((text for text in texts[1:] if self._mentions(text)), None)
+        if nested is None:
+            return False
+        before = len(self.starts)
+        self.script(nested, v.copy(), line=_line(where), inside=inside, depth=depth + 1)
+        return len(self.starts) > before
+
+    def _container(self, texts: list[str], where: str, v: Variables, own: dict[str, str], depth: int) -> bool:
+        running = texts[1] == "exec"
+        container = containers.execute(texts[2:]) if running else containers.run(texts[2:])
+        if running:
+            known = self.containers.get(container.name)
+            if known:
+                container.image, container.env = known.image, {**known.env, **container.env}
+                container.leftover = [*known.leftover, *container.leftover]
+        else:
+            self.containers[container.name] = container
+        words = [*([container.entrypoint] if container.entrypoint else []), *container.words]
+        if self.words(words, where, v, {}, container, depth + 1):
+            return True
+        if not running and not container.entrypoint and self.of_image(container, container.words, where):
+            return True
+        return not running and any(word in ("sleep", "tail") for word in container.words)
+
+    def of_image(self, container: Container, words: list[str], where: str) -> bool:
+        """Whether the image itself starts an engine, and these are words for it."""
+        engine = next((name for known, name in theirs.IMAGES.items() if re.search(known, container.image)), None)
+        if engine is None or not any(word.startswith("-") for word in words):
+            return False
+        self._start(engine, words, where, Variables(), {}, container)
+        return True
+
+    def _engine(self, texts: Sequence[str]) -> tuple[str, int, int] | None:
+        """The engine that these words start, where its program stands and how many words that takes."""
+        for at in range(len(texts)):
+            for engine, way in self.programs:
+                head = [texts[at].rsplit("/", 1)[-1], *texts[at + 1 : at + len(way)]] if texts[at] else []
+                if tuple(head) == way:
+                    return engine, at, len(way)
+        return None
+
+    def _mentions(self, text: str) -> bool:
+        return bool(re.search(r"\s", text)) and any(
+            re.search(r"\s+".join(re.escape(word) for word in way), text) for _, way in self.programs
+        )
+
+    def _before(self, texts: Sequence[str], own: dict[str, str], where: str) -> dict[str, str]:
+        """Words before the program: variables for it, and wrappers, which are named."""
+        env, wrappers = dict(own), []
+        for text in texts:
+            if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", text):
+                env[text.partition("=")[0]] = text.partition("=")[2]
+            else:
+                wrappers.append(text)
+        if wrappers:
+            self.leftover.append(
+                Leftover(
+                    f"{where}: {short(' '.join(wrappers))}",
+                    "words before the engine's; the engine is started without them",
+                )
+            )
+        return env
+
+    def _start(
+        self, engine: str, words: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None
+    ) -> None:
+        start = Started(engine, words, where, inside.image if inside else "", files=v.files)
+        if inside:
+            start.files = {**v.files, **inside.files, **_mounted(inside, v)}
+            start.leftover += inside.leftover
+            start.env |= inside.env
+        else:
+            own = {**self.exported, **own}
+        for name, value in own.items():
+            start.leftover += containers.environment(start.env, f"{name}={value}")
+        self.starts.append(start)
+
+
+def _mounted(container: Container, v: Variables) -> dict[str, str]:
+    """Files that the script writes and mounts: by their path in the container."""
+    found = {}
+    for inside, outside in container.mounts.items():
+        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\}|\.)/", "", outside)
+        if (text := v.files.get(outside) or v.files.get(name)) is not None:
+            found[inside] = text
+    return found
+
+
+def _line(where: str) -> int:
+    return int(where.rpartition(":")[2])
