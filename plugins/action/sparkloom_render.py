@@ -44,6 +44,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "objects": rendered.objects,
             "manifest": manifests.to_yaml(rendered.objects),
             "build": str(kept(cluster.name)),
+            "name": launch.profile.name,  # what is kept is named by it: a profile may be given by its path
             "labels": names.selector(launch),
             "group_secret": group_secret.wanted(launch),
             "config_hash": rendered.digest,

@@ -61,7 +61,7 @@ def parent(data: Data, loc: tuple[Any, ...]) -> Any:
 
 
 def schema_paths(data: Data) -> list[tuple[Any, ...]]:
-    """Keys that the schema names: not flags, variables, toggles, sampling, accept lengths or an evidence's config."""
+    """Keys that the schema names: not flags, variables, toggles, sampling, parts, accept lengths, configs."""
     free = ({"requests"}, {"accept_length", "weights_gib_per_rank", "config"})
     return [
         loc
@@ -69,6 +69,7 @@ def schema_paths(data: Data) -> list[tuple[Any, ...]]:
         if isinstance(loc[-1], str)
         and not (loc[0] in free[0] and len(loc) > 2)
         and not any(part in free[1] for part in loc[:-1])
+        and loc[-2:-1] != ("parts",)  # whoever writes a part names it
     ] + [("launch", "parallel", key) for key in data["launch"]["parallel"]]
 
 
