@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sparkloom import case
+from sparkloom.base import document
 from sparkloom.inputs import profile
 from testbed.beds.rack import inventory
 from testbed.face import summary
@@ -44,8 +46,10 @@ def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     shipped = str(request.param)
     if not profile.load(shipped).profile.engine.digest:
         return shipped
+    data = document.load(profile.PROFILES / f"{shipped}.yml").data
+    data.setdefault("engine", {})["digest"] = None
     copy = tmp_path / f"{shipped}--by-tag.yml"
-    copy.write_text(f"extends: {shipped}\nengine: {{digest: null}}\n")
+    copy.write_text(yaml.safe_dump(data))
     return str(copy)
 
 
