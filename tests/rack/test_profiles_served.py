@@ -33,7 +33,7 @@ def images() -> Iterator[None]:
     """One under each profile's image name, on every node; and whatever a first model needs of the nodes."""
     loaded = run(".venv/bin/python", "-m", "testbed", "engine", "load")
     assert loaded.returncode == 0, loaded.stderr[-3000:]
-    first = run("ansible-playbook", "-i", str(inventory.path()), "site.yml")
+    first = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
     assert first.returncode == 0, first.stdout[-4000:] + first.stderr[-2000:]
     yield
     stopped = ["playbooks/teardown.yml", "-e", "teardown_serving=true"]
