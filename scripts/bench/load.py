@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -27,6 +26,7 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "scripts" / "bench")]
 
 import peers  # noqa: E402
+from origin import origin  # noqa: E402
 from peers import Peer  # noqa: E402
 
 COLUMNS = (
@@ -85,17 +85,6 @@ def put(page: Path, name: str, table: str) -> None:
     if not mark or not end:
         raise SystemExit(f"{page} has no marks for '{name}'")
     page.write_text(f"{before}{mark}\n{name}, {table}\n\n{end}{after}")
-
-
-def origin() -> dict[str, Any]:
-    commit = subprocess.run(["git", "-C", REPO, "describe", "--always", "--dirty=+"], capture_output=True, text=True)
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "commit": commit.stdout.strip() or "unknown",
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-    }
 
 
 def calm(seconds: float) -> None:

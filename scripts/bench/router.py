@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +22,7 @@ import router_candidates  # noqa: E402
 import router_probes  # noqa: E402
 import router_rig  # noqa: E402
 import router_speed  # noqa: E402
+from origin import origin  # noqa: E402
 
 PAGE = REPO / "docs" / "fleet-router.md"
 
@@ -90,17 +87,6 @@ def timed(candidate: router_candidates.Candidate, options: argparse.Namespace) -
             return router_speed.turns(rig, engines, options)
         finally:
             rig.close()
-
-
-def origin() -> dict[str, Any]:
-    commit = subprocess.run(["git", "-C", REPO, "describe", "--always", "--dirty=+"], capture_output=True, text=True)
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "commit": commit.stdout.strip() or "unknown",
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-    }
 
 
 def told(where: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +16,8 @@ from typing import Any
 
 from router_candidates import Candidate, Model, Person, Site
 
-REPO = Path(__file__).resolve().parents[2]
+from testbed.standins.pacing.process import Engine, free_ports
+
 CHAT = "/v1/chat/completions"
 ALICE = Person("alice", "sk-alice-0123456789-0123456789-01234567")
 BOB = Person("bob", "sk-bob-0123456789-0123456789-0123456789", models=("alpha",))
@@ -30,60 +30,12 @@ ENGINES = {
 }  # fmt: skip
 
 
-def free(count: int) -> list[int]:
-    with contextlib.ExitStack() as kept:
-        plugs = [kept.enter_context(socket.socket()) for _ in range(count)]
-        for plug in plugs:
-            plug.bind(("127.0.0.1", 0))
-        return [plug.getsockname()[1] for plug in plugs]
-
-
-class Engine:
-    """A pacing server at a port that it keeps over its deaths."""
-
-    def __init__(self, name: str, port: int, knobs: list[str]) -> None:
-        self.name, self.port, self.knobs = name, port, knobs
-        self.key = f"sk-own-of-{name}-0123456789"
-        self.process: subprocess.Popen[str] | None = None
-        self.up()
-
-    def up(self) -> None:
-        words = [
-            sys.executable,
-            "-m",
-            "testbed",
-            "pacing",
-            "--port",
-            str(self.port),
-            "--model",
-            self.name,
-            "--key",
-            self.key,
-        ]
-        self.process = subprocess.Popen([*words, *self.knobs], cwd=REPO, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout
-        self.process.stdout.readline()
-
-    def down(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-
-    def truth(self) -> list[dict[str, Any]]:
-        """What it sent when, since it was asked last."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        connection.request("DELETE", "/truth", headers={"Authorization": f"Bearer {self.key}"})
-        told: list[dict[str, Any]] = json.loads(connection.getresponse().read())
-        connection.close()
-        return told
-
-
 class Rig:
     """One router in front of the engines."""
 
     def __init__(self, candidate: Candidate, engines: dict[str, Engine], folder: Path) -> None:
         self.candidate, self.engines = candidate, engines
-        port, metrics, *spare = free(4)
+        port, metrics, *spare = free_ports(4)
         narrow = {"narrow": {"at_once": 2, "waiting": 2}}
         models = [Model(e.name, e.port, e.key, **narrow.get(e.name, {})) for e in engines.values()]
         (folder / "site").mkdir(parents=True)
@@ -181,7 +133,7 @@ def asked(model: str, tokens: int, text: str = "hello", *, stream: bool = True, 
 @contextlib.contextmanager
 def engines(*names: str) -> Iterator[dict[str, Engine]]:
     chosen = names or tuple(ENGINES)
-    made = {name: Engine(name, port, ENGINES[name]) for name, port in zip(chosen, free(len(chosen)), strict=True)}
+    made = {name: Engine(name, *ENGINES[name]) for name in chosen}
     try:
         yield made
     finally:

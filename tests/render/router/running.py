@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +15,7 @@ from typing import Any
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.render.router import Group, Terms, envoy
 from testbed.make import envoy as built
-from tests.places import REPO
+from testbed.standins.pacing.process import Engine, free_ports
 
 CHAT = "/v1/chat/completions"
 ALICE, BOB, CAROL, DAVE, OLD = (
@@ -40,41 +38,6 @@ def program() -> str:
     return str(built.program())
 
 
-def free(count: int) -> list[int]:
-    with contextlib.ExitStack() as kept:
-        plugs = [kept.enter_context(socket.socket()) for _ in range(count)]
-        for plug in plugs:
-            plug.bind(("127.0.0.1", 0))
-        return [plug.getsockname()[1] for plug in plugs]
-
-
-class Engine:
-    """A pacing server that takes its own key alone, at a port that it keeps over its deaths."""
-
-    def __init__(self, name: str, *knobs: str) -> None:
-        (self.port,) = free(1)
-        self.name, self.knobs, self.key = name, knobs, f"sk-own-of-{name}-0123456789"
-        self.up()
-
-    def up(self) -> None:
-        words = [sys.executable, "-m", "testbed", "pacing", "--port", str(self.port), "--model", self.name]
-        command = [*words, "--key", self.key, *self.knobs]
-        self.process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout and self.process.stdout.readline()
-
-    def down(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def truth(self) -> list[dict[str, Any]]:
-        """What it was asked and sent since the last time."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        connection.request("DELETE", "/truth", headers={"Authorization": f"Bearer {self.key}"})
-        told: list[dict[str, Any]] = json.loads(connection.getresponse().read())
-        connection.close()
-        return told
-
-
 class Answer:
     def __init__(self, answer: http.client.HTTPResponse) -> None:
         self.status, self.body = answer.status, answer.read()
@@ -91,7 +54,7 @@ class Answer:
 
 class Router:
     def __init__(self, folder: Path, groups: Sequence[Group], keys: Sequence[Key]) -> None:
-        port, metrics, admin = free(3)
+        port, metrics, admin = free_ports(3)
         self.folder = folder / "site"
         self.folder.mkdir()
         self.terms = Terms(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from sparkloom.inputs.client_keys import Key, hashed
+from testbed.standins.pacing.process import Engine
 from tests.render.router.running import (
     ALICE,
     BOB,
@@ -23,7 +24,6 @@ from tests.render.router.running import (
     OLD,
     PEOPLE,
     Answer,
-    Engine,
     Router,
     asked,
     bearer,

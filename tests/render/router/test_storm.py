@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.render.router.running import Engine, Router, running
+from testbed.standins.pacing.process import Engine
+from tests.render.router.running import Router, running
 from tests.render.router.storm import MODELS, Storm, run
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
