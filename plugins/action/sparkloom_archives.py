@@ -4,12 +4,15 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+from sparkloom import case
 from sparkloom.base.repository import WORK
+from sparkloom.inputs import profile
 from sparkloom.inputs.inventory import GROUP, SERVERS
+from sparkloom.launch import downloads
 from sparkloom.render import pack
 from sparkloom.render.k3s.machines import ARCHITECTURES
 from sparkloom.render.k3s.options import options
-from sparkloom.site import ansible, image_archives, images
+from sparkloom.site import ansible, fleet, image_archives, images
 from sparkloom.site.k3s import needs
 
 DOCUMENTATION = r"""
@@ -27,7 +30,8 @@ options:
   options: {type: dict, required: true, description: [The variables of role k3s.]}
   multus: {type: str, default: "", description: [Multus' image.]}
   gpu: {type: str, default: "", description: [The device plugin's.]}
-  profile: {type: str, default: "", description: [Whose engine's image.]}
+  profile: {type: str, default: "", description: [Whose engine's image; of a site with a list that of each group.]}
+  nodes: {type: list, elements: str, default: [], description: [Who serves it; the first Sparks unless told.]}
   take: {type: str, default: "", description: [A digest instead of the locked one.]}
   answers: {type: str, description: ["Variable that the nodes registered from a look; with decide."]}
 """
@@ -38,11 +42,12 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         chosen, cluster = options(args["options"]), ansible.cluster(task_vars)
-        asked = needs.Asked(args["multus"], args["gpu"], args["profile"], args["take"], ansible.lock_file(task_vars))
+        engines = self._engines(args, task_vars)
+        asked = needs.Asked(args["multus"], args["gpu"], engines, args["take"], ansible.lock_file(task_vars))
         needed = needs.every(chosen, cluster, asked)
         if args["what"] == "plan":
             program = str(pack.program("images").keep(WORK / ".build" / "store"))
-            names = [need.image for need in needed]
+            names = list(dict.fromkeys(need.image for need in needed))
             return {"program": program, "asked": {"images": names, "places": list(images.PLACES)}}
         answers = ansible.registered(task_vars, args["answers"], GROUP, SERVERS)
         # What a machine answered in an earlier play is of before its import.
@@ -53,3 +58,13 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         folder = Path(chosen.artifacts).expanduser() / image_archives.FOLDER
         rows, brought = image_archives.decide(folder, image_archives.lacking(needed, held), machines)
         return ansible.verdict(rows, "") | {"brought": brought}
+
+    def _engines(self, args: ansible.Data, task_vars: ansible.Data) -> list[needs.Engine]:
+        """One profile, with `nodes` on those; else every group of the list."""
+        cluster, listed = ansible.cluster(task_vars), ansible.listed(task_vars)
+        if args["nodes"] or listed is None:
+            loaded = profile.load(args["profile"]) if args["profile"] else None
+            return [needs.Engine(loaded, args["nodes"] or downloads.nodes(loaded, cluster))] if loaded else []
+        runs = fleet.known(cluster)
+        grouped = case.fleet(listed, runs=runs).grouped
+        return [needs.Engine(one.need.loaded, list(one.group.nodes)) for one in grouped]

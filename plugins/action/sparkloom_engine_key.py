@@ -10,19 +10,23 @@ DOCUMENTATION = r"""
 module: sparkloom_engine_key
 short_description: Make the Secret with the engine's own key, once
 description: [What is in it is in no result and in no log. One that is usable stays as it is; no client ever has it.]
-options: {}
+options:
+  name: {type: str, required: true, description: [The Secret in the site's namespace.]}
+  labels: {type: dict, required: true, description: [Whose it is.]}
 """
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        reached = client.of(ansible.cluster(task_vars))
-        before = reached.secret(keys.SECRET)
-        made = reached.put_secret(keys.SECRET, keys.engine_data(before), dry=bool(self._task.check_mode))
+        name, reached = args["name"], client.of(ansible.cluster(task_vars))
+        before = reached.secret(name)
+        # that of a site with one profile outlives its group: the next one has it
+        labels = {} if name == keys.SECRET else args["labels"]
+        made = reached.put_secret(name, keys.engine_data(before), labels=labels, dry=bool(self._task.check_mode))
         return {
             "changed": made,
             "drift": drift.secret(
-                keys.SECRET, there=before is not None, differs=made, expected="what the engine is asked with"
+                name, there=before is not None, differs=made, expected="what the engine is asked with"
             ),
-            "msg": f"made the Secret {keys.SECRET}" if made else keys.SECRET,
+            "msg": f"made the Secret {name}" if made else name,
         }

@@ -23,6 +23,7 @@ options:
       - C(plan) says what to ask of whom; C(decide) who pulls what.
       - C(keep) refuses nodes that differ after the pulls, and locks the digest.
   profile: {type: str, required: true, description: [Whose image.]}
+  nodes: {type: list, elements: str, default: [], description: [Who serves it; the first Sparks unless told.]}
   runtimes:
     type: list
     elements: dict
@@ -40,7 +41,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         loaded, file = profile.load(args["profile"]), ansible.lock_file(task_vars)
-        nodes = downloads.nodes(loaded, ansible.cluster(task_vars))
+        nodes = args["nodes"] or downloads.nodes(loaded, ansible.cluster(task_vars))
         image = resolve.image_reference(loaded)
         if args["what"] == "plan":
             program = str(pack.program("images").keep(WORK / ".build" / "store"))

@@ -18,6 +18,7 @@ options:
     description: [What is expected of a node.]
     suboptions:
       profile: {type: str, required: true, description: [What is to be served; empty for nothing.]}
+      groups: {type: list, elements: dict, description: [Of the site's list; none of a site with one profile.]}
       disk_path: {type: str, required: true, description: [Folder that will hold images and logs.]}
       free_gib: {type: float, required: true, description: [Room that it needs.]}
       server_free_gib: {type: float, required: true, description: [Room on a server beside the Sparks.]}

@@ -6,7 +6,6 @@ from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import case
 from sparkloom.render.manifests import names
 from sparkloom.site import ansible, client, leftovers, served
 from sparkloom.site.checks import memories
@@ -22,12 +21,15 @@ options:
     choices: [read, memory, good, failed]
     description:
       - C(read) before a start; C(good) writes it after a proof, C(failed) after a failure, whose logs it keeps.
-      - C(good) also takes away what other profiles left in the cluster.
+      - C(good) also takes away what groups left in the cluster that are not to be there.
       - C(memory) judges whether every node has its memory again.
   registered: {type: str, description: [Variable that the nodes registered from sparkloom_memory; with memory.]}
   before: {type: dict, description: [GiB that each node had before the load; with memory.]}
   slack: {type: float, description: [GiB that may be gone for other reasons; with memory.]}
-  profile: {type: str, description: [What was started; with good and failed.]}
+  name: {type: str, default: served, description: [The ConfigMap with the record of this group.]}
+  profile: {type: str, description: [What was started; with failed.]}
+  told: {type: dict, description: [What sparkloom_render told of it; with good.]}
+  keep: {type: list, elements: str, default: [], description: [Labels of the other groups that stay; with good.]}
   labels: {type: dict, description: [Whose pods; with good and failed.]}
   config_hash: {type: str, description: [Of what was rendered; with good.]}
   seconds: {type: float, description: [How long the start took; with good.]}
@@ -42,7 +44,7 @@ options:
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     required_if = (
         ("what", "memory", ("registered", "before", "slack")),
-        ("what", "good", ("profile", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
+        ("what", "good", ("told", "labels", "config_hash", "seconds", "transport", "policy", "memory")),
         ("what", "failed", ("profile", "labels", "cause", "folder")),
     )
 
@@ -51,8 +53,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         return work[args["what"]](args, task_vars)
 
     def _read(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        record = served.read(client.of(ansible.cluster(task_vars)))
-        return {"record": record, "memory_gib": record.get("memory_gib", {})}
+        reached = client.of(ansible.cluster(task_vars))
+        return {"record": served.read(reached, args["name"]), "memory_gib": served.memory(reached)}
 
     def _memory(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         """Every node's memory beside what it had before the model that was stopped."""
@@ -68,29 +70,25 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def _good(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
-        launch = case.judge(args["profile"], cluster).launch
         plan = {
-            "profile": launch.profile.name,
-            "model": launch.profile.profile.model.id,
-            "engine": launch.engine,
-            "release": launch.release,
-            "image": launch.image,
+            **args["told"],
             "config_hash": args["config_hash"],
             "policy": args["policy"],
             "ready_seconds": round(args["seconds"], 1),
             "transport": args["transport"],
         }
         reached = client.of(cluster)
-        before = served.read(reached)
+        name = args.get("name", served.NAME)
+        before = served.read(reached, name)
         if before.get("config_hash") == plan["config_hash"] and plan["ready_seconds"] < 1:
             plan["ready_seconds"] = before.get("ready_seconds", plan["ready_seconds"])
         try:
             record = served.good(plan, reached.pods(args["labels"]), args["memory"], before)
         except served.Mixed as problem:
             return {"failed": True, "msg": str(problem)}
-        served.write(reached, record)
+        served.write(reached, record, name, args["labels"])
         try:
-            gone = leftovers.take(reached, args["labels"][names.PROFILE])
+            gone = leftovers.take(reached, {args["labels"][names.PROFILE], *args.get("keep", ())})
         except (ApiException, HTTPError):  # what serves was proved; the doctor names what is still there
             gone = []
         return {"record": record, "changed": bool(gone), "gone": gone}
@@ -100,7 +98,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         reached, folder = client.of(ansible.cluster(task_vars)), Path(args["folder"])
         logs, diagnosis = served.keep_logs(reached, args["labels"], folder)
         cause = served.explained(diagnosis) or args["cause"]
-        served.write(reached, served.failed(served.read(reached), args["profile"], f"{args['cause']}\n{cause}"))
+        name = args["name"]
+        record = served.failed(served.read(reached, name), args["profile"], f"{args['cause']}\n{cause}")
+        served.write(reached, record, name, args["labels"])
         where = f"{len(logs)} logs: {folder}" if logs else "no rank had a log"
         return {
             "msg": f"{args['profile']} did not start\n{args['cause']}\n{cause}\n{where}",

@@ -30,7 +30,7 @@ def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data) -> list[
     pods = [pod for pod in there if pod.metadata.labels.get(names.PROFILE) == mine]
     others = sorted({str(pod.metadata.labels.get(names.PROFILE)) for pod in there} - {mine})
     planned = [{"rank": rank, "node": node} for rank, node in enumerate(nodes)] if pods else []
-    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, mine)] if pods else []
+    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {mine})] if pods else []
     applied = serving.Applied(mine, plan["config_hash"], plan["read"])
     called = {str(rank): node for rank, node in enumerate(nodes)}
     seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in every.read(reached, pods, planned)]

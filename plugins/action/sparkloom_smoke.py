@@ -14,6 +14,7 @@ description: ["Through the API server, with the engine's own key; no route is ne
 options:
   pod: {type: str, required: true, description: [Name of rank 0's pod.]}
   port: {type: int, required: true, description: [The engine's port.]}
+  secret: {type: str, required: true, description: [The Secret with the engine's own key.]}
   max_tokens: {type: int, required: true, description: [Limit of the answer.]}
   timeout: {type: float, required: true, description: [Seconds that one token may take.]}
 """
@@ -26,7 +27,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             lambda: reached.connect(args["pod"], args["port"], args["timeout"]),
             lambda text: show.display(text, newline=False),
             max_tokens=args["max_tokens"],
-            key=(reached.secret(keys.SECRET) or {}).get(keys.BARE_FILE),
+            key=(reached.secret(args["secret"]) or {}).get(keys.BARE_FILE),
         )
         show.display("\n")
         return {"answer": answer.as_dict(), "msg": f"{answer.model}: {answer.figures()}"}

@@ -29,6 +29,7 @@ options:
       - C(keep) locks the commits that were verified, beside the images' digests.
       - C(secret) makes what the nodes of one run prove to each other that they know; nothing keeps it.
   profile: {type: str, description: [Whose weights; with all but program and secret.]}
+  nodes: {type: list, elements: str, default: [], description: [Who serves it; the first Sparks unless told.]}
   remove: {type: list, elements: str, default: [], description: [Models that are to go; with models.]}
   answers: {type: str, description: [Variable that the nodes registered from a list; with contents.]}
   checks: {type: str, description: ["Variable that the nodes registered from a check; with judge, chain and keep."]}
@@ -70,7 +71,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         own = profile.load(args["profile"])
         lock = locking.Lock.of(own, ansible.lock_file(task_vars), args.get("accept", ""))
         loaded = lock.pinned(own)
-        models, nodes = downloads.wanted(loaded), downloads.nodes(loaded, cluster)
+        models, nodes = downloads.wanted(loaded), args.get("nodes") or downloads.nodes(loaded, cluster)
         if args["what"] == "contents":
             answers = ansible.registered(task_vars, args["answers"])
             return {"msg": downloads.contents(stores.held(list(answers), answers, ansible.asked(task_vars)))}

@@ -16,6 +16,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
+from sparkloom.launch.seat import Seat
 
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.inputs.fleet_record import Running
@@ -70,11 +71,18 @@ def cluster(inventory: Inventory = None) -> Cluster:
 
 
 def judge(
-    profile: str, inventory: Inventory = None, *, overrides: Iterable[str] = (), release: str | None = None
+    profile: str,
+    inventory: Inventory = None,
+    *,
+    overrides: Iterable[str] = (),
+    release: str | None = None,
+    seat: Mapping[str, Any] | None = None,
 ) -> Case:
-    """Loads, resolves and judges one profile."""
+    """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
     from sparkloom.judge import fits, flags, profile_status, rules
 
+    if seat:
+        return _seated(profile, cluster(inventory), Seat.told_as(seat))
     loaded = profiles.load(profile, overrides=overrides)
     flags.require_known(loaded)
     target = cluster(inventory)
@@ -87,6 +95,15 @@ def judge(
         *profile_status.check(launch.profile),
     ]
     return Case(target, launch, ranked(findings))
+
+
+def _seated(profile: str, whole: Cluster, seat: Seat) -> Case:
+    """Whether it fits was judged by the plan, which knows the other groups."""
+    from sparkloom.judge.fleet import needs
+
+    site = seat.site(whole)
+    launch = resolve(profiles.load(profile, overrides=seat.overrides), site, seat=seat)
+    return Case(site, launch, ranked(needs.judged(launch, site)))
 
 
 def measured(cluster: Cluster, launch: Launch) -> Platform:

@@ -81,10 +81,13 @@ def test_the_engine_s_own_key_is_made_once_and_told_to_nobody(monkeypatch: pytes
     cluster = Cluster()
     monkeypatch.setattr(client, "of", lambda _: cluster)
     monkeypatch.setattr(ansible, "cluster", lambda _: None)
-    found = run(action("sparkloom_engine_key"), {})
+    module, arguments = action("sparkloom_engine_key"), {"name": keys.SECRET, "labels": {}}
+    found = run(module, arguments)
     made = cluster.kept[keys.SECRET][keys.BARE_FILE]
     assert found["changed"] and made not in json.dumps(found, default=str)
-    assert not run(action("sparkloom_engine_key"), {})["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == made
+    assert not run(module, arguments)["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == made
+    assert run(module, {"name": "chat-engine-key", "labels": {"sparkloom/profile": "chat"}})["changed"]
+    assert cluster.kept["chat-engine-key"][keys.BARE_FILE] != made, "each group of a list has its own"
 
 
 def test_the_group_s_secret_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

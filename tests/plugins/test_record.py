@@ -41,17 +41,13 @@ def test_after_a_failure_the_one_host_that_goes_on_asks_for_all() -> None:
 def test_the_last_line_of_a_run_reads_what_a_proved_start_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     module = loading.action("sparkloom_record")
     action = module.ActionModule.__new__(module.ActionModule)
-    launch = SimpleNamespace(
-        profile=SimpleNamespace(name="glm", profile=SimpleNamespace(model=SimpleNamespace(id="m")))
-    )
-    launch.engine, launch.release, launch.image = "sglang", "0.5.13", "image"
     monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: None)
-    monkeypatch.setattr(module.case, "judge", lambda profile, cluster: SimpleNamespace(launch=launch))
     monkeypatch.setattr(module.client, "of", lambda cluster: SimpleNamespace(pods=lambda labels: []))
     for name, answer in (("read", {}), ("write", True), ("digest", "")):
         monkeypatch.setattr(module.served, name, lambda *args, _answer=answer: _answer)
     monkeypatch.setattr(module.leftovers, "take", lambda reached, profile: [])
-    asked = {"profile": "glm", "labels": {"sparkloom/profile": "glm"}, "config_hash": "h", "seconds": 3.0}
+    told = {"profile": "glm", "model": "m", "engine": "sglang", "release": "0.5.13", "image": "image"}
+    asked = {"told": told, "labels": {"sparkloom/profile": "glm"}, "config_hash": "h", "seconds": 3.0}
     ending = Ending()
     ending.take("sparkloom_record", action._good({**asked, "transport": "roce: both", "policy": "", "memory": {}}, {}))
     assert ending.serves() == "glm serves (roce: both)"

@@ -29,11 +29,11 @@ class Cluster_:
         maps = [item for item in self.objects if item["kind"] == "ConfigMap"]
         return [json.loads(item["data"]["record.json"]) for item in maps if "record.json" in item.get("data", {})]
 
-    def pods(self, labels: dict[str, str]) -> list[Any]:
+    def engine_sets(self) -> list[Any]:
         templates = [item["spec"]["template"] for item in self.objects if item["kind"] == "StatefulSet"]
-        return [self._pod(one) for one in templates if one["metadata"]["labels"][PROFILE] not in self.gone]
+        return [self._set(one) for one in templates if one["metadata"]["labels"][PROFILE] not in self.gone]
 
-    def _pod(self, template: dict[str, Any]) -> Any:
+    def _set(self, template: dict[str, Any]) -> Any:
         volumes = [
             SimpleNamespace(
                 name=volume["name"],
@@ -43,7 +43,9 @@ class Cluster_:
         ]
         labels = template["metadata"]["labels"]
         assert {PROFILE, RANK} <= set(labels)
-        return SimpleNamespace(metadata=SimpleNamespace(labels=labels), spec=SimpleNamespace(volumes=volumes))
+        pod = SimpleNamespace(volumes=volumes, node_selector=template["spec"]["nodeSelector"])
+        made = SimpleNamespace(template=SimpleNamespace(spec=pod))
+        return SimpleNamespace(metadata=SimpleNamespace(labels=labels), spec=made)
 
 
 def asked(

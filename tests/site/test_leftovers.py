@@ -54,7 +54,7 @@ def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) 
         ("service", "stands", of["stands"]), ("stateful_set", "stands-rank0", of["stands"]),
     ]  # fmt: skip
     reached: Any = NS(core=NS(api_client=None), namespace="sparkloom")
-    would = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, "mine")]
+    would = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {"mine"})]
     assert would == [
         "Service old",
         "ConfigMap old-rank",
@@ -62,7 +62,7 @@ def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) 
         "NetworkPolicy old",
         "PodDisruptionBudget old",
     ]
-    assert len(STORE) == 12 and leftovers.take(reached, "mine") == would
+    assert len(STORE) == 12 and leftovers.take(reached, {"mine"}) == would
     assert [name for _, name, _ in STORE] == [
         "mine",
         "mine-group",
@@ -72,4 +72,4 @@ def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) 
         "stands",
         "stands-rank0",
     ]
-    assert leftovers.take(reached, "mine") == []
+    assert leftovers.take(reached, {"mine"}) == []

@@ -26,7 +26,7 @@ class Cluster:
     def config_map(self, name: str) -> dict[str, str] | None:
         return self.kept.get(name)
 
-    def put_config_map(self, name: str, data: dict[str, str], *, dry: bool = False) -> bool:
+    def put_config_map(self, name: str, data: dict[str, str], *, labels: dict[str, str] | None = None) -> bool:
         self.kept[name] = data
         return True
 
@@ -44,9 +44,9 @@ def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
     monkeypatch.setattr(record.ansible, "inventory", lambda task_vars: None)
     monkeypatch.setattr(record.leftovers, "take", lambda reached, mine: [])
     mine = {names.PROFILE: ULTRA}
-    told = {"kubeconfig": "", "namespace": "", "labels": mine, "profile": ULTRA, "config_hash": digest, "seconds": 60}
+    told = {"kubeconfig": "", "namespace": "", "labels": mine, "config_hash": digest, "seconds": 60}
     record.ActionModule.__new__(record.ActionModule)._good(
-        {**told, "policy": policy, "transport": "", "memory": {}}, {}
+        {**told, "told": {"profile": ULTRA}, "policy": policy, "transport": "", "memory": {}}, {}
     )
     return cluster, digest
 

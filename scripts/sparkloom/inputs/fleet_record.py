@@ -7,11 +7,12 @@ held against another before anything runs.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparkloom.base import repository
+from sparkloom.base import files, repository
 from sparkloom.base.errors import InputError
 
 FILE = "fleet.json"
@@ -27,6 +28,17 @@ class Running:
     vf: int | None = None
     fraction: float | None = None
     engine_key: str = ""
+    config_hash: str = field(default="", compare=False)  # of what was applied; told by a cluster only
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "profile": self.profile,
+            "nodes": list(self.nodes),
+            "vf": self.vf,
+            "fraction": self.fraction,
+            "secrets": {"engine_key": self.engine_key},
+        }
 
 
 def path(site: str) -> Path:
@@ -46,6 +58,12 @@ def read(file: Path, *, must: bool = False) -> dict[str, Running]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"no record of groups ({error!r}); expected what `sparkloom fleet plan --json` writes"
         raise InputError.single(str(file), message, rule="bad-record") from None
+
+
+def write(file: Path, groups: Iterable[Running]) -> None:
+    """What runs now, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    files.write(file, json.dumps({"groups": [one.as_dict() for one in groups]}, indent=1) + "\n")
 
 
 def _running(data: dict[str, Any]) -> Running:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from sparkloom.inputs.cluster import Cluster, Node
 from sparkloom.inputs.profile import FlagValue
+from sparkloom.launch import groups
 from sparkloom.launch.values import Origin, Setting
 
 
@@ -20,6 +22,20 @@ class Seat:
     told: Mapping[str, FlagValue] = field(default_factory=dict)
     where: str = ""
     fraction: float | None = None
+    vf: int | None = None
+    overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
+
+    @classmethod
+    def told_as(cls, data: Mapping[str, Any]) -> Seat:
+        """From what `as_dict` made of one, as it travels through Ansible."""
+        return cls(**{**data, "nodes": tuple(data["nodes"]), "overrides": tuple(data["overrides"])})
+
+    def as_dict(self) -> dict[str, Any]:
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+    def site(self, cluster: Cluster) -> Cluster:
+        """As this group sees it."""
+        return groups.seated(cluster, self.vf)
 
     def of(self, cluster: Cluster) -> list[Node]:
         by_name = {node.name: node for node in cluster.nodes}

@@ -19,7 +19,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.names import StoreError
-from sparkloom.site import patience
+from sparkloom.site import patience, rollout
 from sparkloom.site.checks import report
 
 Data = dict[str, Any]  # a task's arguments, its variables, its result
@@ -54,6 +54,21 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
     given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
     servers = task_vars["groups"].get(SERVERS, [])
     return dict(plain({**given, "servers": [ours(host) for host in servers], **locked(task_vars)}))
+
+
+def listed(task_vars: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The inventory with its list of what is served, as `case.fleet` takes it; None where a site has one profile.
+
+    `-e group=NAME -e profile=OTHER` is the list with another profile for one group.
+    """
+    if task_vars.get("serve") is None:
+        return None
+    serve, chosen = plain(task_vars["serve"]), task_vars.get("profile")
+    if (group := task_vars.get("group")) and isinstance(serve, list):
+        if not chosen:
+            raise InputError.single("-e group", f"{group}: which profile? add -e profile=NAME", rule="missing-key")
+        serve, chosen = rollout.entry(serve, str(group), str(chosen)), None
+    return {**inventory(task_vars), "serve": serve, **({"profile": str(chosen)} if chosen else {})}
 
 
 def lock_file(task_vars: Mapping[str, Any]) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests.names import ENGINES
+from sparkloom.render.manifests.names import ENGINES, PART_OF
 from sparkloom.site import patience
 
 SUPERVISOR = ["python3", "/sparkloom/rank", "status"]
@@ -61,6 +61,15 @@ class Client:
     def pods(self, labels: dict[str, str]) -> list[Any]:
         listed = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
         return sorted(listed.items, key=lambda pod: str(pod.metadata.name))
+
+    def engine_sets(self) -> list[Any]:
+        """The StatefulSets of all ranks, whether they have their pods or not."""
+        from kubernetes import client
+
+        listed = client.AppsV1Api(self.core.api_client).list_namespaced_stateful_set(
+            self.namespace, label_selector=selector(ENGINES)
+        )
+        return sorted(listed.items, key=lambda one: str(one.metadata.name))
 
     def refusals(self, seconds: float) -> list[str]:
         """Why controllers could not make pods during the last seconds, latest last."""
@@ -206,12 +215,23 @@ class Client:
         kept = _or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
         return kept and dict(kept.data or {})
 
+    def config_maps(self) -> list[dict[str, str]]:
+        """All of ours."""
+        listed = self.core.list_namespaced_config_map(self.namespace, label_selector=selector(PART_OF)).items
+        return [dict(item.data or {}) for item in listed]
+
     def put_config_map(
-        self, name: str, data: dict[str, str], *, binary: Mapping[str, str] | None = None, dry: bool = False
+        self,
+        name: str,
+        data: dict[str, str],
+        *,
+        binary: Mapping[str, str] | None = None,
+        dry: bool = False,
+        labels: Mapping[str, str] | None = None,
     ) -> bool:
         """Make or replace a ConfigMap of ours; tells whether it differed, which one with bytes in it always does."""
         wanted, content = {**data, **(binary or {})}, {"data": data, **({"binaryData": dict(binary)} if binary else {})}
-        return self._put("config_map", name, self.config_map(name), wanted, content, dry)
+        return self._put("config_map", name, self.config_map(name), wanted, content, dry, labels)
 
     def remove_config_map(self, name: str) -> None:
         _or_none(lambda: self.core.delete_namespaced_config_map(name, self.namespace))

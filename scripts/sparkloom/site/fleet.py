@@ -1,4 +1,4 @@
-"""Which groups run on a site, asked of its cluster: what each one's own record says, where its pods are there."""
+"""Which groups run on a site, asked of its cluster: each one's own record, where its ranks are set up there."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import group_name
+from sparkloom.inputs import fleet_record, group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric
-from sparkloom.render.manifests.names import ENGINES, PROFILE, RANK
+from sparkloom.render.manifests.names import PROFILE, RANK
 from sparkloom.site import client
 
 FUNCTIONS = range(16)  # of a port
@@ -23,29 +23,52 @@ def running(cluster: Cluster) -> dict[str, Running]:
 
     try:
         reached = client.of(cluster)
-        pods, records = reached.pods(ENGINES), reached.records()
+        sets, records = reached.engine_sets(), reached.records()
     except (ApiException, HTTPError) as error:
         reason = getattr(error, "reason", "") or error
         message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
         raise InputError.single(client.kubeconfig(cluster), message, rule="no-cluster") from None
-    heads = {str(pod.metadata.labels.get(PROFILE)): pod for pod in pods if pod.metadata.labels.get(RANK) == "0"}
-    return {one.name: one for one in (_running(record, heads, cluster) for record in records) if one}
+    return {one.name: one for one in (_running(record, sets, cluster) for record in records) if one}
 
 
-def _running(record: Mapping[str, Any], heads: Mapping[str, Any], cluster: Cluster) -> Running | None:
-    """None of a record whose pods are gone."""
+def known(cluster: Cluster) -> dict[str, Running]:
+    """As the cluster tells it; of one that is not there yet, or is away, what was recorded last."""
+    try:
+        return running(cluster)
+    except InputError:
+        return fleet_record.read(fleet_record.path(cluster.name))
+
+
+def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple[str, ...]]:
+    """Ranks that are set up and of which no record tells: by their label, and on which Sparks."""
+    told = {group_name.label(name) for name in runs}
+    called = {node.kubernetes_node: node.name for node in cluster.nodes}
+    found: dict[str, set[str]] = {}
+    for one in client.of(cluster).engine_sets():
+        label = str(one.metadata.labels.get(PROFILE))
+        if group_name.label(label) not in told:
+            at = str((one.spec.template.spec.node_selector or {}).get("kubernetes.io/hostname"))
+            found.setdefault(label, set()).add(called.get(at, at))
+    return {label: tuple(sorted(nodes)) for label, nodes in sorted(found.items())}
+
+
+def _running(record: Mapping[str, Any], sets: list[Any], cluster: Cluster) -> Running | None:
+    """None of a record whose ranks are gone; one whose pod is being made anew is there."""
     name = str(record.get("group") or record["profile"])
+    heads = {str(one.metadata.labels.get(PROFILE)): one for one in sets if one.metadata.labels.get(RANK) == "0"}
     head = heads.get(name) or heads.get(group_name.label(name))
     if head is None:
         return None
     ranks = sorted(record["ranks"], key=lambda rank: int(rank["rank"]))
+    volumes = head.spec.template.spec.volumes or []
     return Running(
         name=name,
         profile=str(record["profile"]),
         nodes=tuple(str(rank["node"]) for rank in ranks),
         vf=_function(ranks[0], cluster),
         fraction=record.get("fraction"),
-        engine_key=next((v.secret.secret_name for v in head.spec.volumes or [] if v.name == "key" and v.secret), ""),
+        engine_key=next((v.secret.secret_name for v in volumes if v.name == "key" and v.secret), ""),
+        config_hash=str(record.get("config_hash") or ""),
     )
 
 

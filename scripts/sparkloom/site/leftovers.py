@@ -1,11 +1,11 @@
 """What profiles that serve no more left in the cluster: Services that answer nobody, settings, secrets, policies.
 
-A label tells whose an object is, so nothing is guessed by name. A profile whose StatefulSets stand keeps everything.
+A label tells whose an object is, so nothing is guessed by name. A group whose StatefulSets stand keeps everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from sparkloom.render.manifests import names
@@ -20,19 +20,21 @@ KINDS = {
 }
 
 
-def take(reached: Client, mine: str) -> list[str]:
-    """Kind and name of all that is gone; `mine` is the label of the profile that was proved."""
+def take(reached: Client, kept: Collection[str]) -> list[str]:
+    """Kind and name of all that is gone; `kept` are the labels of the groups that there are to be."""
     gone = []
-    for kind, interface, name in found(reached, mine):
+    for kind, interface, name in found(reached, kept):
         _delete(interface, KINDS[kind][1], name, reached.namespace)
         gone.append(f"{kind} {name}")
     return gone
 
 
-def found(reached: Client, mine: str) -> Iterator[tuple[str, Any, str]]:
+def found(reached: Client, kept: Collection[str]) -> Iterator[tuple[str, Any, str]]:
     from kubernetes import client
 
-    others = f"{selector(names.ENGINES)},{names.PROFILE},{names.PROFILE}!={mine}"
+    others = ",".join(
+        [selector(names.ENGINES), names.PROFILE, *(f"{names.PROFILE}!={label}" for label in sorted(kept))]
+    )
     sets = client.AppsV1Api(reached.core.api_client).list_namespaced_stateful_set(
         reached.namespace, label_selector=others
     )

@@ -93,10 +93,14 @@ def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, 
 
 
 def _folders(cluster: Cluster, settings: Mapping[str, Any]) -> list[str]:
-    if not settings["profile"]:
-        return []
-    model = case.judge(settings["profile"], cluster).launch.profile.profile.model
-    return [str(Store(cluster.model_store).repository(model.id))]
+    models = [launch.profile.profile.model.id for launch in _launches(cluster, settings)]
+    return [str(Store(cluster.model_store).repository(model)) for model in dict.fromkeys(models)]
+
+
+def _launches(cluster: Cluster, settings: Mapping[str, Any]) -> list[Launch]:
+    """Of the profile, or of each group of the site's list."""
+    groups = settings.get("groups") or ([{"profile": settings["profile"]}] if settings["profile"] else [])
+    return [case.judge(group["profile"], cluster, seat=group.get("seat")).launch for group in groups]
 
 
 def judge(
@@ -118,16 +122,15 @@ def judge(
 
 
 def _exposed(cluster: Cluster, settings: Mapping[str, Any], nodes: Collection[str]) -> list[Finding]:
-    if not settings["profile"]:
-        return []
-    launch = case.judge(settings["profile"], cluster).launch
-    return [finding for finding in exposure.beside_a_server(cluster, launch) if finding.where in nodes]
+    found = [one for launch in _launches(cluster, settings) for one in exposure.beside_a_server(cluster, launch)]
+    return [finding for finding in dict.fromkeys(found) if finding.where in nodes]
 
 
 def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
     counted: dict[str, float] = {}
-    if settings["profile"] and settings["count_weights"]:
-        counted = weights(case.judge(settings["profile"], cluster).launch, cluster)
+    if settings["count_weights"]:
+        for (node, _), size in _checkpoints(cluster, settings).items():
+            counted[node] = counted.get(node, 0.0) + size
     return Expected(
         disk_path=settings["disk_path"],
         free_gib=float(settings["free_gib"]),
@@ -143,6 +146,15 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
         k3s_adopt=bool(settings["k3s_adopt"]),
         adopt=bool(settings["adopt"]),
     )
+
+
+def _checkpoints(cluster: Cluster, settings: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """By node and model: two groups of one model on a Spark read the same files."""
+    return {
+        (node, launch.profile.profile.model.id): size
+        for launch in _launches(cluster, settings)
+        for node, size in weights(launch, cluster).items()
+    }
 
 
 def weights(launch: Launch, cluster: Cluster) -> dict[str, float]:

@@ -6,6 +6,7 @@ The pods say what runs; this says since when, from which configuration, and what
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,27 @@ class Mixed(Exception):
     """The ranks of one group run different images."""
 
 
-def read(client: Client) -> Record:
-    text = (client.config_map(NAME) or {}).get(KEY)
+def read(client: Client, name: str = NAME) -> Record:
+    """Of the group whose record has that name; `served` is that of a site with one profile."""
+    return _record(client.config_map(name))
+
+
+def _record(data: dict[str, str] | None) -> Record:
+    text = (data or {}).get(KEY)
     try:
-        data = json.loads(text) if text else {}
+        found = json.loads(text) if text else {}
     except ValueError:
-        data = {}
-    return data if isinstance(data, dict) else {}
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+def memory(client: Client) -> dict[str, float]:
+    """GiB that each node had before a load, by all records that there are: the most of them was without neighbours."""
+    found: dict[str, float] = {}
+    for data in client.config_maps():
+        for node, gib in _record(data).get("memory_gib", {}).items():
+            found[node] = max(gib, found.get(node, 0.0))
+    return found
 
 
 def judged(record: Record, asked: str, inventory: str) -> Record:
@@ -64,8 +79,10 @@ def planned(records: list[Record], pods: list[Any], record: Record) -> list[Reco
     return list(wanted[0]["ranks"]) if len(wanted) == 1 else []
 
 
-def write(client: Client, record: Record, *, dry: bool = False) -> bool:
-    return client.put_config_map(NAME, {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}, dry=dry)
+def write(client: Client, record: Record, name: str = NAME, labels: Mapping[str, str] | None = None) -> bool:
+    """That of a site with one profile has no group's label: it outlives the group."""
+    data = {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}
+    return client.put_config_map(name, data, labels=None if name == NAME else labels)
 
 
 def since(pods: list[Any]) -> str:

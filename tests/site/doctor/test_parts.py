@@ -19,13 +19,29 @@ ONLY_WHEN_CHANGING = {
     "roce_fabric": {"proof", "strangers", "undo"},  # who is let in is part of `probe`
     "k3s": {"images", "import", "install", "undo"},  # what is missing is told by the plan
     "multus": {"undo", "undo_programs"},
-    "model_serving": {"archive", "back", "failed", "images", "memory", "prove", "room", "start"},
+    "model_serving": {
+        "again",
+        "archive",
+        "back",
+        "each",
+        "failed",
+        "fleet",
+        "images",
+        "memory",
+        "proof",
+        "prove",
+        "ready",
+        "room",
+        "seal",
+        "start",
+        "wave",
+    },
     "gateway": {"prove"},
 }
 ONLY_AN_ORDER = {"main", "readback"}  # of a role whose other files are asked one by one
 NEITHER_KEPT_NOR_JUDGED = {
-    "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_k3s", "sparkloom_k3s_secrets", "sparkloom_k3s_start",
-    "sparkloom_networks", "sparkloom_record", "sparkloom_site", "sparkloom_wait",
+    "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_fleet", "sparkloom_k3s", "sparkloom_k3s_secrets",
+    "sparkloom_k3s_start", "sparkloom_networks", "sparkloom_site",
 }  # fmt: skip
 
 

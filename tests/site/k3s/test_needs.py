@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import image_lock
+from sparkloom.inputs import image_lock, profile
 from sparkloom.site.k3s import needs
 from tests.k3s_sites import chosen, site
 
@@ -17,7 +17,10 @@ PROFILE = "nvidia--minimax-m2.5-nvfp4--2node"
 
 
 def asked(folder: Path, **changes: Any) -> needs.Asked:
-    given = {"multus": MULTUS, "gpu": GPU, "profile": PROFILE, "take": "", "lock": folder / "images.yml"}
+    loaded = profile.load(changes.pop("profile", PROFILE)) if changes.get("profile", PROFILE) else None
+    engines = [needs.Engine(loaded, ["spark1", "spark2"])] if loaded else []
+    changes.pop("profile", None)
+    given = {"multus": MULTUS, "gpu": GPU, "engines": engines, "take": "", "lock": folder / "images.yml"}
     return needs.Asked(**{**given, **changes})
 
 

@@ -38,6 +38,7 @@ class Need:
     launch: Launch | None
     barred: str = ""
     findings: list[Finding] = field(default_factory=list)
+    overrides: tuple[str, ...] = ()  # by which the profile is cut over as many Sparks as the entry says
     known: dict[tuple[Platform, float | None], Hold] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -101,14 +102,15 @@ def one(serving: Serving, number: int, cluster: Cluster, entry: Entry | None = N
     asked = entry or serving.entries[number]
     loaded = profiles.load(asked.profile)
     parallel = _parallel(serving, number, asked, loaded)
-    if parallel != loaded.profile.launch.parallel:
-        loaded = profiles.load(asked.profile, overrides=written(parallel))
+    overrides = written(parallel) if parallel != loaded.profile.launch.parallel else ()
+    if overrides:
+        loaded = profiles.load(asked.profile, overrides=overrides)
     flags.require_known(loaded)
     where = serving.where(number)
     if barred := _barred(parallel, cluster):
         return Need(number, asked, where, loaded, parallel, None, barred)
     launch = resolve(loaded, cluster)
-    return Need(number, asked, where, loaded, parallel, launch, "", judged(launch, cluster))
+    return Need(number, asked, where, loaded, parallel, launch, "", judged(launch, cluster), overrides)
 
 
 def judged(launch: Launch, cluster: Cluster) -> list[Finding]:

@@ -13,7 +13,6 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
-from sparkloom.launch import groups
 from sparkloom.launch.groups import Group
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
@@ -42,10 +41,16 @@ class Grouped:
 
     def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
         """Its launch where the plan puts it, and the site as this group sees it."""
-        site = groups.seated(cluster, self.group.vf)
+        site = self.seat.site(cluster)
+        return resolve(self.need.loaded, site, seat=self.seat), site
+
+    @property
+    def seat(self) -> Seat:
         group = self.group
-        seat = Seat(group.name, group.nodes, group.engine_key, self.told, self.need.where, group.fraction)
-        return resolve(self.need.loaded, site, seat=seat), site
+        return Seat(
+            group.name, group.nodes, group.engine_key, dict(self.told), self.need.where, group.fraction, group.vf,
+            self.need.overrides,
+        )  # fmt: skip
 
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""

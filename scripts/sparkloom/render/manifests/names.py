@@ -10,7 +10,7 @@ from sparkloom.launch.resolve import Launch
 
 __all__ = [
     "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "daemon_set", "group", "labels", "manifest",
-    "metadata", "rank", "selector",
+    "marked", "metadata", "rank", "selector",
 ]  # fmt: skip
 
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
@@ -26,10 +26,14 @@ def rank(launch: Launch, index: int) -> str:
     return f"{group(launch.group)}-rank{index}"
 
 
+def marked(name: str) -> str:
+    """The value of the label by which all objects of a group are found."""
+    return name if _LABEL.fullmatch(name) else group(name)
+
+
 def selector(launch: Launch, index: int | None = None) -> dict[str, str]:
     """Labels that pick the group's pods, or those of one rank; they never change for a running workload."""
-    name = launch.group
-    chosen = {PROFILE: name if _LABEL.fullmatch(name) else group(name)}
+    chosen = {PROFILE: marked(launch.group)}
     return chosen if index is None else {**chosen, RANK: str(index)}
 
 

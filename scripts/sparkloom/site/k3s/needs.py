@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkloom.inputs import image_lock, profile
+from sparkloom.inputs import image_lock
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.image_recipes import HOST
-from sparkloom.launch import downloads, resolve
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.launch import resolve
 from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import machines
 from sparkloom.render.k3s.options import Options
@@ -18,12 +20,20 @@ from sparkloom.site.k3s import judge
 
 
 @dataclass(frozen=True, slots=True)
+class Engine:
+    """Whose image, and on which Sparks."""
+
+    loaded: LoadedProfile
+    nodes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """The variables that name images; empty where a site has none."""
 
     multus: str
     gpu: str
-    profile: str
+    engines: Sequence[Engine]
     take: str  # a digest that somebody chose for the engine's
     lock: Path
 
@@ -39,8 +49,7 @@ def every(options: Options, cluster: Cluster, asked: Asked) -> list[Need]:
         found.append(Need(asked.multus, reference.parse(asked.multus).digest, everywhere, "multus_image"))
     if asked.gpu and cluster.expect_gb10:
         found.append(Need(asked.gpu, reference.parse(asked.gpu).digest, sparks, "gpu_runtime_image"))
-    if asked.profile:
-        found.append(_engine(cluster, asked))
+    found += [_engine(engine, asked) for engine in asked.engines]
     # what is built here cannot come before the cluster that it is built for
     return [need for need in found if not judge.mirrored(options, need.image) and not _built(need.image)]
 
@@ -49,8 +58,7 @@ def _built(image: str) -> bool:
     return image.startswith(f"{HOST}/")
 
 
-def _engine(cluster: Cluster, asked: Asked) -> Need:
-    loaded = profile.load(asked.profile)
-    image = resolve.image_reference(loaded)
+def _engine(engine: Engine, asked: Asked) -> Need:
+    image = resolve.image_reference(engine.loaded)
     wanted = images.wanted(image, image_lock.read(asked.lock), asked.take, str(asked.lock))
-    return Need(image, wanted.given, tuple(downloads.nodes(loaded, cluster)), f"profile {asked.profile}")
+    return Need(image, wanted.given, tuple(engine.nodes), f"profile {engine.loaded.name}")

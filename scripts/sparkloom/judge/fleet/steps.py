@@ -1,0 +1,76 @@
+"""From what runs to what a plan says, in waves: what ends, then what starts side by side.
+
+Nothing ends before its place is needed, so that what was there serves until what replaces it is about to load. No two
+groups load on one Spark at once: each engine reads what is free there when it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+STAYS = "stays"  # is applied as it is, which changes nothing that runs
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A group where the plan puts it; `state` as the plan has it (new, stays, moves, changes)."""
+
+    name: str
+    nodes: tuple[str, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """`idle`: Sparks of those that start on which nothing else of ours is left: their memory must be back."""
+
+    stop: tuple[str, ...]
+    start: tuple[str, ...]
+    idle: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, list[str]]:
+        return {"stop": list(self.stop), "start": list(self.start), "idle": list(self.idle)}
+
+
+def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
+    """`runs`: what has pods now, by name, and on which Sparks; what is in no list any more ends with the first wave."""
+    up = {name: frozenset(nodes) for name, nodes in runs.items()}
+    staying = [one.name for one in wanted if one.state == STAYS]
+    left = [one for one in wanted if one.state != STAYS]
+    ends = {one.name for one in left} | (set(up) - {one.name for one in wanted})
+    waves: list[Wave] = []
+    while left or not waves:
+        side = list(_side_by_side(left))
+        left = [one for one in left if one not in side]
+        taken = {node for one in side for node in one.nodes}
+        names = {one.name for one in side}
+        late = {node for one in left for node in one.nodes} - taken
+        over = {
+            name for name in ends & set(up) if name in names or up[name] & taken or _is_gone(name, wanted, up, late)
+        }
+        up = {name: nodes for name, nodes in up.items() if name not in over}
+        others = {node for nodes in up.values() for node in nodes}
+        waves.append(
+            Wave(
+                tuple(name for name in runs if name in over),
+                (*(one.name for one in side), *(staying if not waves else ())),
+                tuple(sorted(taken - others)),
+            )
+        )
+        up |= {one.name: frozenset(one.nodes) for one in side}
+        ends -= names
+    return waves
+
+
+def _side_by_side(left: Sequence[Wanted]) -> Iterator[Wanted]:
+    taken: set[str] = set()
+    for one in left:
+        if not taken & set(one.nodes):
+            taken |= set(one.nodes)
+            yield one
+
+
+def _is_gone(name: str, wanted: Sequence[Wanted], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
+    """Of no list any more, and on no Spark that a later wave will empty anyway."""
+    return name not in {one.name for one in wanted} and not up[name] & late

@@ -1,0 +1,84 @@
+"""In which order a rack becomes what a plan says: nothing ends too early, nothing loads beside another load."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkloom.judge.fleet.steps import Wanted, Wave, order
+
+SPARKS = [f"spark{number}" for number in range(1, 5)]
+
+
+def test_four_give_way_to_two_and_one_and_one_at_once() -> None:
+    wanted = [
+        Wanted("pair", ("spark1", "spark2"), "new"),
+        Wanted("one", ("spark3",), "new"),
+        Wanted("two", ("spark4",), "new"),
+    ]
+    assert order(wanted, {"ultra": SPARKS}) == [Wave(("ultra",), ("pair", "one", "two"), tuple(SPARKS))]
+
+
+def test_one_more_on_a_shared_spark_stops_nobody() -> None:
+    wanted = [Wanted("two", ("spark4",), "stays"), Wanted("three", ("spark4",), "new")]
+    assert order(wanted, {"two": ["spark4"]}) == [Wave((), ("three", "two"), ())]
+
+
+def test_two_on_one_spark_load_one_after_the_other() -> None:
+    wanted = [Wanted("a", ("spark1",), "new"), Wanted("b", ("spark1",), "new"), Wanted("c", ("spark2",), "new")]
+    assert order(wanted, {}) == [
+        Wave((), ("a", "c"), ("spark1", "spark2")),
+        Wave((), ("b",), ()),
+    ]
+
+
+def test_a_group_serves_until_its_place_is_needed() -> None:
+    """`old` stands where only the second wave loads; `gone` stands in nobody's way and ends at once."""
+    wanted = [
+        Wanted("a", ("spark1",), "new"), Wanted("b", ("spark1", "spark2"), "new"), Wanted("keeps", ("spark4",), "stays")
+    ]  # fmt: skip
+    runs = {"old": ["spark2"], "gone": ["spark3"], "keeps": ["spark4"]}
+    assert order(wanted, runs) == [
+        Wave(("gone",), ("a", "keeps"), ("spark1",)),
+        Wave(("old",), ("b",), ("spark2",)),
+    ]
+
+
+def test_who_moves_makes_room_and_comes_back() -> None:
+    wanted = [Wanted("big", ("spark1", "spark2"), "new"), Wanted("small", ("spark3",), "moves")]
+    assert order(wanted, {"small": ["spark1"]}) == [Wave(("small",), ("big", "small"), ("spark1", "spark2", "spark3"))]
+
+
+def test_nothing_listed_ends_all() -> None:
+    assert order([], {"old": ["spark1"]}) == [Wave(("old",), (), ())]
+
+
+nodes = st.lists(st.sampled_from(SPARKS), min_size=1, max_size=4, unique=True).map(tuple)
+states = st.sampled_from(["new", "stays", "moves", "changes"])
+
+
+@given(st.lists(st.tuples(nodes, states), max_size=6), st.lists(nodes, max_size=4), nodes)
+def test_any_step(groups: list[tuple[tuple[str, ...], str]], gone: list[tuple[str, ...]], was: tuple[str, ...]) -> None:
+    wanted = [Wanted(f"g{number}", at, state) for number, (at, state) in enumerate(groups)]
+    runs: dict[str, tuple[str, ...]] = {f"gone{number}": at for number, at in enumerate(gone)}
+    runs |= {one.name: one.nodes if one.state == "stays" else was for one in wanted if one.state != "new"}
+    waves = order(wanted, runs)
+    started = [name for wave in waves for name in wave.start]
+    assert sorted(started) == sorted(one.name for one in wanted), "each starts once"
+    stopped = [name for wave in waves for name in wave.stop]
+    assert sorted(stopped) == sorted(set(runs) - {one.name for one in wanted if one.state == "stays"}), "each ends once"
+    by_name = {one.name: one for one in wanted}
+    up = dict(runs)
+    for wave in waves:
+        for name in wave.stop:
+            del up[name]
+        loading = [by_name[name] for name in wave.start if by_name[name].state != "stays"]
+        taken = [node for one in loading for node in one.nodes]
+        assert len(taken) == len(set(taken)), "no two load on one Spark"
+        for one in loading:
+            there = {name for name, at in up.items() if set(at) & set(one.nodes)}
+            assert all((name in by_name and by_name[name].state == "stays") or name in started for name in there)
+            assert not any(name.startswith("gone") for name in there), "what is gone is gone where others load"
+            up[one.name] = one.nodes
+        busy = {node for name, at in up.items() if name not in wave.start for node in at}
+        assert not busy & set(wave.idle)

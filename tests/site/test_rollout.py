@@ -1,0 +1,119 @@
+"""What playbooks/serve.yml does about a list: which groups end and start, each in the seat that the plan gave it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import inventory
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.judge.fleet.steps import Wave
+from sparkloom.site import ansible, rollout
+from tests import inventories
+
+ULTRA, GLM, OSS = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4", "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
+QWEN = "radixark--qwen3.8-27b-nvfp4"
+SPARKS = tuple(f"spark{number}" for number in range(1, 5))
+
+
+def made(site: Path, runs: dict[str, Running], **more: Any) -> rollout.Rollout:
+    return rollout.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
+
+
+def ran(member: rollout.Member, site: Path) -> Running:
+    """As the cluster tells of a group that was started in its seat."""
+    rendered = case.render(member.profile, site, seat=member.seat, force=True)
+    seat = member.seat
+    return Running(
+        member.name, member.profile, member.nodes, seat["vf"], seat["fraction"], seat["engine_key"], rendered.digest
+    )
+
+
+def test_four_sparks_give_way_to_three_groups_at_once(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {GLM}\n  - {OSS}\n  - {{profile: {QWEN}, fraction: 0.42}}\n")
+    runs = {ULTRA: Running(ULTRA, ULTRA, SPARKS, 0, None, "engine-own-key")}
+    found = made(site, runs)
+    assert found.waves == [Wave((ULTRA,), (GLM, OSS, QWEN), SPARKS)]
+    assert found.said.splitlines()[0] == f"{ULTRA} on spark1, spark2, spark3, spark4 stops: it is not in the list"
+    told = found.as_dict()
+    assert [one["name"] for one in told["waves"][0]["start"]] == [GLM, OSS, QWEN]
+    assert all(one["seat"]["group"] == one["name"] and one["label"] for one in told["groups"])
+
+
+def test_what_runs_as_it_should_stays_and_one_more_joins_it(tmp_path: Path) -> None:
+    three = f"serve:\n  - {GLM}\n  - {OSS}\n  - {{profile: {QWEN}, fraction: 0.42}}\n"
+    site = inventories.serving(tmp_path, three)
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    again = made(site, runs)
+    assert {one.state for one in again.members} == {"stays"} and again.waves == [Wave((), (GLM, OSS, QWEN), ())]
+    more = inventories.serving(
+        tmp_path, three + f"  - {{profile: {QWEN}, name: two, alias: two, fraction: 0.42}}\n", name="m"
+    )
+    (wave,) = made(more, runs).waves
+    assert (wave.stop, wave.start[0], wave.idle) == ((), "two", ()), "beside the one that has its part of that Spark"
+
+
+def test_a_profile_that_was_edited_is_started_anew_and_nothing_else(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {GLM}\n  - {OSS}\n")
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    old = runs[OSS]
+    runs[OSS] = Running(old.name, old.profile, old.nodes, old.vf, old.fraction, old.engine_key, "of-before")
+    found = made(site, runs)
+    assert {one.name: one.state for one in found.members} == {GLM: "stays", OSS: rollout.RENEWS}
+    assert found.waves == [Wave((OSS,), (OSS, GLM), found.members[1].nodes)]
+
+
+def test_what_no_record_tells_of_is_in_the_way(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {OSS}\n")
+    found = made(site, {}, stray=("spark1",))
+    assert found.waves == [Wave(("stray",), (OSS,), ("spark1",))]
+
+
+def test_a_list_that_does_not_pack_is_refused_with_what_helps(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {ULTRA}\n  - {OSS}\n")
+    with pytest.raises(InputError, match="what would help"):
+        made(site, {})
+
+
+def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
+    cluster = inventory.load()
+    found = rollout.alone(GLM, cluster, {"other": ("spark3",)})
+    assert found.waves == [Wave(("other",), (GLM,), SPARKS)]
+    assert found.as_dict()["groups"] == [
+        {
+            "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "seat": {},
+            "served": "served",
+        }
+    ]  # fmt: skip
+    assert rollout.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"
+
+
+def test_a_seat_renders_what_the_plan_renders(tmp_path: Path) -> None:
+    """Through Ansible travels plain data, not the plan."""
+    site = inventories.serving(tmp_path, f"serve:\n  - {{profile: {QWEN}, name: chat, alias: qwen, fraction: 0.42}}\n")
+    (member,) = made(site, {}).members
+    by_plan = case.render_group("chat", site, force=True)
+    by_seat = case.render(QWEN, site, seat=ansible.plain(member.seat), force=True)
+    assert by_seat.objects == by_plan.objects and by_seat.digest == by_plan.digest
+
+
+def test_another_profile_for_one_group_keeps_its_name() -> None:
+    listed = [GLM, {"profile": OSS, "name": "chat", "alias": "oss"}]
+    assert rollout.entry(listed, "chat", QWEN) == [GLM, {"profile": QWEN, "name": "chat", "alias": "oss"}]
+    assert rollout.entry(listed, GLM, QWEN)[0] == {"profile": QWEN, "name": GLM}
+    with pytest.raises(InputError, match="there are"):
+        rollout.entry(listed, "nobody", QWEN)
+
+
+def test_the_record_is_what_the_next_plan_reads(tmp_path: Path) -> None:
+    from sparkloom.inputs import fleet_record
+
+    one = Running("chat", QWEN, ("spark4",), None, 0.42, "chat-engine-key", "digest")
+    fleet_record.write(tmp_path / "fleet.json", [one])
+    assert fleet_record.read(tmp_path / "fleet.json") == {
+        "chat": Running("chat", QWEN, ("spark4",), None, 0.42, "chat-engine-key")
+    }
