@@ -91,7 +91,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             gone = leftovers.take(reached, {args["labels"][names.PROFILE], *args.get("keep", ())})
         except (ApiException, HTTPError):  # what serves was proved; the doctor names what is still there
             gone = []
-        return {"record": record, "changed": bool(gone), "gone": gone}
+        mine, named = args["labels"][names.PROFILE], args["told"]["profile"]
+        mine = named if names.marked(named) == mine else mine
+        return {"record": record, "changed": bool(gone), "gone": gone, "group": mine}
 
     def _failed(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         """Keeps every rank's log and says what they say; the record keeps the last good profile."""

@@ -55,6 +55,10 @@ def test_what_serves_is_what_this_run_has_proved() -> None:
     waited, opened = ("sparkloom_wait", {"pods": {"0": "a"}}), ("sparkloom_gateway", {"url": "https://s/v1"})
     assert ended(waited, proved, opened) == "glm serves at https://s/v1 (1 rank, roce: every rank)"
     assert ended(("sparkloom_record", {"record": {"profile": "one"}, "gone": []})) == "one serves"
+    chat = ("sparkloom_record", {"record": {"profile": "one"}, "gone": [], "group": "chat"})
+    assert ended(waited, proved, waited, chat, opened) == (
+        "2 groups serve at https://s/v1: glm (1 rank, roce: every rank), chat (1 rank)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 STREAMS = ("stderr", "stdout", "module_stderr", "module_stdout")  # what a program said beside a task's message
@@ -66,9 +66,8 @@ def _last(text: str) -> str:
 class Ending:
     """Follows a run, for its last line."""
 
-    profile: str = ""
+    proved: dict[str, str] = field(default_factory=dict)  # by group, what is to be said of it
     ranks: int = 0
-    transport: str = ""
     url: str = ""
     begun: bool = False  # a part of ours that changes something was there
     failed: str = ""  # the task that failed last
@@ -78,18 +77,21 @@ class Ending:
         if action == "sparkloom_wait":
             self.ranks = len(result.get("pods") or ())
         elif action == "sparkloom_record" and "gone" in result:  # a start that was proved
-            self.profile = str(result["record"].get("profile") or "")
-            self.transport = str(result["record"].get("transport") or "")
+            record = result["record"]
+            name = str(result.get("group") or record.get("profile") or "")
+            ranks = f"{self.ranks} rank{'s' if self.ranks != 1 else ''}" if self.ranks else ""
+            told = ", ".join(part for part in (ranks, str(record.get("transport") or "")) if part)
+            self.proved[name] = f" ({told})" if told else ""
         elif action == "sparkloom_gateway" and "url" in result:
             self.url = str(result["url"])
 
     def serves(self) -> str:
         """What serves, where this run has proved it."""
-        if not self.profile:
-            return ""
-        ranks = f"{self.ranks} rank{'s' if self.ranks != 1 else ''}" if self.ranks else ""
-        about = ", ".join(part for part in (ranks, self.transport) if part)
-        return f"{self.profile} serves{f' at {self.url}' if self.url else ''}{f' ({about})' if about else ''}"
+        at = f" at {self.url}" if self.url else ""
+        if len(self.proved) > 1:
+            told = ", ".join(f"{name}{about}" for name, about in self.proved.items())
+            return f"{len(self.proved)} groups serve{at}: {told}"
+        return "".join(f"{name} serves{at}{about}" for name, about in self.proved.items())
 
 
 def changes_of(count: int) -> str:
