@@ -15,6 +15,7 @@ COMMANDS = {
     "engine": ("testbed.face.engine", "the stand-in engine's images, and faults for it"),
     "scenario": ("testbed.face.scenario", "one molecule scenario, or one step of it"),
     "kills": ("testbed.trials.kills", "kills ranks of what serves, measures until all serve again"),
+    "neighbours": ("testbed.trials.neighbours", "kills one group of several, counts what the others lose"),
     "refusals": ("testbed.trials.refusals", "takes away what ranks need, measures until each fault is named"),
     "claims": ("testbed.face.claims", "which claim was judged when, by what we wrote and by the part itself"),
     "race": ("testbed.trials.race", "times how weights reach the nodes, by several ways"),

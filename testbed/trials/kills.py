@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode import smoke
-from sparkloom.render import keys
+from sparkloom.render.manifests.names import PROFILE
 from sparkloom.site.client import Client
 from testbed.base import names
 from testbed.base.shell import run
@@ -44,14 +44,17 @@ class Round:
 
 @dataclass
 class ServedGroup:
+    """`name`: one of several groups; empty where one profile is served."""
+
     cluster: Client
+    name: str = ""
 
     @classmethod
-    def of(cls) -> ServedGroup:
-        return cls(Client.at(str(names.KUBECONFIG), NAMESPACE))
+    def of(cls, name: str = "") -> ServedGroup:
+        return cls(Client.at(str(names.KUBECONFIG), NAMESPACE), name)
 
     def pods(self) -> list[Any]:
-        return self.cluster.pods(LABELS)
+        return self.cluster.pods({**LABELS, **({PROFILE: self.name} if self.name else {})})
 
     def status(self, pod: str) -> dict[str, Any]:
         done = kubectl("exec", pod, "--", "python3", "/sparkloom/rank", "status", check=False)
@@ -91,7 +94,8 @@ class ServedGroup:
     def token(self) -> str:
         first = self.head()
         port = next(p.container_port for p in first.spec.containers[0].ports)
-        key = (self.cluster.secret(keys.SECRET) or {}).get("key")
+        secrets = {v.name: v.secret.secret_name for v in first.spec.volumes if v.secret}
+        key = (self.cluster.secret(secrets["key"]) or {}).get("key")
         answer = smoke.ask(
             lambda: self.cluster.connect(first.metadata.name, port, 60), lambda text: None, max_tokens=16, key=key
         )
