@@ -15,6 +15,7 @@ from ansible.module_utils.sparkloom_read import run
 
 NAMESPACES = Path("/run/netns")  # where containerd names those of pods
 SECONDS = 1.5  # for an answer; a kernel asks again after one
+AT_ONCE = 500  # doors: `select` takes 1,024 files, and a process may have no more open than that
 # In the network namespace of whoever asks, with nothing but Python around: all at once.
 ASKS = """
 import errno, json, select, socket, sys, time
@@ -64,11 +65,13 @@ def answered(doors: list[dict], management: str, subnets: list[str]) -> dict:
 
 def _heard(doors: list[dict], by: str, words: list[str], source: str) -> list[dict]:
     mine = [door for door in doors if door["by"] == by]
-    if not mine:
-        return []
-    told = json.dumps([source, SECONDS, [[door["address"], door["port"]] for door in mine]])
-    said = json.loads(run(*words, sys.executable, "-I", "-S", "-c", ASKS, told, timeout=60) or "{}")
-    return [{**door, "how": said[str(number)]} for number, door in enumerate(mine) if str(number) in said]
+    heard = []
+    for start in range(0, len(mine), AT_ONCE):
+        some = mine[start : start + AT_ONCE]
+        told = json.dumps([source, SECONDS, [[door["address"], door["port"]] for door in some]])
+        said = json.loads(run(*words, sys.executable, "-I", "-S", "-c", ASKS, told, timeout=60) or "{}")
+        heard += [{**door, "how": said[str(number)]} for number, door in enumerate(some) if str(number) in said]
+    return heard
 
 
 def a_pod(namespaces: Path, subnets: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,6 +50,21 @@ def differing(module: AnsibleModule, expect: list[dict], subnets: Iterable[str])
         if link["mtu"] != want["mtu"] or lacks or extra(want, link, subnets):
             wrong.append(want["interface"])
     return wrong
+
+
+def left(before: str, expect: Iterable[dict]) -> list[dict]:
+    """Addresses that our file gave so far to interfaces that it is to say nothing of any more; networkd leaves them.
+
+    Read without a YAML library, which a node's Python need not have: the file is ours, and always of this form.
+    """
+    kept = {want["interface"] for want in expect}
+    given = re.findall(r"^    (\w+):\n((?:      .*\n)+)", before, re.M)
+    return [
+        {"interface": name, "cidr": cidr}
+        for name, settings in given
+        if name not in kept
+        for cidr in re.findall(r"^      - (\S+/\d+)$", settings, re.M)
+    ]
 
 
 def take(module: AnsibleModule, expect: list[dict], subnets: Iterable[str], addresses: Iterable[dict]) -> None:

@@ -18,6 +18,7 @@ description:
   - Validates the file together with the others of the node in a scratch root, writes it with mode 0600, and brings to
     life what it changes. Other interfaces are not touched, and neither networkd nor NetworkManager is restarted.
   - Applies again when a link that is on the host differs from what the file says, or has addresses beside its own.
+    An interface that the file says nothing of any more loses the address that it gave.
   - While C(rollback_after) seconds run, a timer stands ready to put the previous files back. C(state=proven) stops it,
     since reaching the node once more is the proof that it waited for.
   - The node keeps the files and the links as they were before the first change; C(state=absent) puts that back, under
@@ -112,11 +113,11 @@ def apply(module: AnsibleModule, changes: Changes, interfaces: list[str], *, man
         module.fail_json(msg=f"the rails took no change; what was before comes back within {seconds} s: {why}")
 
 
-def settle(module: AnsibleModule, expect: list[dict]) -> None:
-    """Give the links the time they need to come up, and take what stays on them."""
+def settle(module: AnsibleModule, expect: list[dict], gone: list[dict]) -> None:
+    """Give the links the time they need to come up, and take what stays on them and on those that are ours no more."""
     until = time.monotonic() + SETTLE_SECONDS
     subnets = module.params["subnets"]
-    links.take(module, expect, subnets, module.params["adopt"].get("addresses", []))
+    links.take(module, expect, subnets, [*module.params["adopt"].get("addresses", []), *gone])
     while links.differing(module, expect, subnets) and time.monotonic() < until:
         time.sleep(0.5)
 
@@ -164,7 +165,7 @@ def present(module: AnsibleModule, path: Path) -> None:
         if mode != 0o600:
             path.chmod(0o600)
         apply(module, changes, interfaces, managed=[])
-        settle(module, expect)
+        settle(module, expect, links.left(before, expect))
     module.exit_json(**result)
 
 

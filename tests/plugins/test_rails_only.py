@@ -109,6 +109,23 @@ def test_only_the_rail_is_written_and_reconfigured(node: SimpleNamespace) -> Non
     assert not [line for line in run.asked if "restart" in line or line.startswith("nmcli")]
 
 
+def test_a_function_that_the_file_names_no_more_loses_the_address_that_it_gave(node: SimpleNamespace) -> None:
+    """Red before: networkd leaves it, and the rails' own check then refused the node for ever."""
+    more, own = "enp1s0f0v2", {"renderer": "networkd", "addresses": ["192.168.100.44/24"]}
+    first = Node(node.root)
+    ethernets = {**OURS["network"]["ethernets"], more: own}
+    present(node, first, {"network": {"version": 2, "ethernets": ethernets}})
+    run = Node(node.root)
+    run.live[more] = {"ifname": more, "mtu": 1500, "flags": ["UP"], "addr_info": []}
+    run.has(more, "192.168.100.44/24")
+    run.has(RAIL, "192.168.100.12/24")
+    present(node, run)
+    assert [line for line in run.asked if line.startswith("ip address delete")] == [
+        f"ip address delete 192.168.100.44/24 dev {more}"
+    ]
+    assert not (node.root / f"run/systemd/network/10-netplan-{more}.network").exists()
+
+
 def test_the_timer_does_likewise(node: SimpleNamespace) -> None:
     run = Node(node.root)
     present(node, run)

@@ -287,6 +287,53 @@ def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: d
         assert talker.stdout.readline() == "still\n"
 
 
+def test_a_rank_hears_its_own_group_and_the_hosts_and_a_change_of_the_groups_ends_no_connection(
+    site: Site, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    """Red before: of one rail every planned address heard every other, whichever group it was of."""
+    several = of_fabric(vfs_per_rail=4).model_copy(update={"several": True})
+    plan = fabric.plan(several)
+    (tmp_path / "namespaces").mkdir()
+    (tmp_path / "namespaces" / "rank").symlink_to(f"/run/netns/{site.name('rank')}")
+    words = ("--file", str(tables["host"]), "--pods", str(tables["pod"]), "--namespaces", str(tmp_path / "namespaces"))
+    site.listen("rank")
+
+    def known(*stands: render.Stand) -> None:
+        tables["pod"].write_text(render.pod(several, plan, "spark2", stands))
+        program(site, tmp_path, *words)
+        assert program(site, tmp_path, *words) == "as planned"
+
+    def speaks(node: str, vf: int) -> bool:
+        site.ip("stranger", "address flush dev eth0")
+        site.ip("stranger", f"address add {plan.of(node, vf)[0].address}/24 dev eth0")
+        return site.reaches("stranger", RANK.address)
+
+    known()
+    assert [speaks("spark1", vf) for vf in (0, 2, 3)] == [True, False, False]
+    assert speaks("spark3", 0) and speaks("spark4", 1)
+    both = render.Stand(("spark2", "spark3"), 0), render.Stand(("spark1", "spark4"), 0)
+    assert speaks("spark3", 0)  # and goes on to
+    asks = (
+        "import socket, sys\n"
+        f"plug = socket.create_connection(({RANK.address!r}, {PORT}), 2)\n"
+        "plug.settimeout(2)\n"
+        "assert plug.recv(5) == b'hello'\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "plug.sendall(b'still')\n"
+        "print(plug.recv(5).decode(), flush=True)\n"
+    )
+    inside = ["ip", "netns", "exec", site.name("stranger"), sys.executable, "-S", "-c", asks]
+    with subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as talker:
+        assert talker.stdin and talker.stdout and talker.stdout.readline() == "open\n"
+        known(*both)
+        talker.stdin.write("\n")
+        talker.stdin.flush()
+        assert talker.stdout.readline() == "still\n"
+    assert [speaks("spark1", vf) for vf in (0, 2, 3)] == [False, False, False]
+    assert speaks("spark3", 0) and not speaks("spark4", 0) and speaks("spark4", 1)
+
+
 def test_a_table_that_somebody_flushed_or_changed_is_seen_and_put_back(
     site: Site, tables: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -375,6 +422,20 @@ def knock(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
         return {(door["by"], door["address"]) for door in told["doors"]}
 
     return answers
+
+
+def test_more_doors_than_one_process_may_have_open_are_asked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red before: `select` refuses more than 1,024, which a site with many functions has."""
+    turns = []
+
+    def run(*words: str, timeout: int = 10) -> str:
+        turns.append(len(json.loads(words[-1])[2]))
+        return json.dumps({"0": "answers"})
+
+    monkeypatch.setattr(sparkloom_knock, "run", run)
+    doors = [{"by": "peer", "node": f"spark{n}", "address": "192.168.100.1", "port": n} for n in range(1, 1202)]
+    heard = sparkloom_knock._heard(doors, "peer", [], "")
+    assert turns == [500, 500, 201] and [door["port"] for door in heard] == [1, 501, 1001]
 
 
 def test_the_probe_finds_every_way_in_and_none_once_the_tables_stand(

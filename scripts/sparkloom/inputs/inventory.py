@@ -44,12 +44,16 @@ def load(folder: str | Path | None = None) -> Cluster:
 
 
 def from_vars(variables: Mapping[str, Any]) -> Cluster:
-    """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it."""
+    """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it.
+
+    With `serve`, the list of a site with several groups, where it has one.
+    """
     data = {
         **dict(variables["cluster"]),
         "fabric": variables["fabric"],
         "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
         "servers": [_server(dict(s)) for s in variables.get("servers", [])],
+        "several": variables.get("serve") is not None,
         "images": dict(variables.get("images", {})),
         "models": dict(variables.get("models", {})),
     }
@@ -74,14 +78,17 @@ def _gather(folder: Path) -> Document:
     group_vars = folder / "group_vars" / "all"
     merged = Document(str(folder), {})
     targets: dict[str, document.Loc] = {"cluster": (), "fabric": ("fabric",)}
+    listed = False
     for part, target in targets.items():
         read = document.load(group_vars / f"{part}.yml")
         if not isinstance(read.data.get(part), dict):
             raise InputError.single(read.file, f"expected a mapping '{part}:'", rule="missing-key")
         _graft(merged, read, (part,), target)
         merged.data |= {part: read.data[part]} if target else read.data[part]
+        listed |= read.data.get("serve") is not None
     merged.data["nodes"] = _hosts(hosts, merged)
     merged.data["servers"] = _servers(hosts)
+    merged.data["several"] = listed
     locked = lock_file.place(folder)
     merged.data |= {"images": image_lock.digests(locked), "models": model_lock.commits(locked)}
     return merged

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.inputs import addressing
+from sparkloom.inputs import addressing, functions
 from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail, Segment
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
@@ -79,11 +79,16 @@ class Plan:
     attachments: tuple[Attachment, ...]
     nodes: tuple[str, ...]
     serving_vf: int
+    check_vf: int | None
 
     def at_host(self) -> tuple[Endpoint, ...]:
         """Per node and rail the function that stays on the host; where none does, the one that pods get."""
         kept = {(e.node, e.rail): e for e in self.endpoints if e.vf == self.serving_vf}
-        return tuple((kept | {(e.node, e.rail): e for e in self.endpoints if e.vf != self.serving_vf}).values())
+        return tuple((kept | {(e.node, e.rail): e for e in self.endpoints if e.vf == self.check_vf}).values())
+
+    def of_pods(self) -> tuple[int, ...]:
+        """Functions that pods may get."""
+        return tuple(sorted({e.vf for e in self.endpoints} - {self.check_vf}))
 
     def of(self, node: str, vf: int | None = None) -> tuple[Endpoint, ...]:
         """The node's endpoints, of one VF index or of all, one per rail that it has an end of, in rail order."""
@@ -107,17 +112,13 @@ def plan(cluster: Cluster) -> Plan:
             _endpoint(cluster, node, rail, vf, mac(site, numbers[rail.name], vf, node.fabric_index))
             for node in cluster.nodes
             for rail in fabric.rails_of(node.name)
-            for vf in in_use(fabric, rail)
+            for vf in functions.in_use(cluster, rail)
         ),
         attachments=attachments(cluster),
         nodes=tuple(node.name for node in cluster.nodes),
         serving_vf=fabric.serving_vf,
+        check_vf=fabric.check_vf,
     )
-
-
-def in_use(fabric: Fabric, rail: Rail) -> tuple[int, ...]:
-    """A whole port has one place, that of the serving function."""
-    return (fabric.serving_vf,) if fabric.whole(rail) else addressing.vfs_in_use(fabric)
 
 
 def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
@@ -131,16 +132,16 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
             fabric.mtu,
             rail.subnet,
             place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
-            routes(cluster, rail, node) if vf == fabric.serving_vf else (),
+            routes(cluster, rail, node, vf) if vf != fabric.check_vf else (),
             fabric.private,
         )
         for rail in fabric.segments
-        for vf in in_use(fabric, rail)
+        for vf in functions.in_use(cluster, rail)
         for node in {rail.at(node.name).pf: node.name for node in cluster.nodes if rail.joins(node.name)}.values()
     )
 
 
-def routes(cluster: Cluster, rail: Rail, node: str) -> tuple[tuple[str, str], ...]:
+def routes(cluster: Cluster, rail: Rail, node: str, vf: int) -> tuple[tuple[str, str], ...]:
     """In a ring: the next node's own address (that of its first rail), over the cable that leads there.
 
     The ranks meet at one address each (rendezvous, Gloo, queues, supervisors), and every pair has a cable: with this
@@ -153,7 +154,7 @@ def routes(cluster: Cluster, rail: Rail, node: str) -> tuple[tuple[str, str], ..
         return ()
     following = next(each for each in cluster.nodes if each.name == rail.between[1])
     own = fabric.rails_of(following.name)[0]
-    return ((f"{address(cluster, following, own)}/32", address(cluster, following, rail)),)
+    return ((f"{address(cluster, following, own, vf)}/32", address(cluster, following, rail, vf)),)
 
 
 def address(cluster: Cluster, node: Node, rail: Rail, vf: int | None = None) -> str:

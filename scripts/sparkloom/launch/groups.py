@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Any
 
-from sparkloom.inputs import addressing, group_name
+from sparkloom.inputs import functions as rails_functions
+from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric, ports
 
+functions = rails_functions.of_pods  # which a group may get, the inventory's own first
 ONLY_KEY, ONLY_SERVED = "engine-own-key", "served"  # a Secret and a ConfigMap, as a site with one profile has them
 
 
@@ -72,31 +74,6 @@ class Group:
             "secrets": {"engine_key": self.engine_key, "group": self.group_secret or None},
             "records": {"record": self.record, "served": self.served},
         }
-
-
-def functions(cluster: Cluster) -> tuple[int, ...]:
-    """Functions of the rails that serving pods may get, the inventory's `serving_vf` first; none without rails.
-
-    A whole port is one thing: where a half has no functions, one group of several Sparks can be on each of them.
-    """
-    rails = cluster.fabric
-    if not rails.rails:
-        return ()
-    if any(rails.whole(rail) for rail in rails.rails):
-        return (rails.serving_vf,)
-    others = [vf for vf in range(rails.vfs_per_rail) if vf not in (rails.serving_vf, rails.check_vf)]
-    return (rails.serving_vf, *(vf for vf in others if has_room(cluster, vf)))
-
-
-def has_room(cluster: Cluster, vf: int) -> bool:
-    """Whether every rail's subnet has an address for that function of every Spark."""
-    highest = max(node.fabric_index for node in cluster.nodes)
-    width = addressing.block(highest)
-    networks = [IPv4Network(cluster.fabric.split(rail)[0].subnet) for rail in cluster.fabric.rails]
-    return all(
-        addressing.address(cluster.fabric, network, highest, vf, width) < int(network.broadcast_address)
-        for network in networks
-    )
 
 
 def allocate(placed: Sequence[Placed], cluster: Cluster, running: Mapping[str, Running] | None = None) -> list[Group]:

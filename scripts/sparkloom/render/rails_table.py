@@ -5,16 +5,20 @@ that the cluster's network is meant for, which engines open on every interface. 
 an address of a rail, and nothing is forwarded to or from one: a pod of the cluster's network or the LAN would come so.
 Nothing else is matched, so that no mistake here can cut off who manages the node. RDMA passes no table of the kernel's:
 who has the rails' wire can still speak to what an engine has opened there (docs/threat-model.md).
+
+Where a site serves several groups a pod hears its own group and the hosts. One table serves all pods of a node: what it
+lets in is told by the address that is spoken to, which is that of one function, which one group has on that node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
+from typing import NamedTuple
 
 from sparkloom.inputs.cluster import Cluster, Rail, Segment
 from sparkloom.launch import engines, fabric, ports
-from sparkloom.launch.fabric import Plan
+from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.onnode.rails_table import TABLE
 
 # What an earlier run loaded has to go: a table without a rule lets everybody in.
@@ -26,7 +30,7 @@ table inet {table}
 delete table inet {table}
 table inet {table} {{
 	set peers {{
-		type ifname . ipv4_addr
+		type {kind}
 		elements = {{
 {peers}
 		}}
@@ -35,7 +39,7 @@ table inet {table} {{
 	chain arriving {{
 		type filter hook input priority filter - 10; policy accept;
 		iifname "lo" accept
-{closed}		iifname . ip saddr @peers accept
+{closed}		{peer} @peers accept
 		iifname {{ {guarded} }} drop
 		ip daddr {{ {subnets} }} drop
 	}}
@@ -49,20 +53,34 @@ table inet {table} {{
 	}}
 }}
 """
+# What an element of the set is, and the packet's part that must be one of them.
+PLANNED = ("ifname . ipv4_addr", "iifname . ip saddr")
+OF_A_GROUP = ("ifname . ipv4_addr . ipv4_addr", "iifname . ip saddr . ip daddr")
+
+
+class Stand(NamedTuple):
+    """Where a group of several Sparks runs, or is about to: on these, with this function of each rail."""
+
+    nodes: tuple[str, ...]
+    vf: int
 
 
 def host(cluster: Cluster, plan: Plan, node: str) -> str:
     """The port's own interface is a way by which peers may come, and otherwise not ours: a VLAN or an address of
     somebody else's may be on it."""
     mine = plan.of(node)
-    ways = {e.interface: e.rail for e in mine} | {e.pf: e.rail for e in mine}
-    return _table(cluster, plan, ways, [e.interface for e in mine], closed=())
+    ways = {(e.interface, e.rail) for e in mine} | {(e.pf, e.rail) for e in mine}
+    return _table(cluster, _planned(cluster, plan, ways), [e.interface for e in mine], PLANNED)
 
 
-def pod(cluster: Cluster, plan: Plan, node: str) -> str:
-    mine = plan.of(node, plan.serving_vf)
-    ways = {fabric.pod_interface(number): e.rail for number, e in enumerate(mine)}
-    return _table(cluster, plan, ways, ways, closed=closed())
+def pod(cluster: Cluster, plan: Plan, node: str, stands: Iterable[Stand] = ()) -> str:
+    """`stands`: the groups that are known; where none is, any Sparks may come to be one, of the same function."""
+    if cluster.several:
+        heard = list(dict.fromkeys(_of_groups(cluster, plan, node, list(stands))))
+        names = {way for sparks in _together(cluster, node) for way, _ in _ways(cluster, node, sparks)}
+        return _table(cluster, heard, names, OF_A_GROUP, closed=closed())
+    ways = {(way, rail.name) for sparks in _together(cluster, node) for way, rail in _ways(cluster, node, sparks)}
+    return _table(cluster, _planned(cluster, plan, ways), {way for way, _ in ways}, PLANNED, closed=closed())
 
 
 def closed() -> tuple[int, ...]:
@@ -71,29 +89,73 @@ def closed() -> tuple[int, ...]:
 
 
 def _table(
-    cluster: Cluster, plan: Plan, ways: Mapping[str, str], guarded: Iterable[str], *, closed: Sequence[int]
+    cluster: Cluster,
+    heard: Sequence[tuple[str, ...]],
+    guarded: Iterable[str],
+    form: tuple[str, str],
+    *,
+    closed: Sequence[int] = (),
 ) -> str:
+    """`heard`: interface, who speaks, and where that is asked, who is spoken to."""
     if not cluster.fabric.private:
         return HEADER + OPEN
-    rails = {rail.name: rail for rail in cluster.fabric.segments}
-    heard = {name: [*_planned(plan, rail), *_guests(cluster, rail)] for name, rail in rails.items()}
-    peers = [(way, address) for way, rail in sorted(ways.items()) for address in heard[rail]]
     names = ", ".join(f'"{name}"' for name in sorted(set(guarded)))
     shut = f"\t\tiifname {{ {names} }} tcp dport {{ {', '.join(map(str, closed))} }} drop\n" if closed else ""
+    kind, peer = form
     return HEADER + TEXT.format(
         table=TABLE,
+        kind=kind,
+        peer=peer,
         closed=shut,
-        peers=",\n".join(f'\t\t\t"{way}" . {address}' for way, address in peers),
+        peers=",\n".join(f'\t\t\t"{way}" . {" . ".join(addresses)}' for way, *addresses in heard),
         guarded=names,
         subnets=", ".join(rail.subnet for rail in cluster.fabric.rails),
     )
+
+
+def _planned(cluster: Cluster, plan: Plan, ways: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Every planned address of the rail that a way leads to, and the guests there."""
+    rails = {rail.name: rail for rail in cluster.fabric.segments}
+    heard = [
+        (way, address)
+        for way, name in sorted(ways)
+        for address in [*_addresses(plan.endpoints, rails[name]), *_guests(cluster, rails[name])]
+    ]
+    return list(dict.fromkeys(heard))
+
+
+def _of_groups(cluster: Cluster, plan: Plan, node: str, stands: Sequence[Stand]) -> Iterator[tuple[str, ...]]:
+    """For each function that a pod may have here: its group's addresses of the same one, the hosts', the guests'."""
+    hosts = [e for e in plan.endpoints if e.vf == plan.check_vf]
+    for vf in plan.of_pods():
+        own = plan.of(node, vf)
+        known = [stand.nodes for stand in stands if stand.vf == vf and node in stand.nodes]
+        for sparks in known or _together(cluster, node):
+            group = [e for e in plan.endpoints if e.vf == vf and e.node in sparks]
+            for way, rail in _ways(cluster, node, sparks):
+                speak = [*_addresses([*group, *hosts], rail), *_guests(cluster, rail)]
+                # a ring's ranks meet at one address each, by whichever cable joins them
+                spoken_to = [e.address for e in own if isinstance(rail, Segment) or e.rail == rail.name]
+                yield from ((way, theirs, ours) for ours in spoken_to for theirs in speak)
+
+
+def _together(cluster: Cluster, node: str) -> list[tuple[str, ...]]:
+    """Sparks that could be one group with this one, as far as that changes which rail is which in its pod."""
+    every = tuple(each.name for each in cluster.nodes)
+    return [every, *((node, other) for other in every if cluster.fabric.ring and other != node)]
+
+
+def _ways(cluster: Cluster, node: str, sparks: Sequence[str]) -> list[tuple[str, Rail]]:
+    """The interfaces of a pod whose group has these Sparks: it gets the rails that join at least two of them."""
+    between = [rail for rail in cluster.fabric.rails_of(node) if sum(rail.joins(name) for name in sparks) > 1]
+    return [(fabric.pod_interface(number), rail) for number, rail in enumerate(between)]
 
 
 def _guests(cluster: Cluster, rail: Rail) -> list[str]:
     return [guest for guest in cluster.fabric.guests if IPv4Address(guest) in IPv4Network(rail.subnet)]
 
 
-def _planned(plan: Plan, rail: Rail) -> list[str]:
-    """Every planned address of the rail; of a ring's cable every one of both its ends, which meet at one each."""
+def _addresses(ends: Iterable[Endpoint], rail: Rail) -> list[str]:
+    """Those of the rail; of a ring's cable every one of both its ends, which meet at one each."""
     ring = isinstance(rail, Segment)
-    return [e.address for e in plan.endpoints if (rail.joins(e.node) if ring else e.rail == rail.name)]
+    return [e.address for e in ends if (rail.joins(e.node) if ring else e.rail == rail.name)]

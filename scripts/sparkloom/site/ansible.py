@@ -53,7 +53,8 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
 
     given = {"cluster": task_vars["cluster"], "fabric": task_vars["fabric"], "nodes": [ours(host) for host in hosts]}
     servers = task_vars["groups"].get(SERVERS, [])
-    return dict(plain({**given, "servers": [ours(host) for host in servers], **locked(task_vars)}))
+    listed = {"serve": task_vars["serve"]} if task_vars.get("serve") is not None else {}
+    return dict(plain({**given, "servers": [ours(host) for host in servers], **listed, **locked(task_vars)}))
 
 
 def listed(task_vars: Mapping[str, Any]) -> dict[str, Any] | None:

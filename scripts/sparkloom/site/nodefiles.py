@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -13,6 +13,7 @@ from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.onnode import separate
 from sparkloom.render import rails_table
+from sparkloom.render.rails_table import Stand
 from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
@@ -20,11 +21,13 @@ from sparkloom.site.checks import rails
 SEPARATE = {**{name: int(value) for name, value in separate.SETTINGS.items()}, "rp_filter": 2}
 
 
-def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
+def every(cluster: Cluster, plan: Plan, stands: Iterable[Stand] = ()) -> dict[str, dict[str, Any]]:
+    """`stands`: groups that run or are about to, where a site has several; pods of others do not hear them."""
+    known = list(stands)
     pings = rails.pings(cluster, plan)
     return {
         node.name: {
-            **_node(cluster, plan, node.name),
+            **_node(cluster, plan, node.name, known),
             "pings": pings[node.name],
             "knocks": rails.knocks(cluster, plan, node.name),
         }
@@ -32,7 +35,7 @@ def every(cluster: Cluster, plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
-def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
+def _node(cluster: Cluster, plan: Plan, node: str, stands: list[Stand]) -> dict[str, Any]:
     mine = [endpoint for endpoint in plan.endpoints if endpoint.node == node]
     ports = [rail.at(node).pf for rail in cluster.fabric.rails_of(node) if not cluster.fabric.whole(rail)]
     parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
@@ -45,7 +48,10 @@ def _node(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
             for e in mine
         ],
         "functions_file": _functions_file(cluster, node, mine),
-        "private": {"host": rails_table.host(cluster, plan, node), "pod": rails_table.pod(cluster, plan, node)},
+        "private": {
+            "host": rails_table.host(cluster, plan, node),
+            "pod": rails_table.pod(cluster, plan, node, stands),
+        },
         "sysctl": _sysctl(mine),
     }
 

@@ -38,7 +38,7 @@ ONLY_WHEN_CHANGING = {
     },
     "gateway": {"prove"},
 }
-ONLY_AN_ORDER = {"main", "readback"}  # of a role whose other files are asked one by one
+ONLY_AN_ORDER = {"main", "peers", "readback"}  # of a role whose other files are asked one by one
 NEITHER_KEPT_NOR_JUDGED = {
     "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_fleet", "sparkloom_k3s", "sparkloom_k3s_secrets",
     "sparkloom_k3s_start", "sparkloom_networks", "sparkloom_site",

@@ -51,7 +51,8 @@ def knocks(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
         return {}
     ends = {(end.node, end.address): end for end in plan.endpoints}.values()
     away = [end for end in ends if end.node != node]
-    pods = {end.address for other in plan.nodes for end in plan.of(other, plan.serving_vf)}
+    of_pods = plan.of_pods()
+    pods = {end.address for end in ends if end.vf in of_pods}
     asked = [
         *(("pod", end, ports.CONTROL) for end in ends),
         *(("lan", end, ports.CONTROL) for end in away),
