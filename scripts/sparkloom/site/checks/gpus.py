@@ -1,4 +1,4 @@
-"""Who offers GPUs to pods? Ours, another device plugin that is there already, or nobody yet."""
+"""Who offers GPUs to pods? Ours, another device plugin that is there already, or nobody yet. And to how many?"""
 
 from __future__ import annotations
 
@@ -22,22 +22,31 @@ def foreign(facts: Facts) -> list[Mapping[str, Any]]:
 
 def needed(cluster: Cluster, facts: Facts) -> bool:
     """Ours is kept where it is, and installed where nobody else offers every node's GPU."""
-    ours = len(foreign(facts)) < len(facts["plugins"])
-    return ours or (not foreign(facts) and bool(missing(cluster, facts)))
+    return ours(facts) or (not foreign(facts) and any(offered == 0 for _, offered in _offered(cluster, facts)))
+
+
+def ours(facts: Facts) -> bool:
+    return len(foreign(facts)) < len(facts["plugins"])
 
 
 def missing(cluster: Cluster, facts: Facts) -> list[Finding]:
+    """Nodes that do not offer what they should: of ours just so many, of another's one at least."""
+    wanted = gpu.slices(cluster) if ours(facts) else 1
+    logs = f"kubectl -n {gpu.NAMESPACE} logs -l app.kubernetes.io/name={gpu.NAME}; the driver and the toolkit there"
     return [
-        Finding(
-            node.name,
-            "GPU",
-            "no allocatable nvidia.com/gpu",
-            "1",
-            f"kubectl -n {gpu.NAMESPACE} logs -l app.kubernetes.io/name={gpu.NAME}; the driver and the toolkit there",
-        )
-        for node in cluster.nodes
-        if facts["nodes"].get(node.kubernetes_node, {}).get("gpus", 0) < 1
+        Finding(node, "GPU", _told(offered), str(wanted), logs)
+        for node, offered in _offered(cluster, facts)
+        if offered < wanted or (ours(facts) and offered != wanted)
     ]
+
+
+def _offered(cluster: Cluster, facts: Facts) -> list[tuple[str, int]]:
+    nodes = facts["nodes"]
+    return [(node.name, int(nodes.get(node.kubernetes_node, {}).get("gpus", 0))) for node in cluster.nodes]
+
+
+def _told(offered: int) -> str:
+    return f"{offered} nvidia.com/gpu" if offered else "no allocatable nvidia.com/gpu"
 
 
 def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
@@ -59,9 +68,8 @@ def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
             names, fix = ", ".join(sorted(facts["nodes"])) or "none", "kubernetes_node in hosts.yml"
             message = f"no {node.kubernetes_node} (nodes: {names})"
             findings.append(Finding(node.name, "node", message, "its name", fix))
-        elif state["gpus"] > 1 and cluster.expect_gb10:
-            fix = "switch time slicing off in your device plugin: two engines on one GPU share one memory"
-            findings.append(Finding(node.name, "GPU", f"{state['gpus']} nvidia.com/gpu", "1", fix, "warning"))
+        elif cluster.expect_gb10 and not ours(facts) and (finding := _slices(cluster, node.name, state["gpus"])):
+            findings.append(finding)
     for plugin in foreign(facts):
         version = re.search(r":v?(\d+)\.(\d+)\.(\d+)", plugin["image"])
         if version and tuple(map(int, version.groups())) < OLDEST and cluster.expect_gb10:
@@ -72,13 +80,32 @@ def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
     return findings
 
 
+def _slices(cluster: Cluster, node: str, offered: int) -> Finding | None:
+    """What somebody else's plugin offers: to one pod where there is one group, to several where some may share."""
+    if offered > 1 and not cluster.several:
+        fix = "switch time slicing off in your device plugin: two engines on one GPU share one memory"
+        return Finding(node, "GPU", _told(offered), "1", fix, "warning")
+    if offered == 1 and cluster.several:
+        fix = (
+            "groups with a fraction need one each; your device plugin's own configuration says how many there are: "
+            f"sharing.timeSlicing.resources: [{{name: {gpu.RESOURCE}, replicas: {gpu.slices(cluster)}}}], under the "
+            "same name (renameByDefault: false)"
+        )
+        return Finding(
+            node, "GPU", _told(offered), f"{gpu.slices(cluster)}, where groups share a Spark", fix, "warning"
+        )
+    return None
+
+
 def told(facts: Facts) -> str:
     """Who offers them, in a sentence."""
+    most = max((node["gpus"] for node in facts["nodes"].values()), default=0)
+    each = f", each to {most} pods" if most > 1 else ""
     if others := foreign(facts):
         names = ", ".join(f"{p['namespace']}/{p['name']} ({p['image']})" for p in others)
-        return f"GPUs are offered by {names}, which was here before; nothing of ours is installed"
+        return f"GPUs are offered by {names}{each}, which was here before; nothing of ours is installed"
     if facts["plugins"]:
-        return f"GPUs are offered by {gpu.NAMESPACE}/{gpu.NAME} ({facts['plugins'][0]['image']})"
+        return f"GPUs are offered by {gpu.NAMESPACE}/{gpu.NAME} ({facts['plugins'][0]['image']}){each}"
     if any(node["gpus"] for node in facts["nodes"].values()):
         return "GPUs are offered by a plugin on the nodes that is no DaemonSet; nothing of ours is installed"
     return "nobody offers GPUs yet; the device plugin is installed"
