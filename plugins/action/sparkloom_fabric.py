@@ -19,11 +19,9 @@ options:
     elements: dict
     default: []
     description:
-      - Groups that are about to start, where the site has several. Those that run are read from their record
-        (build/<site>/fleet.json). In pods only a group's own addresses are heard, and the hosts'.
-    suboptions:
-      nodes: {type: list, elements: str, required: true, description: [Its Sparks.]}
-      vf: {type: int, description: [Its function of each rail; none of a group of one Spark.]}
+      - Groups that are about to start, where the site has several, each with its C(nodes) and C(vf). Those that run
+        are read from their record (build/<site>/fleet.json). In pods only a group's own addresses and the hosts' are
+        heard.
 """
 
 
@@ -32,6 +30,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         plan = fabric.plan(cluster)
         runs = fleet_record.read(fleet_record.path(cluster.name)).values() if cluster.several else ()
-        known = [*((one.nodes, one.vf) for one in runs), *((tuple(one["nodes"]), one["vf"]) for one in args["groups"])]
-        stands = [Stand(nodes, vf) for nodes, vf in known if vf is not None]
+        known = [*((one.nodes, one.vf) for one in runs), *((one["nodes"], one.get("vf")) for one in args["groups"])]
+        stands = [Stand(tuple(nodes), vf) for nodes, vf in known if vf is not None]
         return {"nodes": nodefiles.every(cluster, plan, stands), "rails": list(plan.rails)}
