@@ -6,8 +6,11 @@ local band, bxor, bnot, ror, rshift, lshift = bit.band, bit.bxor, bit.bnot, bit.
 local byte, find, sub, char, format = string.byte, string.find, string.sub, string.char, string.format
 
 local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
-local version, keys, models, groups = nil, {}, {}, {}
+local version, keys, models = nil, {}, {}
 local buckets, counted = {}, {}
+local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
+local LONG, SHORT = 4 * 1024 * 1024, 64 * 1024
+local room, longest = 0, 0 -- for bodies that are here at a time, and for one
 
 -- SHA-256 -------------------------------------------------------------------------------------------------------------
 
@@ -141,6 +144,15 @@ local function refuse(handle, person, model, status, code, message, wait)
   handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
 end
 
+local function refresh(handle)
+  local told = handle:virtualHost():metadata()
+  local now = told:get("version")
+  if now and now ~= version then
+    version, keys, models, looked = now, told:get("keys") or {}, told:get("models") or {}, 0
+    room, longest = told:get("room"), told:get("longest")
+  end
+end
+
 local function metrics(handle) -- of people and models; Envoy's own stand at /stats/prometheus
   local lines, series = {}, {}
   for name in pairs(counted) do series[#series + 1] = name end
@@ -152,6 +164,9 @@ local function metrics(handle) -- of people and models; Envoy's own stand at /st
     before = family
     lines[#lines + 1] = format("%s %.0f", name, counted[name])
   end
+  refresh(handle)
+  lines[#lines + 1] = "# TYPE sparkloom_router_table_info gauge"
+  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted(version or ""))
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
 end
 
@@ -164,14 +179,6 @@ local function watched(handle, path) -- at a port that clients are not led to
 end
 
 -- Who, how much, what -------------------------------------------------------------------------------------------------
-
-local function refresh(handle)
-  local told = handle:virtualHost():metadata()
-  local now = told:get("version")
-  if now and now ~= version then
-    version, keys, models, groups = now, told:get("keys") or {}, told:get("models") or {}, told:get("groups") or {}
-  end
-end
 
 local function brought(headers) -- as OpenAI's clients send it, or Anthropic's
   local bearer = headers:get("authorization")
@@ -219,17 +226,35 @@ local function names(who)
   return listed
 end
 
-local function list(handle, who, path)
+-- Envoy's own count of what answers its health checks; who lists models again and again is told what was so a moment ago.
+local function look(handle, now)
+  if now - looked < 2 then return end
+  looked = now
+  local headers, said = handle:httpCall("router-itself",
+    {[":method"] = "GET", [":path"] = "/stats?filter=membership_healthy$", [":authority"] = "router"}, nil, 1000)
+  if headers[":status"] ~= "200" then return end
+  up = {}
+  for group, healthy in (said or ""):gmatch("cluster%.([^\n]+)%.membership_healthy: (%d+)") do up[group] = healthy ~= "0" end
+end
+
+local function shown(id)
+  local entry, state = models[id].entry, up[models[id].group:gsub(":", "_")]
+  if state == nil then return entry end
+  return sub(entry, 1, -2) .. (state and ', "state": "up"}' or ', "state": "down"}')
+end
+
+local function list(handle, who, path, now)
   local one = path:match("^/v1/models/(.+)$")
+  look(handle, now)
   count("sparkloom_router_requests_total", who.name, "", "200", 1)
   local head = {[":status"] = "200", ["content-type"] = "application/json"}
   if one then
     one = one:gsub("%%2[Ff]", "/")
-    if models[one] and opens(who, one) then return handle:respond(head, models[one].entry .. "\n") end
+    if models[one] and opens(who, one) then return handle:respond(head, shown(one) .. "\n") end
     return refuse(handle, who.name, "", "404", "model_not_found", "no model is called " .. one)
   end
   local entries = {}
-  for _, id in ipairs(names(who)) do entries[#entries + 1] = models[id].entry end
+  for _, id in ipairs(names(who)) do entries[#entries + 1] = shown(id) end
   handle:respond(head, '{"object": "list", "data": [' .. table.concat(entries, ", ") .. "]}\n")
 end
 
@@ -246,18 +271,57 @@ local function rewritten(body, found, model, path)
   return changed ~= body and changed or nil
 end
 
+local function asker(handle, now) -- whoever is nobody is told so
+  local key = brought(handle:headers())
+  local who = key and keys[sha256(key)]
+  if who and not (who.ends and now >= who.ends) then return who end
+  local ended = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
+  refuse(handle, who and who.name or "", "", "401", "invalid_api_key", ended)
+end
+
+-- Bodies that are here. Envoy holds one until its answer begins, and its overload manager looks too late: forty of 60 MB
+-- come within a tenth of a second. A request that is gone without an answer is known by its handle, which nobody holds.
+local sizes, number = {}, 0
+local holders = setmetatable({}, {__mode = "k"})
+
+local function held_now()
+  local sum, alive = 0, {}
+  for _, id in pairs(holders) do
+    if sizes[id] then sum, alive[id] = sum + sizes[id], sizes[id] end
+  end
+  sizes = alive
+  return sum
+end
+
+local function takes(handle, headers) -- the number under which a body is held, 0 of a short one; nil where there is no room
+  local size = tonumber(headers:get("content-length") or "") or longest
+  if size <= SHORT then return 0 end
+  size = math.min(size, longest)
+  for again = 1, 3 do -- what was finalized goes with the second collection
+    if held_now() + size <= room then
+      number = number + 1
+      sizes[number], holders[handle] = size, number
+      return number
+    end
+    if again < 3 then collectgarbage() end
+  end
+end
+
+-- Its files are for everybody, what it knows of the site for who has a key; the key itself it never sees.
+local function to_page(handle, path, now)
+  if sub(path, 1, 11) == "/page/data/" and not asker(handle, now) then return end
+  for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do handle:headers():remove(name) end
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
   local path = headers:get(":path"):match("^[^?]*")
   if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
-  local key = brought(headers)
-  local who = key and keys[sha256(key)]
-  if not who or (who.ends and now >= who.ends) then
-    local ended = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
-    return refuse(handle, who and who.name or "", "", "401", "invalid_api_key", ended)
-  end
+  if path == "/" or sub(path, 1, 6) == "/page/" then return to_page(handle, path, now) end
+  local who = asker(handle, now)
+  if not who then return end
   local what, wait = over(who, now)
   if what then
     return refuse(handle, who.name, "", "429", "rate_limit_exceeded",
@@ -265,12 +329,17 @@ function envoy_on_request(handle)
   end
   spend(who.name, "requests", 1)
   local lists, method = path:sub(1, 10) == "/v1/models", headers:get(":method")
-  if lists and method == "GET" then return list(handle, who, path) end
+  if lists and method == "GET" then return list(handle, who, path, now) end
   if lists or method ~= "POST" then
     return refuse(handle, who.name, "", "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
   end
 
+  local taken = takes(handle, headers)
+  if not taken then
+    return refuse(handle, who.name, "", "503", "router_full", "as much is on its way as has room here", 5)
+  end
   local held = handle:body(true)
+  if held:length() > LONG then collectgarbage() end -- the one before it may lie here still
   local body = held:getBytes(0, held:length())
   local found = outermost(body)
   local asked = found and text_of(body, found.model)
@@ -294,6 +363,7 @@ function envoy_on_request(handle)
   local kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "person", who.name)
   kept:set(SPACE, "model", model.id)
+  kept:set(SPACE, "held", taken)
 end
 
 -- What was used: the engine's own count. Until it comes, and where a client leaves before, an event is a token. ---------
@@ -309,6 +379,7 @@ function envoy_on_response(handle)
   local kept = handle:streamInfo():dynamicMetadata()
   local told = kept:get(SPACE)
   if not told or not told.person then return end
+  sizes[told.held] = nil
   local person, model, status = told.person, told.model, handle:headers():get(":status")
   count("sparkloom_router_requests_total", person, model, status, 1)
   if status ~= "200" then return end
