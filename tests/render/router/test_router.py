@@ -357,7 +357,7 @@ def test_keys_change_while_streams_go_on(router: Router, engines: dict[str, Engi
     assert b"[DONE]" in answer.read()
     connection.close()
     after = router.series()
-    assert all(after[name] >= value for name, value in before.items())
+    assert all(after[name] >= value for name, value in before.items() if "_total" in name)
     router.give(PEOPLE)
     while router.post("alpha", BOB).status != 200:
         assert time.monotonic() - begun < 20

@@ -77,7 +77,7 @@ def _object(api: str, kind: str, space: str, name: str = NAME, **content: Any) -
 
 def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
     """What makes another pod: the files that are read once, in their own words and in those of the command."""
-    once = "\n".join((files["envoy.yaml"], files["router.lua"], *_words(wanted.terms)))
+    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(wanted.terms)))
     return hashlib.sha256(once.encode()).hexdigest()[:16]
 
 

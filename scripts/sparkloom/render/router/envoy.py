@@ -20,8 +20,9 @@ from sparkloom.render.router import Group, Terms, people
 TYPES = "type.googleapis.com/envoy"
 FILTERS = f"{TYPES}.extensions.filters.http"
 HEADER = "x-sparkloom-group"  # what router.lua says of a request; what a client sends there is dropped first
-LUA = "envoy.filters.http.lua"
-SCRIPT = Path(__file__).with_name("router.lua")
+LUA, DOOR, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.door", "envoy.filters.http.buffer"
+SCRIPTS = ("door.lua", "router.lua")
+PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
 ADMIN, PAGE = "router-itself", "page-itself"
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"
@@ -36,7 +37,7 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
         "routes.yaml": _resources([routes(groups, keys, terms)]),
         "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), *_ours(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
-        "router.lua": SCRIPT.read_text(encoding="utf-8"),
+        **{name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS},
     }
 
 
@@ -128,6 +129,8 @@ def listener(terms: Terms) -> dict[str, Any]:
         access_log=[_access_log()],
         local_reply_config={"mappers": _answers(terms)},
         http_filters=[
+            _filter("lua.door", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/door.lua"}),
+            _filter("buffer", "buffer.v3.Buffer", max_request_bytes=terms.megabytes << 20),
             _filter("lua", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/router.lua"}),
             _filter("router", "router.v3.Router", suppress_envoy_headers=True),
         ],
@@ -136,7 +139,7 @@ def listener(terms: Terms) -> dict[str, Any]:
         **_typed("config.listener.v3.Listener", name="clients"),
         "address": _address(terms.address, terms.port),
         "additional_addresses": [{"address": _address(terms.address, terms.metrics_port)}],
-        "per_connection_buffer_limit_bytes": terms.megabytes << 20,
+        "per_connection_buffer_limit_bytes": PIECE,
         "filter_chains": [_chain(manager)],
     }
 
@@ -221,7 +224,7 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
         **people.table(groups, keys),
         "metrics_port": str(terms.metrics_port),
         "longest": terms.megabytes << 20,
-        "room": (terms.memory << 20) // 4,
+        "room": (terms.memory << 20) // 6,
     }
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
     closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
@@ -231,9 +234,10 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
         *({"match": _granted(path), **closed} for path in terms.paths),
         {"match": {"path": "/metrics"}, **closed},
         {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}},
-        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": {LUA: _no_script()}},
+        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": _passed_by()},
     ]
-    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": {LUA: told}}, "routes": listed}
+    told_both = {LUA: told, DOOR: told}
+    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": told_both}, "routes": listed}
     return {**_typed("config.route.v3.RouteConfiguration", name="models"), "virtual_hosts": [host]}
 
 
@@ -253,8 +257,10 @@ def _json(data: Any) -> str:
     return json.dumps(data) + "\n"
 
 
-def _no_script() -> dict[str, Any]:
-    return _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
+def _passed_by() -> dict[str, Any]:
+    """A path that is closed is so before anything is read."""
+    script = _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
+    return {LUA: script, DOOR: script, WHOLE: _typed("extensions.filters.http.buffer.v3.BufferPerRoute", disabled=True)}
 
 
 def _granted(path: str) -> dict[str, Any]:

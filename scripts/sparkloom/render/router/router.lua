@@ -1,55 +1,14 @@
--- What Envoy cannot be told in its configuration: whose key it is, which model a body asks for, what was used.
+-- What Envoy cannot be told in its configuration: which model a body asks for, who may, how much, what was used.
+-- door.lua has seen whose key it is before a body was read; between the two Envoy's own buffer waits for the whole of it.
 -- One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do what stands in the
 -- metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when it changed.
-local bit = require("bit")
-local band, bxor, bnot, ror, rshift, lshift = bit.band, bit.bxor, bit.bnot, bit.ror, bit.rshift, bit.lshift
-local byte, find, sub, char, format = string.byte, string.find, string.sub, string.char, string.format
+local byte, find, sub, format = string.byte, string.find, string.sub, string.format
 
 local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
 local version, keys, models = nil, {}, {}
 local buckets, counted = {}, {}
 local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
-local LONG, SHORT = 4 * 1024 * 1024, 64 * 1024
-local room, longest = 0, 0 -- for bodies that are here at a time, and for one
-
--- SHA-256 -------------------------------------------------------------------------------------------------------------
-
-local ROUNDS = {}
-for word in ([[
-  428a2f98 71374491 b5c0fbcf e9b5dba5 3956c25b 59f111f1 923f82a4 ab1c5ed5 d807aa98 12835b01 243185be 550c7dc3 72be5d74
-  80deb1fe 9bdc06a7 c19bf174 e49b69c1 efbe4786 0fc19dc6 240ca1cc 2de92c6f 4a7484aa 5cb0a9dc 76f988da 983e5152 a831c66d
-  b00327c8 bf597fc7 c6e00bf3 d5a79147 06ca6351 14292967 27b70a85 2e1b2138 4d2c6dfc 53380d13 650a7354 766a0abb 81c2c92e
-  92722c85 a2bfe8a1 a81a664b c24b8b70 c76c51a3 d192e819 d6990624 f40e3585 106aa070 19a4c116 1e376c08 2748774c 34b0bcb5
-  391c0cb3 4ed8aa4a 5b9cca4f 682e6ff3 748f82ee 78a5636f 84c87814 8cc70208 90befffa a4506ceb bef9a3f7 c67178f2
-]]):gmatch("%x+") do ROUNDS[#ROUNDS + 1] = tonumber(word, 16) end
-
-local function sha256(text)
-  local state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
-  local bits = #text * 8
-  text = text .. "\128" .. ("\0"):rep((55 - #text) % 64) .. "\0\0\0\0"
-    .. char(rshift(bits, 24), band(rshift(bits, 16), 255), band(rshift(bits, 8), 255), band(bits, 255))
-  local w = {}
-  for block = 1, #text, 64 do
-    for i = 1, 16 do
-      local a, b, c, d = byte(text, block + i * 4 - 4, block + i * 4 - 1)
-      w[i] = lshift(a, 24) + lshift(b, 16) + lshift(c, 8) + d
-    end
-    for i = 17, 64 do
-      local x, y = w[i - 15], w[i - 2]
-      w[i] = band(w[i - 16] + bxor(ror(x, 7), ror(x, 18), rshift(x, 3)) + w[i - 7]
-        + bxor(ror(y, 17), ror(y, 19), rshift(y, 10)), -1)
-    end
-    local a, b, c, d, e, f, g, h = unpack(state)
-    for i = 1, 64 do
-      local one = h + bxor(ror(e, 6), ror(e, 11), ror(e, 25)) + bxor(band(e, f), band(bnot(e), g)) + ROUNDS[i] + w[i]
-      local two = bxor(ror(a, 2), ror(a, 13), ror(a, 22)) + bxor(band(a, b), band(a, c), band(b, c))
-      h, g, f, e, d, c, b, a = g, f, e, band(d + one, -1), c, b, a, band(one + two, -1)
-    end
-    for i, word in ipairs({a, b, c, d, e, f, g, h}) do state[i] = band(state[i] + word, -1) end
-  end
-  for i = 1, 8 do state[i] = bit.tohex(state[i]) end
-  return table.concat(state)
-end
+local LONG = 4 * 1024 * 1024
 
 -- The outermost object of a body: where the values of its keys begin and end -----------------------------------------
 
@@ -149,7 +108,6 @@ local function refresh(handle)
   local now = told:get("version")
   if now and now ~= version then
     version, keys, models, looked = now, told:get("keys") or {}, told:get("models") or {}, 0
-    room, longest = told:get("room"), told:get("longest")
   end
 end
 
@@ -179,12 +137,6 @@ local function watched(handle, path) -- at a port that clients are not led to
 end
 
 -- Who, how much, what -------------------------------------------------------------------------------------------------
-
-local function brought(headers) -- as OpenAI's clients send it, or Anthropic's
-  local bearer = headers:get("authorization")
-  local key = bearer and bearer:match("^[Bb]earer (%S+)$") or headers:get("x-api-key")
-  return key and #key <= 512 and key or nil
-end
 
 local function level(name, kind, per_minute, now) -- a bucket that fills up within a minute
   local held = buckets[name .. " " .. kind]
@@ -259,58 +211,14 @@ local function list(handle, who, path, now)
 end
 
 -- Under the engine's own name, and with a stream's usage told, which engines leave out unless they are asked.
+-- In one go: of a long body each step would be another copy.
 local function rewritten(body, found, model, path)
-  local changed = body
-  if text_of(body, found.model) ~= model.name then
-    changed = sub(body, 1, found.model[1]) .. model.name .. sub(body, found.model[2])
-  end
   local streams = found.stream and sub(body, found.stream[1], found.stream[2]) == "true"
-  if streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions") then
-    changed = sub(changed, 1, found[0]) .. '"stream_options":{"include_usage":true},' .. sub(changed, found[0] + 1)
-  end
-  return changed ~= body and changed or nil
-end
-
-local function asker(handle, now) -- whoever is nobody is told so
-  local key = brought(handle:headers())
-  local who = key and keys[sha256(key)]
-  if who and not (who.ends and now >= who.ends) then return who end
-  local ended = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
-  refuse(handle, who and who.name or "", "", "401", "invalid_api_key", ended)
-end
-
--- Bodies that are here. Envoy holds one until its answer begins, and its overload manager looks too late: forty of 60 MB
--- come within a tenth of a second. A request that is gone without an answer is known by its handle, which nobody holds.
-local sizes, number = {}, 0
-local holders = setmetatable({}, {__mode = "k"})
-
-local function held_now()
-  local sum, alive = 0, {}
-  for _, id in pairs(holders) do
-    if sizes[id] then sum, alive[id] = sum + sizes[id], sizes[id] end
-  end
-  sizes = alive
-  return sum
-end
-
-local function takes(handle, headers) -- the number under which a body is held, 0 of a short one; nil where there is no room
-  local size = tonumber(headers:get("content-length") or "") or longest
-  if size <= SHORT then return 0 end
-  size = math.min(size, longest)
-  for again = 1, 3 do -- what was finalized goes with the second collection
-    if held_now() + size <= room then
-      number = number + 1
-      sizes[number], holders[handle] = size, number
-      return number
-    end
-    if again < 3 then collectgarbage() end
-  end
-end
-
--- Its files are for everybody, what it knows of the site for who has a key; the key itself it never sees.
-local function to_page(handle, path, now)
-  if sub(path, 1, 11) == "/page/data/" and not asker(handle, now) then return end
-  for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do handle:headers():remove(name) end
+  local tells = streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions")
+  local option = tells and '"stream_options":{"include_usage":true},' or ""
+  if option == "" and text_of(body, found.model) == model.name then return nil end
+  local brace, first, last = found[0], found.model[1], found.model[2]
+  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last)
 end
 
 function envoy_on_request(handle)
@@ -319,9 +227,9 @@ function envoy_on_request(handle)
   if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
-  if path == "/" or sub(path, 1, 6) == "/page/" then return to_page(handle, path, now) end
-  local who = asker(handle, now)
-  if not who then return end
+  local kept = handle:streamInfo():dynamicMetadata()
+  local who = keys[(kept:get(SPACE) or {}).key or ""]
+  if not who then return end -- the page's; nobody else comes here without one
   local what, wait = over(who, now)
   if what then
     return refuse(handle, who.name, "", "429", "rate_limit_exceeded",
@@ -334,12 +242,7 @@ function envoy_on_request(handle)
     return refuse(handle, who.name, "", "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
   end
 
-  local taken = takes(handle, headers)
-  if not taken then
-    return refuse(handle, who.name, "", "503", "router_full", "as much is on its way as has room here", 5)
-  end
   local held = handle:body(true)
-  if held:length() > LONG then collectgarbage() end -- the one before it may lie here still
   local body = held:getBytes(0, held:length())
   local found = outermost(body)
   local asked = found and text_of(body, found.model)
@@ -355,15 +258,14 @@ function envoy_on_request(handle)
   local changed = rewritten(body, found, model, path)
   headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
   local length = changed and held:setBytes(changed) or #body
+  body, changed = nil, nil
+  if length > LONG then collectgarbage() end -- it would lie here until the next one comes
   headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
   headers:remove("transfer-encoding")
   headers:replace("x-sparkloom-group", model.group)
-  headers:remove("authorization")
-  headers:remove("x-api-key")
-  local kept = handle:streamInfo():dynamicMetadata()
+  kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "person", who.name)
   kept:set(SPACE, "model", model.id)
-  kept:set(SPACE, "held", taken)
 end
 
 -- What was used: the engine's own count. Until it comes, and where a client leaves before, an event is a token. ---------
@@ -378,8 +280,9 @@ end
 function envoy_on_response(handle)
   local kept = handle:streamInfo():dynamicMetadata()
   local told = kept:get(SPACE)
-  if not told or not told.person then return end
-  sizes[told.held] = nil
+  if not told then return end
+  if told.turned then count("sparkloom_router_requests_total", told.turned, "", handle:headers():get(":status"), 1) end
+  if not told.person then return end
   local person, model, status = told.person, told.model, handle:headers():get(":status")
   count("sparkloom_router_requests_total", person, model, status, 1)
   if status ~= "200" then return end
