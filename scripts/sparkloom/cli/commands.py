@@ -148,7 +148,8 @@ COMMANDS = (
     ),
     Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
     Command(
-        "usage", "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
+        "usage",
+        "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
         "cli.usage:usage",
     ),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),

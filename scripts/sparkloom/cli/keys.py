@@ -21,7 +21,9 @@ from sparkloom.inputs.client_keys import Key
 from sparkloom.site import keyring
 
 BRINGS = "playbooks/gateway.yml will bring it"
-Offline = Annotated[bool, typer.Option("--offline", help="only the file; playbooks/gateway.yml brings it to the router")]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="only the file; playbooks/gateway.yml brings it to the router")
+]
 Name = Annotated[str, typer.Argument(help="whose key: small letters, digits and ._@-", show_default=False)]
 
 

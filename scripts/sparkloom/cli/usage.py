@@ -59,7 +59,9 @@ def _days(text: str) -> int:
 
 def _table(data: dict[str, Any]) -> str:
     if not data["rows"]:
-        return f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}".rstrip(": ")
+        return f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}".rstrip(
+            ": "
+        )
     terminal = show.console()
     rows = show.table("person", "model", "requests>", "refused>", "prompt tokens>", "completion tokens>")
     for row in data["rows"]:

@@ -160,9 +160,7 @@ def _shut(endpoint: Endpoint, seconds: float) -> list[str]:
     return found
 
 
-def prove(
-    endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str = ""
-) -> dict[str, Any]:
+def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str = "") -> dict[str, Any]:
     """A streamed answer with the key; `smoke.NoAnswer` says what came instead."""
     if waiting := settled(endpoint, 30):
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")

@@ -37,7 +37,7 @@ NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
 MOST, USUAL = 1024, 64  # requests of one engine at a time
 LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
-VERSION = re.compile(r'^sparkloom_router_table_info\{version="([0-9a-f]*)"\}', re.M)
+VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
 GIVES = "playbooks/gateway.yml"
 # The Service last: while it is there, there may be more.
 ROUTER_S_WAY = tuple(
@@ -164,32 +164,37 @@ def owner(key: str) -> Key:
     return Key(name=OWNER, hash=client_keys.hashed(key))
 
 
-def files(found: Sequence[Model], own: Mapping[str, str], known: Sequence[Key], terms: Terms, space: str) -> dict[str, str]:
+def files(
+    found: Sequence[Model], own: Mapping[str, str], known: Sequence[Key], terms: Terms, space: str
+) -> dict[str, str]:
     """What the Secret holds: Envoy's files, and each engine's key in a file of its own."""
     kept = {own_key_file(one.label, _key(one, own)): _key(one, own) for one in found}
     return {**envoy.files(groups(found, own, terms, space), known, terms), **kept}
 
 
 def told(routes: str) -> dict[str, Any]:
-    """What router.lua reads of the routes."""
-    return dict(_table(_read(routes)))
+    """What the scripts read of the routes."""
+    return dict(_tables(_read(routes))[envoy.LUA])
 
 
 def _read(routes: str) -> Any:
     return yaml.load(routes, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def _table(content: Any) -> dict[str, Any]:
-    table: dict[str, Any] = content["resources"][0]["virtual_hosts"][0]["metadata"]["filter_metadata"][envoy.LUA]
-    return table
+def _tables(content: Any) -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = content["resources"][0]["virtual_hosts"][0]["metadata"]["filter_metadata"]
+    return tables
 
 
 def rekeyed(routes: str, known: Sequence[Key]) -> str:
     """The same routes for the keys of keys.yml as they are now; the site's own stays as the last playbook gave it."""
     content = _read(routes)
-    table = _table(content)
+    tables = _tables(content)
+    table = tables[envoy.LUA]
     own = [Key(name=OWNER, hash=f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]
-    table.update(people.rekeyed(table, [*known, *own]))
+    changed = people.rekeyed(table, [*known, *own])
+    for one in tables.values():
+        one.update(changed)
     return envoy.as_text(content)
 
 

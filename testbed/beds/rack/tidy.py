@@ -6,12 +6,13 @@ from pathlib import Path
 
 from testbed.base import names, store
 from testbed.base.shell import out
-from testbed.make import binaries, golang, nodeimage, policy, rootfs, traefik
+from testbed.make import binaries, envoy, golang, nodeimage, policy, rootfs, traefik
 
 
 def _needed() -> set[Path]:
     builds = {binaries.place(build.name) for build in binaries.BUILDS}
-    return builds | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
+    router = {envoy.place(), envoy.archive().parent}
+    return builds | router | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
 
 
 def superfluous() -> list[Path]:

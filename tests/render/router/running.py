@@ -61,9 +61,7 @@ class Router:
         self.folder = folder / "site"
         self.folder.mkdir()
         places = {"port": port, "metrics_port": metrics, "admin_port": admin, "probe_port": probe}
-        self.terms = Terms(
-            **{"address": "127.0.0.1", "folder": str(self.folder), "megabytes": 4, **places, **terms}
-        )
+        self.terms = Terms(**{"address": "127.0.0.1", "folder": str(self.folder), "megabytes": 4, **places, **terms})
         self.groups = groups
         self.give(keys)
         self.log = (folder / "log").open("w+")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import http.client
 import json
 import select
 import socket
@@ -82,7 +81,7 @@ def until(what: Any, seconds: float = 10) -> float:
 def test_it_says_by_which_tables_it_goes_without_being_asked_for_a_model(router: Router) -> None:
     def wanted() -> str:
         files = envoy.files(router.groups, PEOPLE[:2], router.terms)
-        return files["routes.yaml"].partition("version: ")[2].partition("\n")[0].strip("'")
+        return files["routes.yaml"].partition("version: ")[2].partition("\n")[0]
 
     router.give(PEOPLE[:2])
     until(lambda: version(router) == wanted())
@@ -226,7 +225,9 @@ def test_a_flood_is_answered_and_not_taken_in(
         assert set(seen) <= {200, refused} and refused in seen and (200 in seen) == (key == ALICE)
         assert set(probed) == {200} and router.process.poll() is None
         assert resident(router) < router.terms.memory
-        name = f'sparkloom_router_requests_total{{person="{"alice" if key == ALICE else ""}",model="",status="{refused}"}}'
+        name = (
+            f'sparkloom_router_requests_total{{person="{"alice" if key == ALICE else ""}",model="",status="{refused}"}}'
+        )
         assert router.series()[name] == seen.count(refused)
         assert sent_and_heard(router, ALICE, body) == 200, "there is room again"
 

@@ -1,7 +1,7 @@
 """The router of several models in the cluster: one pod of Envoy, what it may reach, and who may reach it.
 
-One replica, and a new one before the old one goes (maxSurge): a second one grants each person his whole limit again, but
-only between the moment that the new one is ready and the one that Traefik has left the old one, about a second; a
+One replica, and a new one before the old one goes (maxSurge): a second one grants each person his whole limit again,
+but only between the moment that the new one is ready and the one that Traefik has left the old one, about a second; a
 Recreate would leave nobody to ask for as long as the last stream takes. No PodDisruptionBudget: of one pod it would
 either forbid every drain of its Spark or say nothing.
 

@@ -80,5 +80,5 @@ class Terms:
 
 
 def own_key_file(label: str, key: str) -> str:
-    """Another key is another file: Envoy takes one anew when its name changes. 48 bits of a hash of 256 tell nothing."""
+    """Another key is another file, as Envoy takes one anew when its name changes; 48 bits of a hash tell nothing."""
     return f"own-{label}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"

@@ -247,7 +247,7 @@ def _page_routes(terms: Terms) -> list[dict[str, Any]]:
     paths = (
         {"path": "/"},
         {"safe_regex": {"regex": f"/page/{name}"}},
-        {"safe_regex": {"regex": rf"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json"}},
+        {"safe_regex": {"regex": r"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json"}},
     )
     asked = {"headers": [{"name": ":method", "string_match": {"exact": "GET"}}]}
     return [{"match": {**path, **asked}, "route": {"cluster": PAGE}} for path in paths if terms.page]

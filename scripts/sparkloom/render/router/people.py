@@ -30,7 +30,7 @@ def _table(keys: Iterable[Key], called: Sequence[set[str]], models: Mapping[str,
     """`called`: all names of each model."""
     told = {"keys": {key.hash.partition(":")[2]: _who(key, called) for key in keys}, "models": dict(models)}
     canonical = json.dumps(told, sort_keys=True).encode()
-    return {"version": hashlib.sha256(canonical).hexdigest()[:16], **told}
+    return {"version": f"v{hashlib.sha256(canonical).hexdigest()[:16]}", **told}  # a letter: 12e45 would be a number
 
 
 def _who(key: Key, called: Sequence[set[str]]) -> dict[str, Any]:
