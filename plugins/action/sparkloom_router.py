@@ -54,7 +54,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             raise InputError.single("gateway_router_image", message, rule="missing-key")
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
-        listed = serving.from_vars(ansible.plain(said(args, task_vars)), cluster)
+        listed = serving.from_vars(said(args, task_vars), cluster)
         found = router.models(listed, cluster, fleet.running(cluster))
         page = reached.has_service(objects.PAGE)
         terms = Terms(
@@ -87,6 +87,4 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
 def said(args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
     """The inventory's list, else the one profile."""
-    if task_vars.get("serve") is not None:
-        return {"serve": task_vars["serve"]}
-    return {"profile": args.get("profile") or None}
+    return ansible.listed(task_vars) or {"profile": args.get("profile") or None}

@@ -74,7 +74,8 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    return [*nodes, *hub.steps(), *controller, *finished(), *traefik_install.steps(), *router_image.steps(), *checks.steps(check)]
+    endpoint = [*traefik_install.steps(), *router_image.steps()]
+    return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:

@@ -87,7 +87,7 @@ def _model(need: Need, running: Running | None) -> Model:
 
 def _unlisted(running: Running, cluster: Cluster) -> Model | None:
     """None of a profile that is not here any more."""
-    entry = Entry(profile=running.profile, name=running.name if running.name != running.profile else None)
+    entry = Entry.model_construct(profile=running.profile, name=running.name)
     alone = Serving((entry,), Document("what runs", {"serve": [{"profile": running.profile}]}), listed=True)
     try:
         return _model(needs.one(alone, 0, cluster), running)

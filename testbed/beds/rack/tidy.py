@@ -11,8 +11,8 @@ from testbed.make import binaries, envoy, golang, nodeimage, policy, rootfs, tra
 
 def _needed() -> set[Path]:
     builds = {binaries.place(build.name) for build in binaries.BUILDS}
-    router = {envoy.place(), envoy.archive().parent}
-    return builds | router | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
+    builds |= {envoy.place(), envoy.archive().parent}
+    return builds | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
 
 
 def superfluous() -> list[Path]:
