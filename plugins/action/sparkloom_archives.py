@@ -30,6 +30,7 @@ options:
   options: {type: dict, required: true, description: [The variables of role k3s.]}
   multus: {type: str, default: "", description: [Multus' image.]}
   gpu: {type: str, default: "", description: [The device plugin's.]}
+  router: {type: str, default: "", description: ["The router's, where the site has one."]}
   profile: {type: str, default: "", description: [Whose engine's image; of a site with a list that of each group.]}
   nodes: {type: list, elements: str, default: [], description: [Who serves it; the first Sparks unless told.]}
   take: {type: str, default: "", description: [A digest instead of the locked one.]}
@@ -43,7 +44,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         chosen, cluster = options(args["options"]), ansible.cluster(task_vars)
         engines = self._engines(args, task_vars)
-        asked = needs.Asked(args["multus"], args["gpu"], engines, args["take"], ansible.lock_file(task_vars))
+        asked = needs.Asked(
+            args["multus"], args["gpu"], args["router"], engines, args["take"], ansible.lock_file(task_vars)
+        )
         needed = needs.every(chosen, cluster, asked)
         if args["what"] == "plan":
             program = str(pack.program("images").keep(WORK / ".build" / "store"))

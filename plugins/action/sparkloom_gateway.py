@@ -6,8 +6,10 @@ from ansible.utils.display import Display
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
+from sparkloom.launch.resolve import Launch
 from sparkloom.render import certificates, keys
-from sparkloom.render.manifests import gateway, names
+from sparkloom.render.manifests import gateway, names, router
+from sparkloom.render.router import Terms
 from sparkloom.site import ansible, client, endpoint
 from sparkloom.site.doctor import drift
 
@@ -29,6 +31,8 @@ options:
   body_megabytes: {type: int, choices: [1, 10, 100, 1000], description: [How long a request may be.]}
   requests_per_second: {type: int, description: ["How many begin, for each key."]}
   requests_at_once: {type: int, description: ["How many are on their way, for each key."]}
+  routed: {type: bool, default: false, description: ["Whether a router is between Traefik and the engines."]}
+  models: {type: list, elements: str, default: [], description: ["With prove: the groups to ask, each by its name."]}
   address: {type: str, description: ["Where the endpoint is; with prove, as all below."]}
   name: {type: str, description: [Whom its certificate must name.]}
   port: {type: int, description: [Its port for TLS.]}
@@ -38,7 +42,7 @@ options:
   silence: {type: float, description: [Seconds that it may say nothing.]}
 """
 TERMS = ("paths", "body_megabytes", "requests_per_second", "requests_at_once")
-PREPARE = ("profile", "names", "folder", "certificate", "certificate_key", "service", "service_namespace", "timeout")
+PREPARE = ("names", "folder", "certificate", "certificate_key", "service", "service_namespace", "timeout")
 PROVE = ("address", "name", "port", "trust", "key_file", "max_tokens", "silence")
 
 
@@ -47,6 +51,13 @@ def certificate(args: ansible.Data, site: str, names: list[str], dry: bool) -> c
         pair = (place(args["certificate"]), place(args["certificate_key"]))
         return certificates.given(*pair, args["names"])
     return certificates.own(place(args["folder"]), site, names, dry=dry)
+
+
+def _objects(reached: client.Client, space: str, launch: Launch | None, terms: gateway.Terms) -> list[ansible.Data]:
+    if launch:
+        return gateway.gateway(launch, space, terms)
+    page = reached.has_service(router.PAGE)
+    return gateway.routed(space, router.NAME, Terms().port, terms, page=page)
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
@@ -58,7 +69,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def _prepare(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         dry = bool(self._task.check_mode)
         cluster = ansible.cluster(task_vars)
-        launch = case.judge(args["profile"], cluster).launch
+        launch = None if args["routed"] else case.judge(args.get("profile") or "", cluster).launch
         reached = client.of(cluster)
         addresses = reached.load_balanced(args["service"], args["service_namespace"])
         if not addresses:
@@ -78,8 +89,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "changed": differs,
             "drift": drift.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
             "kubeconfig": client.kubeconfig(cluster),
-            "objects": gateway.gateway(launch, cluster.namespace, terms),
-            "head": f"{names.rank(launch, 0)}-0",
+            "objects": _objects(reached, cluster.namespace, launch, terms),
+            "head": f"{names.rank(launch, 0)}-0" if launch else "",
             "address": addresses[0],
             "name": (args["names"] or addresses)[0],
             "trust": pair.trust,
@@ -90,9 +101,14 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         show = Display()
         key_file = place(args["key_file"])
         served = endpoint.Endpoint(args["address"], args["port"], args["name"], args["trust"], args["silence"])
-        answer = endpoint.prove(
-            served, keys.read(key_file), args["max_tokens"], lambda text: show.display(text, newline=False)
-        )
+        key = keys.read(key_file)
+        answers = [
+            endpoint.prove(served, key, args["max_tokens"], lambda text: show.display(text, newline=False), model)
+            for model in args["models"] or [""]
+        ]
+        if args["routed"]:
+            endpoint.prove_router(served, key)
         show.display("\n")
         line = endpoint.curl(served.url.removesuffix("/v1"), args["trust"], key_file)
-        return {"answer": answer, "url": served.url, "curl": line, "msg": f"{served.url} streams"}
+        told = f"{served.url} streams{' from ' + ', '.join(args['models']) if args['models'] else ''}"
+        return {"answer": answers[0], "answers": answers, "url": served.url, "curl": line, "msg": told}

@@ -126,7 +126,7 @@ def keys(site: Site) -> list[Key]:
 def _envoy_files(site: Site) -> Terms:
     terms = Terms(
         port=site.port, metrics_port=site.metrics_port, address="127.0.0.1", admin_port=site.spare[0],
-        folder=str(site.folder), megabytes=BODY >> 20,
+        probe_port=site.spare[1], folder=str(site.folder), megabytes=BODY >> 20,
     )  # fmt: skip
     for name, text in envoy.files(_groups(site), keys(site), terms).items():
         aside = site.folder.parent / f"aside-{name}"
@@ -137,7 +137,7 @@ def _envoy_files(site: Site) -> Terms:
 
 def _envoy(site: Site) -> list[str]:
     program = next(ENVOY.home.rglob("envoy/_bin/envoy"))
-    return [str(program), *envoy.argv(_envoy_files(site))[1:], "--disable-hot-restart"]
+    return [str(program), *envoy.argv(_envoy_files(site))[1:]]
 
 
 def _envoy_people(site: Site) -> None:

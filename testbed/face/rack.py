@@ -23,6 +23,7 @@ from testbed.beds.rack import (
     inventory,
     load,
     policies,
+    router_image,
     state,
     status,
     sysctls,
@@ -53,7 +54,9 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     first, programs, beside, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in parts]
-    return [*before, first, programs, *controller, beside, base, *parts, *images.steps(), *nodeimage.steps()]
+    wheel, packed = router_image.made()
+    made = [*images.steps(), *nodeimage.steps()]
+    return [*before, wheel, first, programs, *controller, beside, base, packed, *parts, *made]
 
 
 def finished() -> list[steps.Step]:
@@ -71,7 +74,8 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    return [*nodes, *hub.steps(), *controller, *finished(), *traefik_install.steps(), *checks.steps(check)]
+    endpoint = [*traefik_install.steps(), *router_image.steps()]
+    return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:

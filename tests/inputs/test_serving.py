@@ -80,6 +80,7 @@ def test_ansible_hands_over_the_same() -> None:
         (f"serve:\n  - profile: {OSS}\n    nodes: [spark1, sprak2]\n", "3:21", "did you mean 'spark2'?"),
         (f"serve:\n  - profile: {OSS}\n    nodes: [spark1, spark1]\n", "3:21", "spark1 stands there twice"),
         (f"serve:\n  - {OSS}\n  - {OSS}\n", "3:5", f"both would have an object {OSS}; write another `name:`"),
+        (f"serve:\n  - {{profile: {OSS}, name: router}}\n", "2:", "called router, as a Service of this site's own is"),
         (f"serve:\n  - {{profile: {OSS}, name: a}}\n  - {{profile: {QWEN}, name: a-rank}}\n", "3:", "an object a-rank"),
         (f"serve:\n  - {{profile: {OSS}, name: Big One}}\n", "2:", "serve.0.name"),
         (f"serve:\n  - {{profile: {OSS}, alias: m}}\n  - {{profile: {QWEN}, alias: m}}\n", "3:", "clients could mean"),

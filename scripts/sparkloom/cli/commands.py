@@ -147,6 +147,11 @@ COMMANDS = (
         "cli.serving:status",
     ),
     Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
+    Command(
+        "usage",
+        "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
+        "cli.usage:usage",
+    ),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
     Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
     Command(

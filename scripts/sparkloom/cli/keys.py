@@ -1,10 +1,14 @@
-"""`sparkloom keys add|list|revoke`: who may ask this site's models. A key is shown once, and its hash is kept."""
+"""`sparkloom keys add|list|revoke`: who may ask this site's models. A key is shown once, and its hash is kept.
+
+What changed is brought to the router at once, where the site has one that answers.
+"""
 
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,7 +20,10 @@ from sparkloom.inputs import client_keys, inventory
 from sparkloom.inputs.client_keys import Key
 from sparkloom.site import keyring
 
-EFFECTIVE = "it takes the file within seconds once it is given it, without a restart (docs/fleet-router.md)"
+BRINGS = "playbooks/gateway.yml will bring it"
+Offline = Annotated[
+    bool, typer.Option("--offline", help="only the file; playbooks/gateway.yml brings it to the router")
+]
 Name = Annotated[str, typer.Argument(help="whose key: small letters, digits and ._@-", show_default=False)]
 
 
@@ -30,6 +37,7 @@ def add(
     expires: Annotated[
         str | None, typer.Option("--expires", help="the last day, as 2027-01-31, or 90d from today (default: never)")
     ] = None,
+    offline: Offline = False,
     where: Inventory = None,
     json: Json = False,
 ) -> None:
@@ -37,8 +45,10 @@ def add(
     text = client_keys.generate()
     key = _made(name, text, models, requests, tokens, _last_day(expires, today), today)
     keyring.add(file, key)
-    told = {**_row(key), "file": str(file), "key": text}
-    show.out(told, json, lambda _: _shown_once(key, text, file))
+    brought = _bring(where, file, offline)
+    told = {**_row(key), "file": str(file), "key": text, **brought.as_dict()}
+    show.out(told, json, lambda _: f"{_shown_once(key, text, file)}\n{brought.said}")
+    raise typer.Exit(0 if brought.fine else 1)
 
 
 def list_(where: Inventory = None, json: Json = False) -> None:
@@ -50,11 +60,49 @@ def list_(where: Inventory = None, json: Json = False) -> None:
     raise typer.Exit(1 if any(one.severity == "error" for one in found) else 0)
 
 
-def revoke(name: Name, where: Inventory = None, json: Json = False) -> None:
+def revoke(name: Name, offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
     file = _file(where)
     key = keyring.revoke(file, name)
-    told = {**_row(key), "file": str(file)}
-    show.out(told, json, lambda _: f"{file} has no key of {name} any more; {EFFECTIVE}")
+    brought = _bring(where, file, offline)
+    told = {**_row(key), "file": str(file), **brought.as_dict()}
+    show.out(told, json, lambda _: f"{file} has no key of {name} any more\n{brought.said}")
+    raise typer.Exit(0 if brought.fine else 1)
+
+
+class Brought(NamedTuple):
+    """Since when the router goes by a change, or why it does not yet; `fine` unless a cluster did not take it."""
+
+    said: str
+    seconds: float | None = None
+    fine: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"effective_seconds": self.seconds, "router": self.said}
+
+
+def _bring(where: Path | None, file: Path, offline: bool) -> Brought:
+    if offline:
+        return Brought(f"the router was not told (--offline): {BRINGS}")
+    from sparkloom.site import client, patience, router, usage
+
+    cluster = inventory.load(where)
+    if not Path(client.kubeconfig(cluster)).is_file():
+        return Brought(f"no cluster is known here ({client.kubeconfig(cluster)} is not there): {BRINGS}")
+    try:
+        reached = client.of(cluster)
+        given = router.push(reached, file, lambda text: print(text, file=sys.stderr))
+        if given is None:
+            return Brought(f"this site has no router yet: {BRINGS}")
+        usage.note(reached)
+    except Exception as error:
+        said = str(error.problems[0]) if isinstance(error, InputError) else patience.trouble(error)
+        if not said:
+            raise
+        return Brought(f"the file is written, the router was not told: {said}; {BRINGS}", fine=False)
+    if given.seconds is None:
+        return Brought("its files are changed, and no router runs that could go by them: kubectl -n "
+                       f"{cluster.namespace} get pods -l app.kubernetes.io/name=router", fine=False)  # fmt: skip
+    return Brought(f"the router goes by it since {given.seconds:.1f} s after it was told", round(given.seconds, 1))
 
 
 def _file(where: Path | None) -> Path:
@@ -112,7 +160,7 @@ def _shown_once(key: Key, text: str, file: Path) -> str:
     ]
     return (
         f"{text}\n\nThis is the key of {key.name} for {models}, {ends}, {' and '.join(limits) or 'without a limit'}. "
-        f"It is shown this once: {file} has its hash.\nTo the router: {EFFECTIVE}."
+        f"It is shown this once: {file} has its hash."
     )
 
 

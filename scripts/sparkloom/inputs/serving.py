@@ -20,6 +20,7 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.profile import Strict
 
+OURS = ("router", "page")  # Services beside those of groups
 MOST = 64  # groups of one site
 LEAST_SHARE, MOST_SHARE = 0.02, 0.95  # of a Spark's memory: less holds no model, and the host needs the rest
 
@@ -174,6 +175,11 @@ def _beside(serving: Serving) -> Iterator[Problem]:
 
 def _twice(serving: Serving) -> Iterator[Problem]:
     names = [entry.called for entry in serving.entries]
+    for number, name in enumerate(names):
+        if group_name.label(name) in OURS:
+            key = "name" if serving.entries[number].name else "profile"
+            message = f"the group is called {name}, as a Service of this site's own is; write another `name:` here"
+            yield serving.problem(number, message, "same-name", key)
     for later, earlier, both in group_name.meetings(names):
         key = "name" if serving.entries[later].name else "profile"
         message = (

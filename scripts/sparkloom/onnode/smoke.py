@@ -42,12 +42,14 @@ def ask(
     prompt: str = PROMPT,
     max_tokens: int = 64,
     key: str | None = None,
+    model: str = "",
 ) -> Answer:
-    """Streams one short chat completion; `say` receives the text as it arrives, thinking apart from the answer."""
+    """Streams one short chat completion of `model`, else of the first there is; `say` receives the text as it arrives,
+    thinking apart from the answer."""
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
         with closing(connect()) as connection:
-            answer = Answer(_model(connection, headers))
+            answer = Answer(model or _model(connection, headers))
         body = {
             "model": answer.model,
             "messages": [{"role": "user", "content": prompt}],

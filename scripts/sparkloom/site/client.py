@@ -113,6 +113,9 @@ class Client:
     def has_pod(self, name: str) -> bool:
         return _or_none(lambda: self.core.read_namespaced_pod(name, self.namespace)) is not None
 
+    def has_service(self, name: str) -> bool:
+        return _or_none(lambda: self.core.read_namespaced_service(name, self.namespace)) is not None
+
     def delete_pod(self, name: str) -> None:
         """As `kubectl delete pod`: it may end in its own time, and its set makes another."""
         _or_none(lambda: self.core.delete_namespaced_pod(name, self.namespace))

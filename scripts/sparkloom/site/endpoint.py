@@ -21,6 +21,8 @@ from sparkloom.onnode import smoke
 from sparkloom.site import client, patience
 
 CHAT = "/v1/chat/completions"
+NOBODY = "a-model-that-nobody-has"
+HEARS = 20.0  # seconds
 TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
 CLOSED = (
     "/health", "/metrics", "/flush_cache", "/abort_request",
@@ -158,10 +160,37 @@ def _shut(endpoint: Endpoint, seconds: float) -> list[str]:
     return found
 
 
-def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None]) -> dict[str, Any]:
+def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str = "") -> dict[str, Any]:
     """A streamed answer with the key; `smoke.NoAnswer` says what came instead."""
     if waiting := settled(endpoint, 30):
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")
     if open_doors := _shut(endpoint, TAKES):
         raise smoke.NoAnswer("; ".join(open_doors))
-    return smoke.ask(endpoint.connect, say, max_tokens=max_tokens, key=key).as_dict()
+    return _asked(endpoint, key, max_tokens, say, model).as_dict()
+
+
+def _asked(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str) -> smoke.Answer:
+    """A router asks an engine every few seconds whether it is up: one that is since then is 503 till it heard so."""
+    limit = time.monotonic() + (HEARS if model else 0)
+    while True:
+        try:
+            return smoke.ask(endpoint.connect, say, max_tokens=max_tokens, key=key, model=model)
+        except smoke.NoAnswer as error:
+            if "answered 503" not in str(error) or time.monotonic() > limit:
+                raise
+        time.sleep(1)
+
+
+def prove_router(endpoint: Endpoint, key: str) -> None:
+    """A model that nobody has is refused with the list of those that are; what answers otherwise is no router."""
+    connection = endpoint.connect()
+    try:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        connection.request("POST", CHAT, json.dumps({"model": NOBODY, "messages": []}), headers)
+        answer = connection.getresponse()
+        body = answer.read(2000).decode(errors="replace")
+    finally:
+        connection.close()
+    if answer.status != 404 or "model_not_found" not in body:
+        message = f"a request for the model '{NOBODY}' got {answer.status}, expected 404 model_not_found: {body[:200]}"
+        raise smoke.NoAnswer(message)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from testbed.base import names, store
 from testbed.base.shell import out
-from testbed.make import binaries, golang, nodeimage, policy, rootfs, traefik
+from testbed.make import binaries, envoy, golang, nodeimage, policy, rootfs, traefik
 
 
 def _needed() -> set[Path]:
     builds = {binaries.place(build.name) for build in binaries.BUILDS}
+    builds |= {envoy.place(), envoy.archive().parent}
     return builds | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,17 +54,18 @@ class Answer:
 
 
 class Router:
-    def __init__(self, folder: Path, groups: Sequence[Group], keys: Sequence[Key]) -> None:
-        port, metrics, admin = free_ports(3)
+    swaps = 0
+
+    def __init__(self, folder: Path, groups: Sequence[Group], keys: Sequence[Key], **terms: Any) -> None:
+        port, metrics, admin, probe = free_ports(4)
         self.folder = folder / "site"
         self.folder.mkdir()
-        self.terms = Terms(
-            port=port, metrics_port=metrics, address="127.0.0.1", admin_port=admin, folder=str(self.folder), megabytes=4
-        )
+        places = {"port": port, "metrics_port": metrics, "admin_port": admin, "probe_port": probe}
+        self.terms = Terms(**{"address": "127.0.0.1", "folder": str(self.folder), "megabytes": 4, **places, **terms})
         self.groups = groups
         self.give(keys)
         self.log = (folder / "log").open("w+")
-        command = [program(), *envoy.argv(self.terms)[1:], "--disable-hot-restart"]
+        command = [program(), *envoy.argv(self.terms)[1:]]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
         limit = time.monotonic() + 60
         while True:
@@ -74,11 +76,25 @@ class Router:
             time.sleep(0.2)
 
     def give(self, keys: Sequence[Key]) -> None:
-        """As the kubelet swaps a mounted folder: each file is whole or as before."""
-        for name, text in envoy.files(self.groups, keys, self.terms).items():
-            aside = self.folder.parent / f"aside-{name}"
-            aside.write_text(text)
-            aside.rename(self.folder / name)
+        self.swap(envoy.files(self.groups, keys, self.terms))
+
+    def swap(self, files: Mapping[str, str]) -> None:
+        """As the kubelet swaps a mounted Secret: each name leads through `..data`, which leads to another folder."""
+        self.swaps += 1
+        new, before = self.folder / f"..of_{self.swaps}", (self.folder / "..data").resolve()
+        new.mkdir()
+        for name, text in files.items():
+            (new / name).write_text(text)
+        (self.folder / "..data_tmp").symlink_to(new.name)
+        (self.folder / "..data_tmp").rename(self.folder / "..data")
+        for name in files:
+            if not (self.folder / name).is_symlink():
+                (self.folder / name).symlink_to(f"..data/{name}")
+        for stale in self.folder.iterdir():
+            if stale.is_symlink() and not stale.exists():
+                stale.unlink()
+        if before.name.startswith("..of_"):
+            shutil.rmtree(before)
 
     def said(self) -> str:
         self.log.flush()
@@ -130,7 +146,11 @@ def asked(model: str, tokens: int, text: str = "hello") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, engines: Mapping[str, Engine], keys: Sequence[Key] = PEOPLE, **more: Mapping[str, Any]
+    folder: Path,
+    engines: Mapping[str, Engine],
+    keys: Sequence[Key] = PEOPLE,
+    terms: Mapping[str, Any] | None = None,
+    **more: Mapping[str, Any],
 ) -> Iterator[Router]:
     """One group an engine; `more` says what differs of a group."""
     groups = []
@@ -138,7 +158,7 @@ def running(
         own = folder / f"own-{name}"
         own.write_text(engine.key)
         groups.append(replace(Group(name, "127.0.0.1", engine.port, str(own)), **more.get(name, {})))
-    router = Router(folder, groups, keys)
+    router = Router(folder, groups, keys, **(terms or {}))
     try:
         yield router
     finally:

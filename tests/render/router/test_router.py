@@ -47,7 +47,7 @@ def engines() -> Iterator[dict[str, Engine]]:
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory, engines: dict[str, Engine]) -> Iterator[Router]:
-    facts = {"max_model_len": 4096, "state": "serves"}
+    facts = {"max_model_len": 4096}
     more: dict[str, dict[str, Any]] = {
         "alpha": {"aliases": ("fast",), "model": "org/alpha-8b", "facts": facts},
         "narrow": {"at_once": 2, "waiting": 2},
@@ -103,6 +103,7 @@ def test_one_list_of_what_a_key_opens(router: Router) -> None:
     everything = router.get("/v1/models").json["data"]
     assert [model["id"] for model in everything] == ["alpha", "beta", "fast", "narrow"]
     assert everything[0]["max_model_len"] == 4096 and everything[2]["root"] == "alpha"
+    assert {model["state"] for model in everything} == {"up"}, "as its own health checks say"
     assert [model["id"] for model in router.get("/v1/models", BOB).json["data"]] == ["alpha", "fast"]
     assert router.get("/v1/models/beta").json["id"] == "beta"
     assert router.get("/v1/models/beta", BOB).status == router.get("/v1/models/nobody").status == 404
@@ -318,6 +319,8 @@ def test_one_engine_dies_alone_and_comes_back(router: Router, engines: dict[str,
         begun = time.monotonic()
         answer = router.post("beta")
         assert answer.status == 503 and answer.code == "model_not_up" and answer.headers["retry-after"] == "15"
+        states = {model["id"]: model["state"] for model in router.get("/v1/models").json["data"]}
+        assert states == {"alpha": "up", "beta": "down", "fast": "up", "narrow": "up"}
         assert time.monotonic() - begun < 1 and router.post("alpha").status == 200
     finally:
         engines["beta"].up()
@@ -327,12 +330,18 @@ def test_one_engine_dies_alone_and_comes_back(router: Router, engines: dict[str,
     assert router.post("beta").status == 200
 
 
+def empty_the_bucket(router: Router) -> None:
+    """Carol's, to the last bit: 20 s until the next one, which is longer than what follows takes."""
+    while (answer := router.post("alpha", CAROL)).status == 200 or int(answer.headers["retry-after"]) < 18:
+        if answer.status == 429:
+            time.sleep(int(answer.headers["retry-after"]))
+
+
 def test_keys_change_while_streams_go_on(router: Router, engines: dict[str, Engine]) -> None:
     """A new key opens within seconds, one that was taken away opens no more, and what is counted goes on."""
     key = "sk-erin-of-this-test-0123456789"
     assert router.post("alpha", key).status == 401
-    while router.post("alpha", CAROL).status == 200:
-        pass
+    empty_the_bucket(router)
     connection = router.connect()
     connection.request("POST", CHAT, json.dumps(asked("alpha", 300)), bearer(BOB))
     answer = connection.getresponse()
@@ -348,7 +357,7 @@ def test_keys_change_while_streams_go_on(router: Router, engines: dict[str, Engi
     assert b"[DONE]" in answer.read()
     connection.close()
     after = router.series()
-    assert all(after[name] >= value for name, value in before.items())
+    assert all(after[name] >= value for name, value in before.items() if "_total" in name)
     router.give(PEOPLE)
     while router.post("alpha", BOB).status != 200:
         assert time.monotonic() - begun < 20

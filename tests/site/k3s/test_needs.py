@@ -20,7 +20,7 @@ def asked(folder: Path, **changes: Any) -> needs.Asked:
     loaded = profile.load(changes.pop("profile", PROFILE)) if changes.get("profile", PROFILE) else None
     engines = [needs.Engine(loaded, ["spark1", "spark2"])] if loaded else []
     changes.pop("profile", None)
-    given = {"multus": MULTUS, "gpu": GPU, "engines": engines, "take": "", "lock": folder / "images.yml"}
+    given = {"multus": MULTUS, "gpu": GPU, "router": "", "engines": engines, "take": "", "lock": folder / "images.yml"}
     return needs.Asked(**{**given, **changes})
 
 
@@ -37,6 +37,11 @@ def test_each_image_is_needed_where_its_pods_run(tmp_path: Path) -> None:
     engine = told[f"profile {PROFILE}"]
     assert engine.nodes == ("spark1", "spark2") and engine.digest == ""
     assert (told["multus_image"].digest, told["gpu_runtime_image"].digest) == (A, B)
+
+
+def test_a_site_with_a_router_needs_its_image_on_every_spark(tmp_path: Path) -> None:
+    told = found(tmp_path, router="docker.io/envoyproxy/envoy:v1.40.0")["gateway_router_image"]
+    assert told.nodes == ("spark1", "spark2", "spark3") and told.digest == ""
 
 
 def test_the_engine_is_the_one_that_is_locked_or_that_somebody_chose(tmp_path: Path) -> None:

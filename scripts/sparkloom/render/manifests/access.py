@@ -56,19 +56,28 @@ def _heard(launch: Launch) -> list[dict[str, Any]]:
     /health and /metrics take no key; Traefik alone may ask a supervisor about one. The rails are no part of the cluster
     network: no policy covers them.
     """
-    traefik = _system_pods("app.kubernetes.io/name", "traefik")
-    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik]
+    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik()]
     return [
         {"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]},
-        {"from": [traefik], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
+        {"from": [traefik()], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
     ]
 
 
 def _reached(cluster: Cluster) -> list[dict[str, Any]]:
     """The question for a name. An engine that somebody took over would else reach the cluster, the LAN and the world:
     it has its weights, and no token for the API server."""
+    return [name_service(), *map(_granted, cluster.egress)]
+
+
+def name_service() -> dict[str, Any]:
+    """A way out to whoever answers for names."""
     asked = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
-    return [{"to": [_system_pods("k8s-app", "kube-dns")], "ports": asked}, *map(_granted, cluster.egress)]
+    return {"to": [_system_pods("k8s-app", "kube-dns")], "ports": asked}
+
+
+def traefik() -> dict[str, Any]:
+    """K3s' own, as a policy names it."""
+    return _system_pods("app.kubernetes.io/name", "traefik")
 
 
 def _system_pods(label: str, value: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ an engine that answered first, within a few ms, was cut off in its answer (golan
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +34,13 @@ PLAIN, ENCRYPTED = "web", "websecure"  # K3s' names of ports 80 and 443
 RATE, AT_ONCE, TOO_LONG, TO_TLS = "gateway-rate", "gateway-at-once", "gateway-too-long", "gateway-to-tls"
 BODILESS, WHOLE = "gateway-bodiless", "gateway-whole"
 READ_WHOLE = 1 << 20  # bytes; no engine answers a longer one before its end was read
+BEFORE_AN_ENGINE = (NAME, RATE, AT_ONCE, TOO_LONG)  # a router leaves them nothing to do
 LABELS = {"app.kubernetes.io/name": "gateway", "app.kubernetes.io/component": "gateway", **names.PART_OF}
 MEGABYTES = {1: 6, 10: 7, 100: 8, 1000: 9}  # a length below it has so many digits at most
 GRANTED = re.compile(r"/v1(?:/[a-z0-9_-]+)+(?:/\*)?")
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
+PAGE_PATHS = "Path(`/`) || PathRegexp(`^/page/(?:data/)?[A-Za-z0-9][A-Za-z0-9._-]*$`)"
 WHO = {"requestHeaderName": clients.HEADER}  # by address, K3s' load balancer would make one client of all
 
 
@@ -65,7 +68,26 @@ def gateway(launch: Launch, namespace: str, terms: Terms) -> list[dict[str, Any]
         _store(namespace),
         *_middlewares(launch, namespace, terms),
         _route(launch, namespace, terms),
-        _plain_route(namespace, terms),
+        _plain_route(namespace, granted(terms)),
+    ]
+
+
+def routed(namespace: str, service: str, port: int, terms: Terms, *, page: bool = False) -> list[dict[str, Any]]:
+    """The same before a router, which knows keys, models, limits and lengths: TLS, exact paths and whole short bodies
+    are what Traefik still does. `page`: what people look at goes there too."""
+    there = {"name": service, "port": port, "scheme": "http", "serversTransport": NAME, "passHostHeader": True}
+    asked = f"({granted(terms)} || {PAGE_PATHS})" if page else granted(terms)
+    routes = [
+        _rule(f"{granted(terms)} && Method(`POST`)", 20, (WHOLE,), there),
+        _rule(f"{asked} && Method(`GET`)", 30, (BODILESS,), there),
+    ]
+    spec = {"entryPoints": [ENCRYPTED], "routes": routes, "tls": {"secretName": TLS_SECRET}}
+    return [
+        _transport(namespace, terms.timeout),
+        _store(namespace),
+        *(_object("Middleware", name, namespace, spec) for name, spec in _of_every_kind().items()),
+        _object("IngressRoute", NAME, namespace, spec),
+        _plain_route(namespace, asked),
     ]
 
 
@@ -91,6 +113,7 @@ def _store(namespace: str) -> dict[str, Any]:
 def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str, Any]]:
     """The first asks for the key: a supervisor that cannot be asked lets nobody in."""
     where = f"{names.group(launch.group)}.{namespace}.svc.cluster.local:{ports.PROBES}"
+    every = _of_every_kind()
     made: dict[str, dict[str, Any]] = {
         NAME: {
             "forwardAuth": {
@@ -101,12 +124,20 @@ def _middlewares(launch: Launch, namespace: str, terms: Terms) -> list[dict[str,
         },
         RATE: {"rateLimit": {"average": terms.rate, "burst": max(terms.rate, terms.at_once), "sourceCriterion": WHO}},
         AT_ONCE: {"inFlightReq": {"amount": terms.at_once, "sourceCriterion": WHO}},
-        BODILESS: {"buffering": {"maxRequestBodyBytes": 1}},  # 0 would be no limit
-        WHOLE: {"retry": _reads_whole()},
+        BODILESS: every[BODILESS],
+        WHOLE: every[WHOLE],
         TOO_LONG: {"replacePath": {"path": TOO_LONG_PATH}},
-        TO_TLS: {"redirectScheme": {"scheme": "https", "permanent": True}},
+        TO_TLS: every[TO_TLS],
     }
     return [_object("Middleware", name, namespace, spec) for name, spec in made.items()]
+
+
+def _of_every_kind() -> Mapping[str, dict[str, Any]]:
+    return {
+        BODILESS: {"buffering": {"maxRequestBodyBytes": 1}},  # 0 would be no limit
+        WHOLE: {"retry": _reads_whole()},
+        TO_TLS: {"redirectScheme": {"scheme": "https", "permanent": True}},
+    }
 
 
 def _reads_whole() -> dict[str, Any]:
@@ -142,8 +173,8 @@ def _route(launch: Launch, namespace: str, terms: Terms) -> dict[str, Any]:
     return _object("IngressRoute", NAME, namespace, spec)
 
 
-def _plain_route(namespace: str, terms: Terms) -> dict[str, Any]:
+def _plain_route(namespace: str, paths: str) -> dict[str, Any]:
     """Without TLS: sent to where there is."""
     nowhere = {"kind": "TraefikService", "name": "noop@internal"}
-    rule = _rule(granted(terms), 10, (TO_TLS,), nowhere)
+    rule = _rule(paths, 10, (TO_TLS,), nowhere)
     return _object("IngressRoute", "gateway-plain", namespace, {"entryPoints": [PLAIN], "routes": [rule]})

@@ -6,9 +6,12 @@ is ours: whose key it is, which model a body names, what was used. Both are conf
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from sparkloom.base.errors import InputError
 
 PATHS = (
     "/v1/models", "/v1/models/*", "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
@@ -30,7 +33,12 @@ class Group:
     waiting: int = 256  # and as many more that wait here; the next one is told so
     health_port: int = 0  # of the supervisor, where that knows better than the engine
     health_path: str = "/health"
-    facts: Mapping[str, Any] = field(default_factory=dict)  # for /v1/models: context, capabilities, state
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for /v1/models: context, capabilities
+    label: str = ""  # the name as a file may have it
+
+    @property
+    def file(self) -> str:
+        return self.label or self.name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,6 +55,7 @@ class Terms:
 
     port: int = 8080
     metrics_port: int = 9090
+    probe_port: int = 9091  # for the kubelet, which is answered in a flood too
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program
     folder: str = "/etc/sparkloom-router"  # of these files, in the router's container
@@ -54,3 +63,22 @@ class Terms:
     megabytes: int = 100  # of a request
     timeout: int = 8000  # seconds without a byte: a long prompt behind a full queue
     retry_after: int = 15  # seconds, of a model that is not up
+    memory: int = 1024  # MiB that its container may take
+    connections: int = 4096  # of clients
+    page: str = ""  # host:port of the page that people look at; empty where there is none
+
+    def __post_init__(self) -> None:
+        """A body takes six and a half times its length while router.lua reads and writes it (measured), and less than
+        four until its answer begins: with a sixth of the memory for bodies, 100 MB need 856 MiB."""
+        needed = 6 * self.megabytes + 256
+        if self.memory < needed:
+            message = (
+                f"{self.memory} MiB hold no request of {self.megabytes} MB (gateway_body_megabytes): expected {needed} "
+                "at least"
+            )
+            raise InputError.single("gateway_router_memory_mib", message, rule="router-memory")
+
+
+def own_key_file(label: str, key: str) -> str:
+    """Another key is another file, as Envoy takes one anew when its name changes; 48 bits of a hash tell nothing."""
+    return f"own-{label}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"

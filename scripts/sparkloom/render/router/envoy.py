@@ -20,9 +20,11 @@ from sparkloom.render.router import Group, Terms, people
 TYPES = "type.googleapis.com/envoy"
 FILTERS = f"{TYPES}.extensions.filters.http"
 HEADER = "x-sparkloom-group"  # what router.lua says of a request; what a client sends there is dropped first
-LUA = "envoy.filters.http.lua"
-SCRIPT = Path(__file__).with_name("router.lua")
-ADMIN = "router-itself"
+LUA, DOOR, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.door", "envoy.filters.http.buffer"
+SCRIPTS = ("door.lua", "router.lua")
+PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
+ADMIN, PAGE = "router-itself", "page-itself"
+STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
 
@@ -30,18 +32,19 @@ ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
 def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, str]:
     """Every file of the router's folder but the engines' own keys."""
     return {
-        "envoy.yaml": _yaml(bootstrap(terms)),
-        "listeners.yaml": _resources([listener(terms)]),
+        "envoy.yaml": as_text(bootstrap(terms)),
+        "listeners.yaml": _resources([listener(terms), _probed(terms)]),
         "routes.yaml": _resources([routes(groups, keys, terms)]),
-        "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), _admin(terms)]),
+        "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), *_ours(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
-        "router.lua": SCRIPT.read_text(encoding="utf-8"),
+        **{name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS},
     }
 
 
 def argv(terms: Terms) -> list[str]:
     """One worker: router.lua keeps what was used in tables of its own."""
-    return ["envoy", "-c", f"{terms.folder}/envoy.yaml", "--concurrency", "1", "--log-level", "warn"]
+    words = ["--concurrency", "1", "--log-level", "warn", "--disable-hot-restart"]
+    return ["envoy", "-c", f"{terms.folder}/envoy.yaml", *words]
 
 
 class _Plain(yaml.SafeDumper):
@@ -49,12 +52,13 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def _yaml(data: Any) -> str:
+def as_text(data: Any) -> str:
+    """As all files here are written."""
     return yaml.dump(data, Dumper=_Plain, sort_keys=False, width=120)
 
 
 def _resources(listed: list[dict[str, Any]]) -> str:
-    return _yaml({"resources": listed})
+    return as_text({"resources": listed})
 
 
 def _typed(of: str, **content: Any) -> dict[str, Any]:
@@ -75,7 +79,35 @@ def bootstrap(terms: Terms) -> dict[str, Any]:
             "lds_config": _from(terms, "listeners.yaml"),
             "cds_config": _from(terms, "clusters.yaml"),
         },
+        "overload_manager": _overload(terms),
     }
+
+
+def _overload(terms: Terms) -> dict[str, Any]:
+    """For all that router.lua does not measure itself: above it no new request is taken, and what is here goes on."""
+    monitors = {
+        "fixed_heap": ("fixed_heap.v3.FixedHeapConfig", {"max_heap_size_bytes": terms.memory * 7 // 8 << 20}),
+        "global_downstream_max_connections": (
+            "downstream_connections.v3.DownstreamConnectionsConfig",
+            {"max_active_downstream_connections": terms.connections},
+        ),
+    }
+    heap = "envoy.resource_monitors.fixed_heap"
+    return {
+        "refresh_interval": "0.1s",
+        "resource_monitors": [
+            {
+                "name": f"envoy.resource_monitors.{name}",
+                "typed_config": _typed(f"extensions.resource_monitors.{of}", **limits),
+            }
+            for name, (of, limits) in monitors.items()
+        ],
+        "actions": [_action("shrink_heap", heap, 0.8), _action("stop_accepting_requests", heap, 0.9)],
+    }
+
+
+def _action(name: str, by: str, above: float) -> dict[str, Any]:
+    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": by, "threshold": {"value": above}}]}
 
 
 def _address(host: str, port: int) -> dict[str, Any]:
@@ -85,7 +117,7 @@ def _address(host: str, port: int) -> dict[str, Any]:
 def listener(terms: Terms) -> dict[str, Any]:
     manager = _typed(
         "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        stat_prefix="router",
+        stat_prefix=STATISTICS,
         rds={"route_config_name": "models", "config_source": _from(terms, "routes.yaml")},
         early_header_mutation_extensions=[_dropped_first()],
         use_remote_address=True,
@@ -97,17 +129,40 @@ def listener(terms: Terms) -> dict[str, Any]:
         access_log=[_access_log()],
         local_reply_config={"mappers": _answers(terms)},
         http_filters=[
+            _filter("lua.door", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/door.lua"}),
+            _filter("buffer", "buffer.v3.Buffer", max_request_bytes=terms.megabytes << 20),
             _filter("lua", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/router.lua"}),
             _filter("router", "router.v3.Router", suppress_envoy_headers=True),
         ],
     )
-    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
     return {
         **_typed("config.listener.v3.Listener", name="clients"),
         "address": _address(terms.address, terms.port),
         "additional_addresses": [{"address": _address(terms.address, terms.metrics_port)}],
-        "per_connection_buffer_limit_bytes": terms.megabytes << 20,
-        "filter_chains": [chain],
+        "per_connection_buffer_limit_bytes": PIECE,
+        "filter_chains": [_chain(manager)],
+    }
+
+
+def _chain(manager: dict[str, Any]) -> dict[str, Any]:
+    return {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+
+
+def _probed(terms: Terms) -> dict[str, Any]:
+    """Is it ready: asked by the kubelet, which would end a pod that tells it what a flood is told."""
+    ready = {"match": {"path": "/ready"}, "route": {"cluster": ADMIN}}
+    host = {"name": "all", "domains": ["*"], "routes": [ready]}
+    manager = _typed(
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="probed",
+        route_config={"name": "probed", "virtual_hosts": [host]},
+        http_filters=[_filter("router", "router.v3.Router")],
+    )
+    return {
+        **_typed("config.listener.v3.Listener", name="probed"),
+        "address": _address(terms.address, terms.probe_port),
+        "bypass_overload_manager": True,
+        "filter_chains": [_chain(manager)],
     }
 
 
@@ -141,10 +196,11 @@ def _answers(terms: Terms) -> list[dict[str, Any]]:
     """What Envoy itself has to say, in the words of an OpenAI endpoint."""
     model, later = "%DYNAMIC_METADATA(sparkloom:model)%", terms.retry_after
     return [
-        _answer(["UH"], 503, "model_not_up", f"{model} is not up now; its engine starts or has failed", later),
+        _answer(["UH", "NC"], 503, "model_not_up", f"{model} is not up now; its engine starts or has failed", later),
         _answer(["UO"], 503, "queue_full", f"as many requests as may wait for {model} are waiting", 5),
         _answer(["UF", "UC", "URX", "LR"], 503, "engine_lost", f"the engine of {model} went away before its first word",
                 terms.retry_after),
+        _answer(["OM"], 503, "router_full", "too much is on its way through here", 5),
         _answer(["UT", "SI"], 504, "timeout", f"{model} said nothing for {terms.timeout} s", None),
     ]  # fmt: skip
 
@@ -164,26 +220,47 @@ def _answer(flags: list[str], status: int, code: str, message: str, wait: int | 
 
 def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, Any]:
     """What router.lua reads stands in their host, which a request has from its first route on."""
-    told = {**people.table(groups, keys), "metrics_port": str(terms.metrics_port)}
+    told = {
+        **people.table(groups, keys),
+        "metrics_port": str(terms.metrics_port),
+        "longest": terms.megabytes << 20,
+        "room": (terms.memory << 20) // 6,
+    }
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
     closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
     listed = [
         *(_route(group, terms) for group in groups),
+        *_page_routes(terms),
         *({"match": _granted(path), **closed} for path in terms.paths),
         {"match": {"path": "/metrics"}, **closed},
         {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}},
-        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": {LUA: _no_script()}},
+        {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": _passed_by()},
     ]
-    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": {LUA: told}}, "routes": listed}
+    told_both = {LUA: told, DOOR: told}
+    host = {"name": "all", "domains": ["*"], "metadata": {"filter_metadata": told_both}, "routes": listed}
     return {**_typed("config.route.v3.RouteConfiguration", name="models"), "virtual_hosts": [host]}
+
+
+def _page_routes(terms: Terms) -> list[dict[str, Any]]:
+    """Its files are for everybody, its data for who has a key, which router.lua asks for."""
+    name = "[A-Za-z0-9][A-Za-z0-9._-]*"
+    paths = (
+        {"path": "/"},
+        {"safe_regex": {"regex": f"/page/{name}"}},
+        {"safe_regex": {"regex": r"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json"}},
+    )
+    asked = {"headers": [{"name": ":method", "string_match": {"exact": "GET"}}]}
+    return [{"match": {**path, **asked}, "route": {"cluster": PAGE}} for path in paths if terms.page]
 
 
 def _json(data: Any) -> str:
     return json.dumps(data) + "\n"
 
 
-def _no_script() -> dict[str, Any]:
-    return _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
+def _passed_by() -> dict[str, Any]:
+    """A path that is closed is so before anything is read."""
+    script = _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
+    return {LUA: script, DOOR: script, WHOLE: _typed("extensions.filters.http.buffer.v3.BufferPerRoute", disabled=True)}
 
 
 def _granted(path: str) -> dict[str, Any]:
@@ -223,10 +300,9 @@ def cluster(group: Group, terms: Terms) -> dict[str, Any]:
         "max_connections": group.at_once, "max_pending_requests": group.waiting,
         "max_requests": group.at_once + group.waiting, "max_retries": 3,
     }  # fmt: skip
-    named = not re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", group.address)
     return {
         **_typed("config.cluster.v3.Cluster", name=group.name),
-        "type": "STRICT_DNS" if named else "STATIC",
+        "type": _found(group.address),
         "connect_timeout": "2s",
         "load_assignment": {
             "cluster_name": group.name,
@@ -239,6 +315,12 @@ def cluster(group: Group, terms: Terms) -> dict[str, Any]:
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)
         },
     }
+
+
+def _found(address: str) -> str:
+    """How: by its name, asked again and again, or by a number."""
+    number = re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", address)
+    return "STATIC" if number else "STRICT_DNS"
 
 
 def _http1(group: Group, terms: Terms) -> dict[str, Any]:
@@ -265,7 +347,7 @@ def _http1(group: Group, terms: Terms) -> dict[str, Any]:
 
 def _secret_file(group: Group) -> str:
     """A file each: Envoy wants one secret where it asks for one."""
-    return f"secret-{group.name}.yaml"
+    return f"secret-{group.file}.yaml"
 
 
 def _secret(group: Group) -> dict[str, Any]:
@@ -274,12 +356,21 @@ def _secret(group: Group) -> dict[str, Any]:
     return {**of, "generic_secret": {"secret": {"filename": group.key_file}}}
 
 
-def _admin(terms: Terms) -> dict[str, Any]:
+def _ours(terms: Terms) -> list[dict[str, Any]]:
+    """Envoy's own port on loopback, and the page where there is one."""
+    places = {ADMIN: ("127.0.0.1", terms.admin_port)}
+    if terms.page:
+        host, _, port = terms.page.rpartition(":")
+        places[PAGE] = (host, int(port))
+    return [_plain_cluster(name, *place) for name, place in places.items()]
+
+
+def _plain_cluster(name: str, host: str, port: int) -> dict[str, Any]:
     return {
-        **_typed("config.cluster.v3.Cluster", name=ADMIN),
-        "type": "STATIC",
+        **_typed("config.cluster.v3.Cluster", name=name),
+        "type": _found(host),
         "load_assignment": {
-            "cluster_name": ADMIN,
-            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": _address("127.0.0.1", terms.admin_port)}}]}],
+            "cluster_name": name,
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": _address(host, port)}}]}],
         },
     }

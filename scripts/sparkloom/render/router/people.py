@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.errors import InputError
@@ -15,15 +15,28 @@ from sparkloom.render.router import Group
 def table(groups: Iterable[Group], keys: Iterable[Key]) -> dict[str, Any]:
     """Of `keys` only what the router must know; hashes without their algorithm, as it computes one alone."""
     listed = list(groups)
-    told = {"keys": {key.hash.partition(":")[2]: _who(key, listed) for key in keys}, "models": _models(listed)}
+    return _table(keys, [set(group.names) for group in listed], _models(listed))
+
+
+def rekeyed(told: Mapping[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
+    """The same models with other keys: what a table says of them is enough, so no inventory is asked again."""
+    called: dict[str, set[str]] = {}
+    for name, model in told["models"].items():
+        called.setdefault(model["id"], set()).add(name)
+    return _table(keys, list(called.values()), told["models"])
+
+
+def _table(keys: Iterable[Key], called: Sequence[set[str]], models: Mapping[str, Any]) -> dict[str, Any]:
+    """`called`: all names of each model."""
+    told = {"keys": {key.hash.partition(":")[2]: _who(key, called) for key in keys}, "models": dict(models)}
     canonical = json.dumps(told, sort_keys=True).encode()
-    return {"version": hashlib.sha256(canonical).hexdigest()[:16], **told}
+    return {"version": f"v{hashlib.sha256(canonical).hexdigest()[:16]}", **told}  # a letter: 12e45 would be a number
 
 
-def _who(key: Key, groups: list[Group]) -> dict[str, Any]:
+def _who(key: Key, called: Sequence[set[str]]) -> dict[str, Any]:
     who: dict[str, Any] = {"name": key.name}
     if key.models != "all":
-        opened = {name for group in groups if set(group.names) & set(key.models) for name in group.names}
+        opened = {name for names in called if names & set(key.models) for name in names}
         who["models"] = dict.fromkeys(sorted(opened), True)
     for name, value in (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute), ("ends", key.ends)):
         if value is not None:

@@ -1,52 +1,14 @@
--- What Envoy cannot be told in its configuration: whose key it is, which model a body asks for, what was used.
+-- What Envoy cannot be told in its configuration: which model a body asks for, who may, how much, what was used.
+-- door.lua has seen whose key it is before a body was read; between the two Envoy's own buffer waits for the whole of it.
 -- One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do what stands in the
 -- metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when it changed.
-local bit = require("bit")
-local band, bxor, bnot, ror, rshift, lshift = bit.band, bit.bxor, bit.bnot, bit.ror, bit.rshift, bit.lshift
-local byte, find, sub, char, format = string.byte, string.find, string.sub, string.char, string.format
+local byte, find, sub, format = string.byte, string.find, string.sub, string.format
 
 local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
-local version, keys, models, groups = nil, {}, {}, {}
+local version, keys, models = nil, {}, {}
 local buckets, counted = {}, {}
-
--- SHA-256 -------------------------------------------------------------------------------------------------------------
-
-local ROUNDS = {}
-for word in ([[
-  428a2f98 71374491 b5c0fbcf e9b5dba5 3956c25b 59f111f1 923f82a4 ab1c5ed5 d807aa98 12835b01 243185be 550c7dc3 72be5d74
-  80deb1fe 9bdc06a7 c19bf174 e49b69c1 efbe4786 0fc19dc6 240ca1cc 2de92c6f 4a7484aa 5cb0a9dc 76f988da 983e5152 a831c66d
-  b00327c8 bf597fc7 c6e00bf3 d5a79147 06ca6351 14292967 27b70a85 2e1b2138 4d2c6dfc 53380d13 650a7354 766a0abb 81c2c92e
-  92722c85 a2bfe8a1 a81a664b c24b8b70 c76c51a3 d192e819 d6990624 f40e3585 106aa070 19a4c116 1e376c08 2748774c 34b0bcb5
-  391c0cb3 4ed8aa4a 5b9cca4f 682e6ff3 748f82ee 78a5636f 84c87814 8cc70208 90befffa a4506ceb bef9a3f7 c67178f2
-]]):gmatch("%x+") do ROUNDS[#ROUNDS + 1] = tonumber(word, 16) end
-
-local function sha256(text)
-  local state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
-  local bits = #text * 8
-  text = text .. "\128" .. ("\0"):rep((55 - #text) % 64) .. "\0\0\0\0"
-    .. char(rshift(bits, 24), band(rshift(bits, 16), 255), band(rshift(bits, 8), 255), band(bits, 255))
-  local w = {}
-  for block = 1, #text, 64 do
-    for i = 1, 16 do
-      local a, b, c, d = byte(text, block + i * 4 - 4, block + i * 4 - 1)
-      w[i] = lshift(a, 24) + lshift(b, 16) + lshift(c, 8) + d
-    end
-    for i = 17, 64 do
-      local x, y = w[i - 15], w[i - 2]
-      w[i] = band(w[i - 16] + bxor(ror(x, 7), ror(x, 18), rshift(x, 3)) + w[i - 7]
-        + bxor(ror(y, 17), ror(y, 19), rshift(y, 10)), -1)
-    end
-    local a, b, c, d, e, f, g, h = unpack(state)
-    for i = 1, 64 do
-      local one = h + bxor(ror(e, 6), ror(e, 11), ror(e, 25)) + bxor(band(e, f), band(bnot(e), g)) + ROUNDS[i] + w[i]
-      local two = bxor(ror(a, 2), ror(a, 13), ror(a, 22)) + bxor(band(a, b), band(a, c), band(b, c))
-      h, g, f, e, d, c, b, a = g, f, e, band(d + one, -1), c, b, a, band(one + two, -1)
-    end
-    for i, word in ipairs({a, b, c, d, e, f, g, h}) do state[i] = band(state[i] + word, -1) end
-  end
-  for i = 1, 8 do state[i] = bit.tohex(state[i]) end
-  return table.concat(state)
-end
+local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
+local LONG = 4 * 1024 * 1024
 
 -- The outermost object of a body: where the values of its keys begin and end -----------------------------------------
 
@@ -141,6 +103,14 @@ local function refuse(handle, person, model, status, code, message, wait)
   handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
 end
 
+local function refresh(handle)
+  local told = handle:virtualHost():metadata()
+  local now = told:get("version")
+  if now and now ~= version then
+    version, keys, models, looked = now, told:get("keys") or {}, told:get("models") or {}, 0
+  end
+end
+
 local function metrics(handle) -- of people and models; Envoy's own stand at /stats/prometheus
   local lines, series = {}, {}
   for name in pairs(counted) do series[#series + 1] = name end
@@ -152,6 +122,9 @@ local function metrics(handle) -- of people and models; Envoy's own stand at /st
     before = family
     lines[#lines + 1] = format("%s %.0f", name, counted[name])
   end
+  refresh(handle)
+  lines[#lines + 1] = "# TYPE sparkloom_router_table_info gauge"
+  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted(version or ""))
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
 end
 
@@ -164,20 +137,6 @@ local function watched(handle, path) -- at a port that clients are not led to
 end
 
 -- Who, how much, what -------------------------------------------------------------------------------------------------
-
-local function refresh(handle)
-  local told = handle:virtualHost():metadata()
-  local now = told:get("version")
-  if now and now ~= version then
-    version, keys, models, groups = now, told:get("keys") or {}, told:get("models") or {}, told:get("groups") or {}
-  end
-end
-
-local function brought(headers) -- as OpenAI's clients send it, or Anthropic's
-  local bearer = headers:get("authorization")
-  local key = bearer and bearer:match("^[Bb]earer (%S+)$") or headers:get("x-api-key")
-  return key and #key <= 512 and key or nil
-end
 
 local function level(name, kind, per_minute, now) -- a bucket that fills up within a minute
   local held = buckets[name .. " " .. kind]
@@ -219,31 +178,47 @@ local function names(who)
   return listed
 end
 
-local function list(handle, who, path)
+-- Envoy's own count of what answers its health checks; who lists models again and again is told what was so a moment ago.
+local function look(handle, now)
+  if now - looked < 2 then return end
+  looked = now
+  local headers, said = handle:httpCall("router-itself",
+    {[":method"] = "GET", [":path"] = "/stats?filter=membership_healthy$", [":authority"] = "router"}, nil, 1000)
+  if headers[":status"] ~= "200" then return end
+  up = {}
+  for group, healthy in (said or ""):gmatch("cluster%.([^\n]+)%.membership_healthy: (%d+)") do up[group] = healthy ~= "0" end
+end
+
+local function shown(id)
+  local entry, state = models[id].entry, up[models[id].group:gsub(":", "_")]
+  if state == nil then return entry end
+  return sub(entry, 1, -2) .. (state and ', "state": "up"}' or ', "state": "down"}')
+end
+
+local function list(handle, who, path, now)
   local one = path:match("^/v1/models/(.+)$")
+  look(handle, now)
   count("sparkloom_router_requests_total", who.name, "", "200", 1)
   local head = {[":status"] = "200", ["content-type"] = "application/json"}
   if one then
     one = one:gsub("%%2[Ff]", "/")
-    if models[one] and opens(who, one) then return handle:respond(head, models[one].entry .. "\n") end
+    if models[one] and opens(who, one) then return handle:respond(head, shown(one) .. "\n") end
     return refuse(handle, who.name, "", "404", "model_not_found", "no model is called " .. one)
   end
   local entries = {}
-  for _, id in ipairs(names(who)) do entries[#entries + 1] = models[id].entry end
+  for _, id in ipairs(names(who)) do entries[#entries + 1] = shown(id) end
   handle:respond(head, '{"object": "list", "data": [' .. table.concat(entries, ", ") .. "]}\n")
 end
 
 -- Under the engine's own name, and with a stream's usage told, which engines leave out unless they are asked.
+-- In one go: of a long body each step would be another copy.
 local function rewritten(body, found, model, path)
-  local changed = body
-  if text_of(body, found.model) ~= model.name then
-    changed = sub(body, 1, found.model[1]) .. model.name .. sub(body, found.model[2])
-  end
   local streams = found.stream and sub(body, found.stream[1], found.stream[2]) == "true"
-  if streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions") then
-    changed = sub(changed, 1, found[0]) .. '"stream_options":{"include_usage":true},' .. sub(changed, found[0] + 1)
-  end
-  return changed ~= body and changed or nil
+  local tells = streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions")
+  local option = tells and '"stream_options":{"include_usage":true},' or ""
+  if option == "" and text_of(body, found.model) == model.name then return nil end
+  local brace, first, last = found[0], found.model[1], found.model[2]
+  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last)
 end
 
 function envoy_on_request(handle)
@@ -252,12 +227,9 @@ function envoy_on_request(handle)
   if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
-  local key = brought(headers)
-  local who = key and keys[sha256(key)]
-  if not who or (who.ends and now >= who.ends) then
-    local ended = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
-    return refuse(handle, who and who.name or "", "", "401", "invalid_api_key", ended)
-  end
+  local kept = handle:streamInfo():dynamicMetadata()
+  local who = keys[(kept:get(SPACE) or {}).key or ""]
+  if not who then return end -- the page's; nobody else comes here without one
   local what, wait = over(who, now)
   if what then
     return refuse(handle, who.name, "", "429", "rate_limit_exceeded",
@@ -265,7 +237,7 @@ function envoy_on_request(handle)
   end
   spend(who.name, "requests", 1)
   local lists, method = path:sub(1, 10) == "/v1/models", headers:get(":method")
-  if lists and method == "GET" then return list(handle, who, path) end
+  if lists and method == "GET" then return list(handle, who, path, now) end
   if lists or method ~= "POST" then
     return refuse(handle, who.name, "", "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
   end
@@ -286,12 +258,12 @@ function envoy_on_request(handle)
   local changed = rewritten(body, found, model, path)
   headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
   local length = changed and held:setBytes(changed) or #body
+  body, changed = nil, nil
+  if length > LONG then collectgarbage() end -- it would lie here until the next one comes
   headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
   headers:remove("transfer-encoding")
   headers:replace("x-sparkloom-group", model.group)
-  headers:remove("authorization")
-  headers:remove("x-api-key")
-  local kept = handle:streamInfo():dynamicMetadata()
+  kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "person", who.name)
   kept:set(SPACE, "model", model.id)
 end
@@ -308,7 +280,9 @@ end
 function envoy_on_response(handle)
   local kept = handle:streamInfo():dynamicMetadata()
   local told = kept:get(SPACE)
-  if not told or not told.person then return end
+  if not told then return end
+  if told.turned then count("sparkloom_router_requests_total", told.turned, "", handle:headers():get(":status"), 1) end
+  if not told.person then return end
   local person, model, status = told.person, told.model, handle:headers():get(":status")
   count("sparkloom_router_requests_total", person, model, status, 1)
   if status ~= "200" then return end

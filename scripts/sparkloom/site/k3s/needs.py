@@ -33,6 +33,7 @@ class Asked:
 
     multus: str
     gpu: str
+    router: str  # where the site has one
     engines: Sequence[Engine]
     take: str  # a digest that somebody chose for the engine's
     lock: Path
@@ -49,6 +50,8 @@ def every(options: Options, cluster: Cluster, asked: Asked) -> list[Need]:
         found.append(Need(asked.multus, reference.parse(asked.multus).digest, everywhere, "multus_image"))
     if asked.gpu and cluster.expect_gb10:
         found.append(Need(asked.gpu, reference.parse(asked.gpu).digest, sparks, "gpu_runtime_image"))
+    if asked.router:
+        found.append(Need(asked.router, reference.parse(asked.router).digest, sparks, "gateway_router_image"))
     found += [_engine(engine, asked) for engine in asked.engines]
     # what is built here cannot come before the cluster that it is built for
     return [need for need in found if not judge.mirrored(options, need.image) and not _built(need.image)]

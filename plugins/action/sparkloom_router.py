@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from sparkloom.base.errors import InputError
+from sparkloom.base.repository import WORK, place
+from sparkloom.inputs import client_keys, serving
+from sparkloom.render import keys
+from sparkloom.render.manifests import router as objects
+from sparkloom.render.router import Terms
+from sparkloom.site import ansible, client, fleet, router, usage
+from sparkloom.site.doctor import drift
+
+DOCUMENTATION = r"""
+module: sparkloom_router
+short_description: Give the router of several models its files, or take away what routes nothing any more
+description: [Keys and hashes are in no result and in no log. A relative file of this machine starts at the repository.]
+options:
+  what:
+    type: str
+    required: true
+    choices: [give, remove]
+    description:
+      - C(give) makes the Secret with all files of the router, has a router that runs go by it, and plans its objects.
+      - C(remove) takes away a router that this site has no more, or what Traefik asked an engine before it had one.
+  routed: {type: bool, description: ["Whether this site has a router; with remove."]}
+  image: {type: str, description: ["Envoy's image; with give, as all below."]}
+  memory: {type: int, description: [MiB that its pod may take.]}
+  timeout: {type: int, description: [Seconds that an answer may say nothing.]}
+  paths: {type: list, elements: str, description: ["What clients may ask for; * at the end is a model's name."]}
+  body_megabytes: {type: int, description: [How long a request may be.]}
+  profile: {type: str, description: [What is served where the inventory has no list.]}
+  key_file: {type: path, description: [File with the site's own key.]}
+"""
+GIVE = ("image", "memory", "timeout", "paths", "body_megabytes", "key_file")
+
+
+class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
+    required_if = (("what", "give", GIVE), ("what", "remove", ("routed",)))
+
+    def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        dry = bool(self._task.check_mode)
+        if args["what"] == "give":
+            return self._give(args, task_vars, dry)
+        reached = client.of(ansible.cluster(task_vars))
+        gone = router.take_away(reached, routed=args["routed"], dry=dry)
+        found = [{"what": what, "found": "left over", "expected": "nothing"} for what in gone]
+        return {"changed": bool(gone), "drift": found, "msg": ", ".join(gone) or "nothing is left over"}
+
+    def _give(self, args: ansible.Data, task_vars: ansible.Data, dry: bool) -> ansible.Data:
+        if not args["image"]:
+            message = "nothing says which image; expected Envoy's, as in inventories/gb10 (group_vars/all/versions.yml)"
+            raise InputError.single("gateway_router_image", message, rule="missing-key")
+        cluster = ansible.cluster(task_vars)
+        reached = client.of(cluster)
+        listed = serving.from_vars(said(args, task_vars), cluster)
+        found = router.models(listed, cluster, fleet.running(cluster))
+        page = reached.has_service(objects.PAGE)
+        terms = Terms(
+            paths=tuple(args["paths"]),
+            megabytes=args["body_megabytes"],
+            timeout=args["timeout"],
+            memory=args["memory"],
+            page=f"{objects.PAGE}.{cluster.namespace}.svc.cluster.local:{objects.PAGE_PORT}" if page else "",
+        )
+        known = router.known_keys(client_keys.place(task_vars.get("inventory_dir") or WORK / "build"))
+        own, _ = keys.ensure(place(args["key_file"]), dry=True)
+        content = router.files(
+            found, router.engine_keys(reached, found), [*known, router.owner(own)], terms, cluster.namespace
+        )
+        there = reached.secret(objects.NAME) is not None
+        if not dry:
+            usage.note(reached)
+        given = router.give(reached, content, Display().display, dry=dry)
+        wanted = objects.Wanted(args["image"], terms, tuple(sorted({one.port for one in found} - {0})), page)
+        effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
+        told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"
+        return {
+            "changed": given.changed,
+            "drift": drift.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
+            "objects": objects.router(wanted, cluster, content),
+            "names": [one.name for one in found if one.secret],
+            "msg": told,
+        }
+
+
+def said(args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+    """The inventory's list, else the one profile."""
+    return ansible.listed(task_vars) or {"profile": args.get("profile") or None}

@@ -1,0 +1,71 @@
+"""`sparkloom usage`: how much each person used of each model."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Annotated, Any
+
+import typer
+
+from sparkloom import case
+from sparkloom.base.errors import InputError
+from sparkloom.cli import show
+from sparkloom.cli.options import Inventory, Json
+
+NOTED = (
+    "from the router's own counters and what was noted of them at each look (docs/fleet-router.md); what a router "
+    "counted after the last look before it ended is not known"
+)
+
+
+def usage(
+    since: Annotated[str, typer.Option("--since", help="so many days, today's among them, as 7d")] = "7d",
+    prometheus: Annotated[
+        str | None, typer.Option("--prometheus", metavar="URL", help="ask this one (default: the router itself)")
+    ] = None,
+    where: Inventory = None,
+    json: Json = False,
+) -> None:
+    from sparkloom.site import client, patience
+    from sparkloom.site import usage as used
+
+    days = _days(since)
+    cluster = case.cluster(where)
+    first = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=days - 1)
+    try:
+        rows = used.of_prometheus(prometheus, days) if prometheus else used.of_the_router(client.of(cluster), first)
+    except InputError:
+        raise
+    except Exception as error:
+        if not (said := patience.trouble(error)):
+            raise
+        raise InputError.single(client.kubeconfig(cluster), said, rule="no-cluster") from None
+    data = {
+        "site": cluster.name,
+        "since": first.isoformat(),
+        "source": prometheus or "router",
+        "note": "" if prometheus else NOTED,
+        "rows": used.told(rows),
+    }
+    show.out(data, json, _table)
+
+
+def _days(text: str) -> int:
+    if not (match := re.fullmatch(r"([1-9]\d{0,2})d", text)):
+        raise InputError.single("--since", f"'{text}' is no number of days; write 7d", rule="option")
+    return int(match[1])
+
+
+def _table(data: dict[str, Any]) -> str:
+    if not data["rows"]:
+        return f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}".rstrip(
+            ": "
+        )
+    terminal = show.console()
+    rows = show.table("person", "model", "requests>", "refused>", "prompt tokens>", "completion tokens>")
+    for row in data["rows"]:
+        figures = [f"{row[name]:,}" for name in ("requests", "refused", "prompt_tokens", "completion_tokens")]
+        rows.add_row(row["person"] or "(no key)", row["model"] or "-", *figures)
+    terminal.print(rows)
+    return f"since {data['since']}, {data['note'] or 'as ' + data['source'] + ' saw it'}"

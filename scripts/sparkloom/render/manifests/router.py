@@ -1,0 +1,207 @@
+"""The router of several models in the cluster: one pod of Envoy, what it may reach, and who may reach it.
+
+One replica, and a new one before the old one goes (maxSurge): a second one grants each person his whole limit again,
+but only between the moment that the new one is ready and the one that Traefik has left the old one, about a second; a
+Recreate would leave nobody to ask for as long as the last stream takes. No PodDisruptionBudget: of one pod it would
+either forbid every drain of its Spark or say nothing.
+
+All its files are one Secret, mounted as one folder, so a group or a key more restarts nothing: the kubelet swaps the
+folder and Envoy reads it. What only a start reads (bootstrap, script, words) is in the pod's hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import ports
+from sparkloom.render.manifests import access, names
+from sparkloom.render.router import Terms, envoy
+
+NAME = "router"
+PAGE, PAGE_PORT = "page", 8090  # what people look at, where it is there
+LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": NAME, **names.PART_OF}
+SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
+METRICS = {"app.kubernetes.io/name": "prometheus"}  # as its charts label it, in whatever namespace
+USER = 65532
+GRACE = 600  # seconds that streams have when another pod takes over
+GONE = 20  # seconds after which a pod of a Spark that does not answer is made anew elsewhere; the cluster notices in 40
+PROGRAM = "/usr/local/bin/envoy"
+# Its Service names it no more when this begins. What is on its way goes on; the connections that idle are closed.
+DRAIN = """\
+ask() {
+  exec 3<>/dev/tcp/127.0.0.1/%(admin)d || return 1
+  printf '%%s %%s HTTP/1.1\\r\\nHost: router\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n' "$1" "$2" >&3
+  while IFS= read -r line <&3 || [ -n "$line" ]; do echo "$line"; done
+  exec 3>&-
+}
+sleep 3
+ask POST /healthcheck/fail >/dev/null
+while [ $SECONDS -lt %(longest)d ]; do
+  case "$(ask GET '/stats?filter=^http.%(statistics)s.downstream_rq_active$')" in
+    *'rq_active: 0'*) exit 0 ;;
+  esac
+  sleep 1
+done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`engines`: the ports at which engines answer; `page`: whether there is one."""
+
+    image: str
+    terms: Terms
+    engines: tuple[int, ...]
+    page: bool = False
+
+
+def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Objects in the order to apply them, for the Secret with these files, which is made elsewhere."""
+    space = cluster.namespace
+    return [
+        access.priority_class(),
+        _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
+        *_policies(wanted, space),
+        _service(wanted, space),
+        _deployment(wanted, cluster, files),
+    ]
+
+
+def _object(api: str, kind: str, space: str, name: str = NAME, **content: Any) -> dict[str, Any]:
+    return names.manifest(api, kind, {"name": name, "namespace": space, "labels": dict(LABELS)}, **content)
+
+
+def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
+    """What makes another pod: the files that are read once, in their own words and in those of the command."""
+    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(wanted.terms)))
+    return hashlib.sha256(once.encode()).hexdigest()[:16]
+
+
+def _words(terms: Terms) -> list[str]:
+    return [PROGRAM, *envoy.argv(terms)[1:]]
+
+
+def _service(wanted: Wanted, space: str) -> dict[str, Any]:
+    listed = [
+        {"name": "http", "port": wanted.terms.port, "targetPort": "http", "protocol": "TCP"},
+        {"name": "metrics", "port": wanted.terms.metrics_port, "targetPort": "metrics", "protocol": "TCP"},
+    ]
+    spec = {"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed}
+    return _object("v1", "Service", space, spec=spec)
+
+
+def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
+    inner = {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: started_by(wanted, files)}}
+    spec = {
+        "replicas": 1,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": dict(SELECTOR)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "template": {"metadata": inner, "spec": _pod(wanted, cluster)},
+    }
+    return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
+
+
+def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
+    """On any Spark. Away from one that is gone within a minute: ranks wait for theirs, a router needs none."""
+    sparks = [node.kubernetes_node for node in cluster.nodes]
+    placed = {"key": "kubernetes.io/hostname", "operator": "In", "values": sparks}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [placed]}]}
+    left = [
+        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": GONE}
+        for why in ("not-ready", "unreachable")
+    ]
+    return {
+        "serviceAccountName": NAME,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "priorityClassName": names.PRIORITY,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, *left],
+        "terminationGracePeriodSeconds": GRACE,
+        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(wanted)],
+        "volumes": [{"name": "files", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
+    }
+
+
+def _container(wanted: Wanted) -> dict[str, Any]:
+    terms = wanted.terms
+    listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port}
+    drain = DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS}
+    ready = {"httpGet": {"path": "/ready", "port": "probes"}}
+    return {
+        "name": "envoy",
+        "image": wanted.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": _words(terms),
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": f"{terms.memory}Mi"},
+        },
+        "securityContext": {
+            "privileged": False,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 2},
+        "readinessProbe": {**ready, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 3},
+        # its one worker answers this too: who is stuck for two minutes comes back by nothing else
+        "livenessProbe": {**ready, "periodSeconds": 15, "failureThreshold": 8, "timeoutSeconds": 5},
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/bash", "-c", drain]}}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "files", "mountPath": terms.folder, "readOnly": True}],
+    }
+
+
+def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
+    """Whom the router hears, whom it reaches, and that each rank 0 tells it whether it is ready.
+
+    The last one stands beside the ranks' own policies, which add up: they are the same with a router and without.
+    """
+    mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
+    engines = {"matchLabels": dict(names.ENGINES)}
+    heard = [
+        {"from": [access.traefik()], "ports": _tcp(wanted.terms.port)},
+        {"from": _watchers(), "ports": _tcp(wanted.terms.metrics_port)},
+    ]
+    asked = _tcp(*sorted({*wanted.engines, ports.PROBES}))
+    reached = [{"to": [{"podSelector": engines}], "ports": asked}, access.name_service()]
+    if wanted.page:
+        page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
+        reached.append({"to": [page], "ports": _tcp(PAGE_PORT)})
+    asks = [{"from": [mine], "ports": _tcp(ports.PROBES)}]
+    yield _policy(space, NAME, mine["podSelector"], {"policyTypes": ["Ingress"], "ingress": heard})
+    yield _policy(space, f"{NAME}-out", mine["podSelector"], {"policyTypes": ["Egress"], "egress": reached})
+    yield _policy(space, f"{NAME}-asks", engines, {"policyTypes": ["Ingress"], "ingress": asks})
+
+
+def _watchers() -> list[dict[str, Any]]:
+    """A Prometheus wherever it is, the page of this namespace, and namespaces that may reach engines too."""
+    return [
+        {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}},
+        {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
+        {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
+    ]
+
+
+def _tcp(*numbers: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": number} for number in numbers]
+
+
+def _policy(space: str, name: str, picked: dict[str, Any], directions: dict[str, Any]) -> dict[str, Any]:
+    spec = {"podSelector": picked, **directions}
+    return _object("networking.k8s.io/v1", "NetworkPolicy", space, name, spec=spec)

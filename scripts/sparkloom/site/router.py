@@ -1,0 +1,304 @@
+"""The router's files: of which groups and keys they are made, how they reach it, and since when it goes by them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkloom.base.document import Document
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import client_keys, group_name
+from sparkloom.inputs.client_keys import LIST, Key
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.serving import Entry, Serving
+from sparkloom.judge.fleet import needs
+from sparkloom.judge.fleet.needs import Need
+from sparkloom.launch import engines, ports
+from sparkloom.launch.resolve import Launch
+from sparkloom.render import keys
+from sparkloom.render.manifests import gateway
+from sparkloom.render.manifests import router as objects
+from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
+from sparkloom.site.client import Client, selector
+
+OWNER = "owner"  # the name under which the site's own key is counted
+ROUTES = "routes.yaml"
+NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
+MOST, USUAL = 1024, 64  # requests of one engine at a time
+LOOKED = "sparkloom/keys-given"
+PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
+VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
+GIVES = "playbooks/gateway.yml"
+# The Service last: while it is there, there may be more.
+ROUTER_S_WAY = tuple(
+    (kind, objects.LABELS, ())
+    for kind in (
+        ("apps/v1", "Deployment"), ("v1", "Secret"), ("v1", "ServiceAccount"),
+        ("networking.k8s.io/v1", "NetworkPolicy"), ("v1", "Service"),
+    )
+)  # fmt: skip
+ENGINE_S_WAY = (((gateway.API, "Middleware"), gateway.LABELS, gateway.BEFORE_AN_ENGINE),)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none."""
+
+    name: str
+    alias: str
+    port: int
+    at_once: int
+    secret: str
+    facts: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        return group_name.label(self.name)
+
+
+def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Model]:
+    """Every group of the list, whether it runs or not, and those that run without being in it."""
+    found = [_model(need, runs.get(need.name)) for need in needs.of(listed, cluster)]
+    taken = {name for one in found for name in (one.name, one.alias)}
+    for name, running in runs.items():
+        if name not in taken and (one := _unlisted(running, cluster)):
+            found.append(dataclasses.replace(one, alias=name) if one.alias in taken else one)
+            taken |= {one.name, one.alias}
+    return found
+
+
+def _model(need: Need, running: Running | None) -> Model:
+    if need.launch is None:
+        port, at_once, facts = 0, 1, dict[str, Any]()
+    else:
+        port, at_once, facts = need.launch.port, _at_once(need.launch), _facts(need.launch)
+    return Model(need.name, need.alias, port, at_once, running.engine_key if running else "", facts)
+
+
+def _unlisted(running: Running, cluster: Cluster) -> Model | None:
+    """None of a profile that is not here any more."""
+    entry = Entry.model_construct(profile=running.profile, name=running.name)
+    alone = Serving((entry,), Document("what runs", {"serve": [{"profile": running.profile}]}), listed=True)
+    try:
+        return _model(needs.one(alone, 0, cluster), running)
+    except InputError:
+        return None
+
+
+def _at_once(launch: Launch) -> int:
+    """As many as the engine takes at a time: the others wait in the router, which counts them."""
+    adapter = engines.get(launch.engine)
+    asked = adapter.canonical(launch.settings).get(adapter.called.get("requests", ""))
+    return min(asked, MOST) if isinstance(asked, int) and asked > 0 else USUAL
+
+
+def _facts(launch: Launch) -> dict[str, Any]:
+    """Of the launch, not of the moment: whether it is up, the router says itself."""
+    adapter, model = engines.get(launch.engine), launch.profile.profile.model
+    flags = adapter.canonical(launch.settings)
+    context = flags.get(adapter.called.get("context", ""))
+    can = {
+        "tools": bool(flags.get(adapter.called.get("tools", ""))),
+        "reasoning": bool(flags.get("reasoning_parser")),
+        "images": model.multimodal,
+    }
+    return {
+        "max_model_len": context if isinstance(context, int) and context > 0 else model.context,
+        "capabilities": ["text", *(name for name, has in can.items() if has)],
+    }
+
+
+def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespace: str) -> list[Group]:
+    """As Envoy is told them; `own`: engines' keys by their Secrets' names."""
+    return [
+        Group(
+            one.name,
+            f"{one.label}.{namespace}.svc.cluster.local",
+            one.port or ports.PROBES,  # of one that no inventory can have: nobody is there
+            f"{terms.folder}/{own_key_file(one.label, _key(one, own))}",
+            model=one.alias,
+            aliases=(one.alias,) if one.alias != one.name else (),
+            at_once=one.at_once,
+            health_port=ports.PROBES,
+            health_path="/ready",
+            facts=one.facts,
+            label=one.label,
+        )
+        for one in found
+    ]
+
+
+def _key(one: Model, own: Mapping[str, str]) -> str:
+    return own.get(one.secret, "") or NO_KEY_YET
+
+
+def engine_keys(reached: Client, found: Iterable[Model]) -> dict[str, str]:
+    """By the names of their Secrets; of what is not there, nothing."""
+    asked = {one.secret for one in found if one.secret}
+    kept = {name: reached.secret(name) or {} for name in sorted(asked)}
+    return {name: data[keys.BARE_FILE] for name, data in kept.items() if data.get(keys.BARE_FILE)}
+
+
+def known_keys(file: Path) -> list[Key]:
+    """Who is in keys.yml, where nobody may be called as the site's own key is."""
+    source, known = client_keys.read(file)
+    for number, key in enumerate(known):
+        if source and key.name == OWNER:
+            message = f"'{OWNER}' is the site's own key (gateway_key_file); expected another name"
+            raise source.refusal((LIST, number, "name"), message, "reserved-name")
+    return known
+
+
+def owner(key: str) -> Key:
+    """The site's own key, of all models: a list of people takes it from nobody who has it."""
+    return Key(name=OWNER, hash=client_keys.hashed(key))
+
+
+def files(
+    found: Sequence[Model], own: Mapping[str, str], known: Sequence[Key], terms: Terms, space: str
+) -> dict[str, str]:
+    """What the Secret holds: Envoy's files, and each engine's key in a file of its own."""
+    kept = {own_key_file(one.label, _key(one, own)): _key(one, own) for one in found}
+    return {**envoy.files(groups(found, own, terms, space), known, terms), **kept}
+
+
+def told(routes: str) -> dict[str, Any]:
+    """What the scripts read of the routes."""
+    return dict(_tables(_read(routes))[envoy.LUA])
+
+
+def _read(routes: str) -> Any:
+    return yaml.load(routes, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _tables(content: Any) -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = content["resources"][0]["virtual_hosts"][0]["metadata"]["filter_metadata"]
+    return tables
+
+
+def rekeyed(routes: str, known: Sequence[Key]) -> str:
+    """The same routes for the keys of keys.yml as they are now; the site's own stays as the last playbook gave it."""
+    content = _read(routes)
+    tables = _tables(content)
+    table = tables[envoy.LUA]
+    own = [Key(name=OWNER, hash=f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]
+    changed = people.rekeyed(table, [*known, *own])
+    for one in tables.values():
+        one.update(changed)
+    return envoy.as_text(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`changed`: the Secret was another; `seconds`: until the router went by it, None where there is none yet."""
+
+    changed: bool
+    seconds: float | None
+    version: str
+
+
+def give(reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False) -> Given:
+    """The Secret as it should be; a router that runs goes by it when this returns."""
+    changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
+    version = str(told(content[ROUTES])["version"])
+    if dry or not running(reached):
+        return Given(changed, None, version)
+    return Given(changed, effective(reached, version, say), version)
+
+
+def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | None:
+    """keys.yml to a router that has its files; None where none was given any yet."""
+    kept = reached.secret(objects.NAME)
+    if kept is None or ROUTES not in kept:
+        return None
+    return give(reached, {**kept, ROUTES: rekeyed(kept[ROUTES], known_keys(file))}, say)
+
+
+def running(reached: Client) -> list[str]:
+    """The router's pods that answer or will, by name; one that is going is asked no more."""
+    pods = reached.pods(objects.SELECTOR)
+    return [str(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp and _runs(pod)]
+
+
+def _runs(pod: Any) -> bool:
+    return bool(pod.status.phase == "Running")
+
+
+def effective(
+    reached: Client,
+    version: str,
+    say: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> float:
+    """Seconds until every pod of the router goes by this version of its tables; the kubelet is told to look."""
+    begun, nudged = clock(), float("-inf")
+    while late := [pod for pod in running(reached) if version_of(reached, pod) != version]:
+        waited = clock() - begun
+        if waited > PATIENCE:
+            message = (
+                f"still goes by other keys after {waited:.0f} s; its events say why: kubectl describe pod {late[0]}"
+            )
+            raise InputError.single(late[0], message, rule="key-not-taken")
+        if clock() - nudged >= NUDGE:
+            if waited >= NUDGE:
+                say(f"{late[0]} has not read its files yet ({waited:.0f} s of {PATIENCE:.0f} s)")
+            for pod in late:
+                reached.nudge(pod, LOOKED)
+            nudged = clock()
+        sleep(LOOK)
+    return clock() - begun
+
+
+def version_of(reached: Client, pod: str) -> str:
+    found = VERSION.search(metrics(reached, pod))
+    return found[1] if found else ""
+
+
+def metrics(reached: Client, pod: str) -> str:
+    """What a pod of the router has counted, as it writes it for Prometheus; empty where it does not answer."""
+    from kubernetes.client import ApiException
+
+    try:
+        connection = reached.connect(pod, Terms().metrics_port, ANSWERS)
+        connection.request("GET", "/metrics", headers={"Host": objects.NAME})
+        answer = connection.getresponse()
+        return answer.read().decode(errors="replace") if answer.status == 200 else ""
+    except (OSError, http.client.HTTPException, ApiException):
+        return ""
+
+
+def take_away(reached: Client, *, routed: bool, dry: bool = False) -> list[str]:
+    """Kind and name of what the way to the models that this site has not, left in its namespace: a router's objects
+    where Traefik leads to an engine, or what Traefik asks an engine where it leads to a router."""
+    from kubernetes.dynamic import DynamicClient
+    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
+
+    if not routed and not reached.has_service(objects.NAME):
+        return []
+    api, gone = DynamicClient(reached.core.api_client), []
+    for kind, picked, names in ENGINE_S_WAY if routed else ROUTER_S_WAY:
+        try:
+            interface = api.resources.get(api_version=kind[0], kind=kind[1])
+        except ResourceNotFoundError:
+            continue
+        for item in interface.get(namespace=reached.namespace, label_selector=selector(picked)).items:
+            if names and item.metadata.name not in names:
+                continue
+            gone.append(f"{kind[1]} {item.metadata.name}")
+            if not dry:
+                with contextlib.suppress(NotFoundError):
+                    body = {"propagationPolicy": "Background"}
+                    interface.delete(name=item.metadata.name, namespace=reached.namespace, body=body)
+    return gone

@@ -1,0 +1,35 @@
+"""Envoy's image on every node: the router of several models may start on any of them, and no registry is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from testbed.base import docker, names
+from testbed.base.steps import Say, Step
+from testbed.beds.rack import load
+from testbed.make import envoy, oci
+
+
+def _there() -> bool:
+    """By name and by what is in it: another build replaces it."""
+    states = docker.containers()
+    if not envoy.archive().is_file() or any(states.get(node) != "running" for node in names.NODES.values()):
+        return False
+    wanted = oci.references(envoy.archive())
+    return all(wanted.items() <= load.held(node).items() for node in names.NODES.values())
+
+
+def _bring(say: Say) -> None:
+    say("giving it to every node")
+    load.load(envoy.archive())
+
+
+def made() -> list[Step]:
+    """Its wheel is fetched, and packed, beside what compiles."""
+    wheel, *base, image = envoy.image_steps()
+    return [replace(wheel, aside=True), replace(image, after=(wheel.name, *(step.name for step in base)), aside=True)]
+
+
+def steps() -> list[Step]:
+    title = "gives every node the router of several models (Envoy)"
+    return [Step("router", title, _there, _bring, after=(made()[-1].name,))]

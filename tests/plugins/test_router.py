@@ -1,0 +1,129 @@
+"""The router's action plugins: what they apply, and that no key is in what they tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkloom.inputs.client_keys import hashed
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.render.manifests import gateway
+from sparkloom.site import router
+from tests.inventories import serving
+from tests.plugins import loading
+from tests.site.test_router import Reached
+
+LIST = [{"profile": "openai--gpt-oss-120b", "name": "oss"}, {"profile": "radixark--qwen3.8-27b-nvfp4", "name": "chat"}]
+OWN = "sk-the-engines-own-0123456789"
+SITE = "sk-the-sites-own-key-0123456789"
+TERMS = {"timeout": 8000, "paths": ["/v1/models", "/v1/chat/completions"], "body_megabytes": 100}
+
+
+class Cluster(Reached):
+    def secret(self, name: str) -> dict[str, str] | None:
+        return {"key": OWN} if name.endswith("engine-key") else self.kept
+
+    def has_service(self, name: str) -> bool:
+        return name == "page"
+
+    def load_balanced(self, name: str, namespace: str) -> list[str]:
+        return ["10.0.0.1"]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    from sparkloom import case
+
+    folder = serving(tmp_path, "profile: openai--gpt-oss-120b\n")
+    cluster = case.cluster(folder)
+    key = tmp_path / "api-key"
+    key.write_text(SITE)
+    key.chmod(0o600)
+    keys = folder / "group_vars" / "all" / "keys.yml"
+    keys.write_text(f"client_keys:\n  - {{name: alice, hash: {hashed('sk-alice')}}}\n")
+    reached = Cluster(None, pods=0)
+    for name in ("sparkloom_router", "sparkloom_gateway"):
+        module = loading.action(name)
+        monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: cluster)
+        monkeypatch.setattr(module.client, "of", lambda cluster: reached)
+    module = loading.action("sparkloom_router")
+    monkeypatch.setattr(
+        module.fleet, "running", lambda cluster: {"oss": Running("oss", "", ("spark1",), engine_key="oss-engine-key")}
+    )
+    monkeypatch.setattr(module.ansible, "listed", lambda task_vars: {"serve": LIST} if "serve" in task_vars else None)
+    return {"reached": reached, "key": key, "vars": {"inventory_dir": str(folder), "serve": LIST}}
+
+
+def given(site: dict[str, Any], dry: bool = False, **more: Any) -> dict[str, Any]:
+    module = loading.action("sparkloom_router")
+    action = module.ActionModule.__new__(module.ActionModule)
+    action._task = SimpleNamespace(check_mode=dry)
+    asked = {"what": "give", "image": "docker.io/envoyproxy/envoy:v1.40.0", "memory": 1024, **TERMS}
+    result: dict[str, Any] = action.work({**asked, "key_file": str(site["key"]), **more}, site["vars"])
+    return result
+
+
+def test_every_group_is_routed_and_those_that_run_are_asked(site: dict[str, Any]) -> None:
+    told = given(site)
+    assert told["changed"] and told["names"] == ["oss"] and "2 keys and 2 models" in told["msg"]
+    files = site["reached"].kept
+    assert {"door.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
+    table = router.told(files["routes.yaml"])
+    assert {who["name"] for who in table["keys"].values()} == {"alice", "owner"}
+    assert {"oss", "chat"} <= set(table["models"])
+    assert "page.sparkloom.svc.cluster.local" in files["clusters.yaml"], "there is a Service of that name"
+    assert sorted(text for name, text in files.items() if name.startswith("own-")) == [OWN, router.NO_KEY_YET]
+    assert not given(site)["changed"]
+
+
+def test_no_key_and_no_hash_is_in_what_is_told(site: dict[str, Any]) -> None:
+    text = json.dumps([given(site, dry=True), given(site)])
+    assert OWN not in text and SITE not in text and hashed("sk-alice").removeprefix("sha256:") not in text
+    assert hashed(SITE).removeprefix("sha256:") not in text
+
+
+def test_a_dry_run_tells_what_differs_and_gives_nothing(site: dict[str, Any]) -> None:
+    told = given(site, dry=True)
+    assert told["changed"] and site["reached"].kept is None
+    assert told["drift"] == [{"what": "Secret router", "found": "not there", "expected": "the router's files"}]
+
+
+def test_one_profile_with_keys_of_people_has_a_router_too(site: dict[str, Any]) -> None:
+    del site["vars"]["serve"]
+    told = given(site, profile="openai--gpt-oss-120b")
+    assert "2 keys and 2 models" in told["msg"], "what runs under another name is asked for by that name"
+    models = router.told(site["reached"].kept["routes.yaml"])["models"]
+    assert models["oss"]["group"] == "oss" and models["openai/gpt-oss-120b"]["group"] == "openai--gpt-oss-120b"
+
+
+def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match="gateway_router_image:1:1: nothing says which image"):
+        given(site, image="")
+
+
+def prepared(site: dict[str, Any], tmp_path: Path, *, routed: bool) -> dict[str, Any]:
+    module = loading.action("sparkloom_gateway")
+    action = module.ActionModule.__new__(module.ActionModule)
+    action._task = SimpleNamespace(check_mode=True)
+    site["reached"].put_secret = lambda *words, **more: True
+    asked = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": "", **TERMS}
+    more = {"service": "traefik", "service_namespace": "kube-system", "requests_per_second": 1, "requests_at_once": 2}
+    whole = {**asked, **more, "what": "prepare", "routed": routed, "profile": "openai--gpt-oss-120b"}
+    result: dict[str, Any] = action.work(whole, site["vars"])
+    return result
+
+
+def test_traefik_leads_to_the_router_or_to_rank_0(site: dict[str, Any], tmp_path: Path) -> None:
+    routed, alone = prepared(site, tmp_path, routed=True), prepared(site, tmp_path, routed=False)
+    assert routed["head"] == "" and alone["head"] == "openai--gpt-oss-120b-rank0-0"
+    for told, wanted in ((routed, {"router"}), (alone, {"openai--gpt-oss-120b"})):
+        (route,) = [
+            item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"
+        ]
+        assert {service["name"] for rule in route["spec"]["routes"] for service in rule["services"]} == wanted
+    made = {item["metadata"]["name"] for item in routed["objects"] if item["kind"] == "Middleware"}
+    assert not made & set(gateway.BEFORE_AN_ENGINE)

@@ -1,0 +1,172 @@
+"""The router's objects for a list of three groups: what it may, who may reach it, and what makes another pod."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import inventory, serving
+from sparkloom.inputs.client_keys import Key, hashed
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.render import manifests
+from sparkloom.render.manifests import gateway, names
+from sparkloom.render.manifests import router as objects
+from sparkloom.render.router import Terms
+from sparkloom.site import router
+from tests import golden_files, inventories
+from tests.render.manifests import case, schemas
+
+LIST = """\
+serve:
+  - nvidia--glm-5.3-flash-nvfp4
+  - {profile: radixark--qwen3.8-27b-nvfp4, name: chat, alias: qwen, fraction: 0.42}
+  - {profile: openai--gpt-oss-120b, nodes: [spark4]}
+"""
+IMAGE = "docker.io/envoyproxy/envoy:v1.40.0"
+RUNS = {
+    "nvidia--glm-5.3-flash-nvfp4": Running("nvidia--glm-5.3-flash-nvfp4", "", ("spark1",), engine_key="engine-own-key"),
+    "chat": Running("chat", "", ("spark3",), engine_key="chat-engine-key"),
+}
+OWN = {"engine-own-key": "sk-own-glm-0123456789", "chat-engine-key": "sk-own-chat-0123456789"}
+PEOPLE = (
+    Key(name="alice", hash=hashed("sk-alice"), models=["qwen"], requests_per_minute=60, expires="2027-02-23"),
+    Key(name="owner", hash=hashed("sk-owner")),
+)
+GATE = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 512)
+
+
+def site(folder: Path) -> tuple[Cluster, list[router.Model]]:
+    where = inventories.serving(folder, LIST)
+    cluster = inventory.load(where)
+    return cluster, router.models(serving.load(where, cluster), cluster, RUNS)
+
+
+def rendered(folder: Path, *, page: bool = False, **terms: Any) -> tuple[list[case.Object], dict[str, str]]:
+    cluster, found = site(folder)
+    chosen = Terms(page="page.sparkloom.svc.cluster.local:8090" if page else "", **terms)
+    files = router.files(found, OWN, PEOPLE, chosen, cluster.namespace)
+    wanted = objects.Wanted(IMAGE, chosen, tuple(sorted({one.port for one in found})), page)
+    return objects.router(wanted, cluster, files), files
+
+
+def test_golden_router_of_three_groups(tmp_path: Path) -> None:
+    built, files = rendered(tmp_path)
+    golden_files.check("router-of-three", "objects.yaml", manifests.to_yaml(built))
+    golden_files.check("router-of-three", "clusters.yaml", files["clusters.yaml"])
+    golden_files.check("router-of-three", "routes.yaml", files["routes.yaml"])
+    endpoint = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    golden_files.check("router-of-three", "gateway.yaml", manifests.to_yaml(endpoint))
+
+
+@pytest.mark.parametrize("release", schemas.RELEASES)
+def test_objects_fit_their_kinds(tmp_path: Path, release: str) -> None:
+    built, _ = rendered(tmp_path, page=True)
+    endpoint = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    read = yaml.safe_load_all(manifests.to_yaml([*built, *endpoint]))
+    assert [text for item in read for text in schemas.problems(item, release)] == []
+
+
+def test_models_are_called_as_the_list_says_and_told_as_the_launch_is(tmp_path: Path) -> None:
+    _, found = site(tmp_path)
+    glm, chat, oss = found
+    assert (chat.name, chat.alias, chat.label, chat.secret) == ("chat", "qwen", "chat", "chat-engine-key")
+    assert (glm.secret, oss.secret) == ("engine-own-key", ""), "who does not run has no key yet"
+    assert glm.facts["max_model_len"] > 100_000 and "tools" in glm.facts["capabilities"]
+    assert all(one.port for one in found)
+
+
+def test_what_runs_without_being_listed_is_routed_too(tmp_path: Path) -> None:
+    where = inventories.serving(tmp_path, LIST)
+    cluster = inventory.load(where)
+    listed = serving.load(where, cluster)
+    extra = Running("old", "radixark--qwen3.8-27b-nvfp4", ("spark2",), engine_key="old-engine-key")
+    gone = Running("lost", "a-profile-that-is-no-more", ("spark2",))
+    found = router.models(listed, cluster, {**RUNS, "old": extra, "lost": gone})
+    assert [one.name for one in found][3:] == ["old"] and found[3].secret == "old-engine-key"
+    assert len({name for one in found for name in (one.name, one.alias)}) >= 7
+
+
+def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
+    built, files = rendered(tmp_path)
+    cluster, found = site(tmp_path / "again")
+    fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms(), cluster.namespace)
+    wanted = objects.Wanted(IMAGE, Terms(), (30000,))
+    assert fewer["routes.yaml"] != files["routes.yaml"]
+    assert objects.started_by(wanted, fewer) == objects.started_by(wanted, files)
+    assert objects.started_by(wanted, {**files, "door.lua": ""}) != objects.started_by(wanted, files)
+    (deployment,) = case.of_kind(built, "Deployment")
+    assert case.of_kind(rendered(tmp_path / "page", page=True)[0], "Deployment") == [deployment]
+
+
+def test_an_engine_s_other_key_is_another_file(tmp_path: Path) -> None:
+    cluster, found = site(tmp_path)
+    before = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
+    after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms(), cluster.namespace)
+    assert before["secret-chat.yaml"] != after["secret-chat.yaml"]
+    (file,) = [name for name in after if name.startswith("own-chat-")]
+    assert after[file] == "sk-another" and f"/etc/sparkloom-router/{file}" in after["secret-chat.yaml"]
+    assert set(before) & set(after) == {name for name in before if not name.startswith("own-chat-")}
+
+
+def test_the_pod_may_nothing_and_ends_in_peace(tmp_path: Path) -> None:
+    (deployment,) = case.of_kind(rendered(tmp_path)[0], "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    hook = container["lifecycle"]["preStop"]["exec"]["command"][-1]
+    assert f"-lt {spec['terminationGracePeriodSeconds'] - 20} " in hook and "/healthcheck/fail" in hook
+    assert "subPath" not in json.dumps(container["volumeMounts"]), "the kubelet never renews a file that is mounted so"
+    probes = {container[name]["httpGet"]["port"] for name in ("readinessProbe", "livenessProbe", "startupProbe")}
+    assert probes == {"probes"}, "the one that answers in a flood"
+
+
+def test_who_reaches_the_router_and_whom_it_reaches(tmp_path: Path) -> None:
+    built, _ = rendered(tmp_path, page=True)
+    heard, out, asks = case.of_kind(built, "NetworkPolicy")
+    clients, watchers = heard["spec"]["ingress"]
+    assert [peer["podSelector"]["matchLabels"] for peer in clients["from"]] == [{"app.kubernetes.io/name": "traefik"}]
+    assert [entry["port"] for entry in clients["ports"]] == [8080] and [e["port"] for e in watchers["ports"]] == [9090]
+    engines, dns, page = out["spec"]["egress"]
+    assert engines["to"] == [{"podSelector": {"matchLabels": names.ENGINES}}]
+    assert {entry["port"] for entry in engines["ports"]} > {20101} and dns["ports"][0]["port"] == 53
+    assert page["ports"] == [{"protocol": "TCP", "port": 8090}]
+    assert asks["spec"]["podSelector"] == {"matchLabels": names.ENGINES}
+    assert asks["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": 20101}]
+
+
+def test_no_secret_and_no_hash_is_in_an_object(tmp_path: Path) -> None:
+    text = json.dumps(rendered(tmp_path)[0])
+    assert "sk-" not in text and PEOPLE[0].hash.removeprefix("sha256:") not in text
+    assert "Secret" not in {item["kind"] for item in rendered(tmp_path / "again")[0]}
+
+
+def test_traefik_leads_to_the_router_alone() -> None:
+    objects_of = gateway.routed("sparkloom", objects.NAME, 8080, GATE)
+    route, plain = case.of_kind(objects_of, "IngressRoute")
+    post, get = route["spec"]["routes"]
+    assert {rule["services"][0]["name"] for rule in (post, get)} == {"router"} and "Path(`/`)" not in get["match"]
+    assert [named["name"] for named in post["middlewares"]] == [gateway.WHOLE]
+    assert [named["name"] for named in get["middlewares"]] == [gateway.BODILESS]
+    made = {item["metadata"]["name"] for item in case.of_kind(objects_of, "Middleware")}
+    assert not made & set(gateway.BEFORE_AN_ENGINE)
+    there = {named["name"] for rule in [post, get, *plain["spec"]["routes"]] for named in rule["middlewares"]}
+    assert there == made
+    shown = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    both = case.of_kind(shown, "IngressRoute")
+    assert "Path(`/`)" in both[0]["spec"]["routes"][1]["match"] and "Path(`/`)" in both[1]["spec"]["routes"][0]["match"]
+    assert "Path(`/`)" not in both[0]["spec"]["routes"][0]["match"], "nobody posts to a page"
+
+
+def test_a_memory_that_holds_no_request_is_refused() -> None:
+    with pytest.raises(InputError, match="512 MiB hold no request of 100 MB"):
+        replace(Terms(), memory=512)

@@ -1,0 +1,205 @@
+"""Keys that are pushed to a router: its Secret, the kubelet's look, and the version that it goes by."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs.client_keys import Key, hashed
+from sparkloom.render.router import Terms
+from sparkloom.site import router, usage
+
+MODELS = [router.Model(name, f"org/{name}", 30000, 8, f"{name}-engine-key", {}) for name in ("alpha", "beta")]
+OWN = {"alpha-engine-key": "sk-own-alpha", "beta-engine-key": "sk-own-beta"}
+KEYS = """\
+client_keys:
+  - {{name: alice, hash: {alice}, models: [org/alpha]}}
+  - {{name: bob, hash: {bob}}}
+"""
+
+
+def files(*people: Key) -> dict[str, str]:
+    return router.files(MODELS, OWN, [*people, router.owner("sk-owner")], Terms(), "sparkloom")
+
+
+class Answer:
+    status = 200
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def read(self) -> bytes:
+        return self.page.encode()
+
+
+class Reached:
+    """A cluster with a Secret, and pods whose kubelet renews their files so many looks after it was told to."""
+
+    namespace = "sparkloom"
+
+    def __init__(self, kept: dict[str, str] | None, after: int = 1, pods: int = 1, page: str = "") -> None:
+        self.kept, self.after, self.page = kept, after, page
+        self.maps: dict[str, dict[str, str]] = {}
+        self.mounted = kept
+        self.names = [f"router-{number}" for number in range(pods)]
+        self.nudges: list[tuple[str, str]] = []
+        self.container = "containerd://1"
+
+    def secret(self, name: str) -> dict[str, str] | None:
+        return self.kept if name == "router" else {"key": OWN[name]} if name in OWN else None
+
+    def put_secret(self, name: str, data: dict[str, str], *, labels: Any = None, dry: bool = False) -> bool:
+        assert name == "router" and labels
+        changed = data != self.kept
+        if not dry:
+            self.kept = data
+        return changed
+
+    def config_map(self, name: str) -> dict[str, str] | None:
+        return self.maps.get(name)
+
+    def put_config_map(self, name: str, data: dict[str, str]) -> bool:
+        self.maps[name] = data
+        return True
+
+    def pods(self, labels: dict[str, str]) -> list[Any]:
+        assert labels["app.kubernetes.io/name"] == "router"
+        status = SimpleNamespace(phase="Running", container_statuses=[SimpleNamespace(container_id=self.container)])
+        return [
+            SimpleNamespace(metadata=SimpleNamespace(name=name, deletion_timestamp=None), status=status)
+            for name in self.names
+        ]
+
+    def nudge(self, pod: str, annotation: str) -> None:
+        self.nudges.append((pod, annotation))
+
+    def connect(self, pod: str, port: int, timeout: float) -> Any:
+        assert port == 9090
+        if self.nudges:
+            self.after -= 1
+            if self.after <= 0:
+                self.mounted = self.kept
+        version = router.told(self.mounted["routes.yaml"])["version"] if self.mounted else ""
+        page = f'{self.page}sparkloom_router_table_info{{version="{version}"}} 1\n'
+        return SimpleNamespace(request=lambda *words, **more: None, getresponse=lambda: Answer(page))
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "keys.yml"
+    file.write_text(KEYS.format(alice=hashed("sk-alice"), bob=hashed("sk-bob")))
+    file.chmod(0o600)
+    return file
+
+
+def test_keys_alone_change_and_the_site_s_own_stays(keys: Path) -> None:
+    reached: Any = Reached(files(), after=3)
+    given = router.push(reached, keys, print)
+    assert given and given.changed and given.seconds is not None
+    assert reached.kept == files(*router.known_keys(keys)), "as the playbook would have written it"
+    table = router.told(reached.kept["routes.yaml"])["keys"]
+    assert {who["name"] for who in table.values()} == {"alice", "bob", "owner"}
+    assert {"alpha", "org/alpha"} == set(table[hashed("sk-alice").removeprefix("sha256:")]["models"])
+    assert reached.nudges and {one for _, one in reached.nudges} == {router.LOOKED}
+
+
+def test_a_revoked_key_is_in_no_table(keys: Path) -> None:
+    reached: Any = Reached(files(*router.known_keys(keys)))
+    keys.write_text("client_keys: []\n")
+    assert router.push(reached, keys, print)
+    assert hashed("sk-alice").removeprefix("sha256:") not in reached.kept["routes.yaml"]
+    assert hashed("sk-owner").removeprefix("sha256:") in reached.kept["routes.yaml"]
+
+
+def test_every_pod_must_go_by_it(keys: Path) -> None:
+    reached: Any = Reached(files(), pods=2)
+    assert router.push(reached, keys, print)
+    assert {pod for pod, _ in reached.nudges} == {"router-0", "router-1"}
+
+
+def test_where_no_router_is_there_is_nobody_to_tell(keys: Path) -> None:
+    assert router.push(Reached(None), keys, print) is None  # type: ignore[arg-type]
+    given = router.push(Reached(files(), pods=0), keys, print)  # type: ignore[arg-type]
+    assert given and given.seconds is None and given.changed
+
+
+def test_the_site_s_own_name_is_nobody_else_s(keys: Path) -> None:
+    keys.write_text(f"client_keys:\n  - {{name: owner, hash: {hashed('x')}}}\n")
+    with pytest.raises(InputError, match="2:6: 'owner' is the site's own key"):
+        router.known_keys(keys)
+
+
+def test_patience_ends_with_one_line() -> None:
+    reached: Any = Reached(files(), after=10**9)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    said: list[str] = []
+    with pytest.raises(InputError, match="router-0:1:1: still goes by other keys after 120 s"):
+        router.effective(reached, "another", said.append, clock=lambda: now[0], sleep=sleep)
+    assert 20 < len(reached.nudges) < 26 and len(said) == len(reached.nudges) - 1
+
+
+def test_a_dry_run_changes_nothing(keys: Path) -> None:
+    reached: Any = Reached(before := files())
+    given = router.give(reached, files(*router.known_keys(keys)), print, dry=True)
+    assert given.changed and reached.kept == before and not reached.nudges
+
+
+def test_only_engines_that_run_are_asked_for_their_key() -> None:
+    reached: Any = Reached(None)
+    assert router.engine_keys(reached, MODELS) == OWN
+    gone = [router.Model("gone", "gone", 1, 1, "gone-engine-key", {}), router.Model("new", "new", 1, 1, "", {})]
+    assert router.engine_keys(reached, gone) == {}
+    content = router.files(gone, {}, [], Terms(), "sparkloom")
+    assert [content[name] for name in content if name.startswith("own-")] == [router.NO_KEY_YET] * 2
+
+
+PAGE = """\
+sparkloom_router_requests_total{person="alice",model="alpha",status="200"} 7
+sparkloom_router_requests_total{person="alice",model="",status="429"} 2
+sparkloom_router_prompt_tokens_total{person="alice",model="alpha"} 90
+sparkloom_router_completion_tokens_total{person="alice",model="alpha"} 40
+"""
+MONDAY, TUESDAY = datetime.date(2026, 11, 23), datetime.date(2026, 11, 24)
+
+
+def test_what_came_since_the_last_look_is_noted_by_day() -> None:
+    reached: Any = Reached(files(), page=PAGE)
+    usage.note(reached, MONDAY)
+    reached.page = PAGE.replace(" 7", " 10").replace(" 90", " 100")
+    usage.note(reached, TUESDAY)
+    usage.note(reached, TUESDAY)
+    days = json.loads(reached.maps[usage.NAME][usage.KEY])["days"]
+    assert days["2026-11-23"]["alice alpha"] == {
+        "requests": 7, "refused": 0, "prompt_tokens": 90, "completion_tokens": 40,
+    }  # fmt: skip
+    assert days["2026-11-23"]["alice "]["refused"] == days["2026-11-23"]["alice "]["requests"] == 2
+    assert days["2026-11-24"] == {
+        "alice alpha": {"requests": 3, "refused": 0, "prompt_tokens": 10, "completion_tokens": 0}
+    }
+
+
+def test_a_router_that_began_anew_takes_nothing_away() -> None:
+    reached: Any = Reached(files(), page=PAGE)
+    usage.note(reached, MONDAY)
+    reached.container, reached.page = "containerd://2", PAGE.replace(" 7", " 9")
+    rows = {(row["person"], row["model"]): row for row in usage.told(usage.of_the_router(reached, MONDAY))}
+    assert rows["alice", "alpha"]["requests"] == 16 and rows["alice", "alpha"]["prompt_tokens"] == 180
+    reached.page = PAGE.replace(" 7", " 1")  # in the same container: its script was read anew
+    rows = {(row["person"], row["model"]): row for row in usage.told(usage.of_the_router(reached, MONDAY))}
+    assert rows["alice", "alpha"]["requests"] == 17
+
+
+def test_only_days_that_are_asked_for_count() -> None:
+    reached: Any = Reached(files(), page=PAGE)
+    usage.note(reached, MONDAY)
+    assert usage.of_the_router(reached, TUESDAY) == {}
