@@ -12,6 +12,7 @@ from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 
 RECIPE = "1"  # raise to rebuild
+PACKING = "2"
 VERSION = "1.40.0"
 IMAGE = f"docker.io/envoyproxy/envoy:v{VERSION}"
 SHA256 = {
@@ -22,6 +23,10 @@ SHA256 = {
 
 def _inputs() -> list[store.Part]:
     return [RECIPE, VERSION, machine.architecture(), Path(oci.__file__)]
+
+
+def _image_inputs() -> list[store.Part]:
+    return [PACKING, *_inputs(), *rootfs.base_inputs()]
 
 
 def _build(work: Path, say: Say) -> None:
@@ -41,8 +46,12 @@ def _build(work: Path, say: Say) -> None:
 
 
 def _pack(work: Path, say: Say) -> None:
-    """Over the base of all pods: the program wants a C library."""
-    layers = [oci.pack(rootfs.base(), work / "layers"), oci.pack(place() / "tree", work / "layers")]
+    """Over the base of all pods, with those of the C library's parts that nothing there wants."""
+    tree = work / "tree"
+    shutil.copytree(place() / "tree", tree)
+    rootfs.add_libraries(tree, tree / "usr/local/bin/envoy")
+    layers = [oci.pack(rootfs.base(), work / "layers"), oci.pack(tree, work / "layers")]
+    store.remove_tree(tree)
     say("writing the archive")
     oci.write(
         [oci.Image([IMAGE], layers, {"Entrypoint": ["/usr/local/bin/envoy"], "User": "65532"})], work / "envoy.tar"
@@ -59,7 +68,7 @@ def program() -> Path:
 
 
 def archive() -> Path:
-    return store.place("envoy-image", store.key_of(_inputs())) / "envoy.tar"
+    return store.place("envoy-image", store.key_of(_image_inputs())) / "envoy.tar"
 
 
 def steps() -> list[Step]:
@@ -68,4 +77,4 @@ def steps() -> list[Step]:
 
 
 def image_steps() -> list[Step]:
-    return [*steps(), *rootfs.steps(), artefact("envoy-image", "packs the image of it", _inputs, _pack)]
+    return [*steps(), *rootfs.steps(), artefact("envoy-image", "packs the image of it", _image_inputs, _pack)]

@@ -95,11 +95,11 @@ def libraries(root: Path, objects: Iterable[Path]) -> list[Path]:
     return sorted(root / name.lstrip("/") for name in libraries)
 
 
-def add_libraries(tree: Path) -> None:
-    """What wheels in a tree ask for and the small base has no other use for (libpthread, libdl)."""
+def add_libraries(tree: Path, *programs: Path) -> None:
+    """What wheels in a tree and its programs ask for, and the small base has no other use for (libpthread, libdl)."""
     system, own = rootfs(), base()
     asked: set[str] = set()
-    for module in tree.rglob("*.so*"):
+    for module in (*tree.rglob("*.so*"), *programs):
         asked |= set(re.findall(r"^\s*(lib\S+)", out(["ldd", module], check=False), re.MULTILINE))
     for library in (found for name in sorted(asked) for found in system.glob(f"usr/lib/*-linux-gnu/{name}")):
         if not (own / library.relative_to(system)).exists():
