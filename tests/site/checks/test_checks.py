@@ -196,6 +196,17 @@ def test_what_a_cluster_lacks(facts: dict[str, Any], fault: Callable[[Any], Any]
     assert (finding.rule, finding.message) == (check, found) and finding.fix
 
 
+def test_a_group_that_shares_its_spark_is_not_started_where_a_gpu_is_offered_once(facts: dict[str, Any]) -> None:
+    """Red before: the second pod there waited for a GPU until the start was given up."""
+    record = {"kind": "ConfigMap", "data": {"record.json": json.dumps({"fraction": 0.42})}}
+    findings = kubernetes.judge(CLUSTER, [*ranks(), record], facts)
+    assert {f.rule for f in findings} == {"GPU"} and "fraction: 0.42" in findings[0].message
+    assert "playbooks/gpu.yml" in findings[0].fix
+    for node in facts["nodes"].values():
+        node["gpus"] = 64
+    assert kubernetes.judge(CLUSTER, [*ranks(), record], facts) == []
+
+
 def test_every_network_of_the_plan_is_read_back() -> None:
     planned = networks.planned(CLUSTER)
     assert set(planned) == {"rail-a-vf0", "rail-a-vf1", "rail-b-vf0", "rail-b-vf1"}

@@ -18,7 +18,9 @@ def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, A
     pods = [item["spec"]["template"] for item in objects if item["kind"] == "StatefulSet"]
     wanted = {str(pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]) for pod in pods}
     nodes = [node for node in cluster.nodes if node.kubernetes_node in wanted]
-    return [*_shared(cluster, pods, facts), *(finding for node in nodes for finding in _node(node, facts["nodes"]))]
+    shares = _fraction(objects)
+    found = (finding for node in nodes for finding in _node(node, facts["nodes"], shares))
+    return [*_shared(cluster, pods, facts), *found]
 
 
 def names(cluster: Cluster, pods: tuple[int, int] | None) -> list[Finding]:
@@ -56,7 +58,13 @@ def _networks(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(json.loads(pod["metadata"]["annotations"].get(NETWORKS, "[]")))
 
 
-def _node(node: Node, known: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+def _fraction(objects: list[dict[str, Any]]) -> float | None:
+    """The share of its Sparks that the group was given; none where it has them alone."""
+    told = [json.loads(item["data"]["record.json"]) for item in objects if "record.json" in item.get("data", {})]
+    return next((one["fraction"] for one in told if one.get("fraction")), None)
+
+
+def _node(node: Node, known: Mapping[str, Mapping[str, Any]], shares: float | None) -> Iterator[Finding]:
     state = known.get(node.kubernetes_node)
     if state is None:
         names, fix = ", ".join(sorted(known)) or "none", "kubernetes_node in hosts.yml"
@@ -69,3 +77,10 @@ def _node(node: Node, known: Mapping[str, Mapping[str, Any]]) -> Iterator[Findin
     if state["gpus"] < 1:
         fix = "the device plugin: kubectl get pods -A | grep plugin"
         yield Finding(node.name, "GPU", "no allocatable nvidia.com/gpu", "1", fix)
+    elif state["gpus"] == 1 and shares:
+        fix = (
+            "playbooks/gpu.yml has it offered to several pods; another's device plugin has its own setting for that "
+            "(sharing.timeSlicing); a group without fraction has its Sparks alone"
+        )
+        found = f"1 nvidia.com/gpu, for a group with fraction: {shares:g}"
+        yield Finding(node.name, "GPU", found, "one for each group that may share it", fix)
