@@ -52,7 +52,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.setattr(module.client, "of", lambda cluster: reached)
     module = loading.action("sparkloom_router")
     monkeypatch.setattr(
-        module.fleet, "running", lambda cluster: {"oss": Running("oss", "", ("spark1",), engine_key="oss-engine-key")}
+        module.fleet,
+        "running",
+        lambda cluster: {"oss": Running("oss", "openai--gpt-oss-120b", ("spark1",), engine_key="oss-engine-key")},
     )
     monkeypatch.setattr(module.ansible, "listed", lambda task_vars: {"serve": LIST} if "serve" in task_vars else None)
     return {"reached": reached, "key": key, "vars": {"inventory_dir": str(folder), "serve": LIST}}

@@ -125,7 +125,7 @@ def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespa
             one.name,
             f"{one.label}.{namespace}.svc.cluster.local",
             one.port or ports.PROBES,  # of one that no inventory can have: nobody is there
-            f"{terms.folder}/{own_key_file(one.label, _key(one, own))}",
+            terms.file(own_key_file(one.label, _key(one, own))),
             model=one.alias,
             aliases=(one.alias,) if one.alias != one.name else (),
             at_once=one.at_once,

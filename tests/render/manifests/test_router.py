@@ -111,7 +111,7 @@ def test_an_engine_s_other_key_is_another_file(tmp_path: Path) -> None:
     after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms(), cluster.namespace)
     assert before["secret-chat.yaml"] != after["secret-chat.yaml"]
     (file,) = [name for name in after if name.startswith("own-chat-")]
-    assert after[file] == "sk-another" and f"/etc/sparkloom-router/{file}" in after["secret-chat.yaml"]
+    assert after[file] == "sk-another" and f"/etc/sparkloom-router/..data/{file}" in after["secret-chat.yaml"]
     assert set(before) & set(after) == {name for name in before if not name.startswith("own-chat-")}
 
 

@@ -98,7 +98,10 @@ def test_a_group_comes_and_goes_while_another_streams(router: Router, engines: d
     more = Engine("gamma", "ttft=0.05")
     try:
         key = router.folder / own_key_file("gamma", more.key)
-        router.groups = [groups[0], replace(groups[1], name="gamma", port=more.port, key_file=str(key))]
+        router.groups = [
+            groups[0],
+            replace(groups[1], name="gamma", port=more.port, key_file=router.terms.file(key.name)),
+        ]
         router.swap({**envoy.files(router.groups, PEOPLE, router.terms), key.name: more.key})
         until(lambda: router.post("gamma").status == 200, 15)
         assert router.post("beta").status == 404
@@ -120,7 +123,7 @@ def test_an_engine_s_new_key_is_taken(router: Router, engines: dict[str, Engine]
 
     def give(own: str) -> None:
         file = router.folder / own_key_file("beta", own)
-        router.groups = [groups[0], replace(groups[1], key_file=str(file))]
+        router.groups = [groups[0], replace(groups[1], key_file=router.terms.file(file.name))]
         router.swap({**envoy.files(router.groups, PEOPLE, router.terms), file.name: own})
 
     try:

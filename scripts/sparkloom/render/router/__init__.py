@@ -59,6 +59,7 @@ class Terms:
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program
     folder: str = "/etc/sparkloom-router"  # of these files, in the router's container
+    swapped: str = "..data"  # in that folder, what the kubelet swaps whole; empty where files are put there one by one
     paths: tuple[str, ...] = PATHS
     megabytes: int = 100  # of a request
     timeout: int = 8000  # seconds without a byte: a long prompt behind a full queue
@@ -66,6 +67,10 @@ class Terms:
     memory: int = 1024  # MiB that its container may take
     connections: int = 4096  # of clients
     page: str = ""  # host:port of the page that people look at; empty where there is none
+
+    def file(self, name: str) -> str:
+        """A file's path. A new one's name in the folder itself appears after the swap: Envoy would look too early."""
+        return "/".join(part for part in (self.folder, self.swapped, name) if part)
 
     def __post_init__(self) -> None:
         """A body takes six and a half times its length while router.lua reads and writes it (measured), and less than

@@ -67,7 +67,7 @@ def _typed(of: str, **content: Any) -> dict[str, Any]:
 
 def _from(terms: Terms, file: str) -> dict[str, Any]:
     """A mounted ConfigMap or Secret is swapped as a folder, so the folder is watched."""
-    path = {"path": f"{terms.folder}/{file}", "watched_directory": {"path": terms.folder}}
+    path = {"path": terms.file(file), "watched_directory": {"path": terms.folder}}
     return {"resource_api_version": "V3", "path_config_source": path}
 
 
@@ -129,9 +129,9 @@ def listener(terms: Terms) -> dict[str, Any]:
         access_log=[_access_log()],
         local_reply_config={"mappers": _answers(terms)},
         http_filters=[
-            _filter("lua.door", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/door.lua"}),
+            _filter("lua.door", "lua.v3.Lua", default_source_code={"filename": terms.file("door.lua")}),
             _filter("buffer", "buffer.v3.Buffer", max_request_bytes=terms.megabytes << 20),
-            _filter("lua", "lua.v3.Lua", default_source_code={"filename": f"{terms.folder}/router.lua"}),
+            _filter("lua", "lua.v3.Lua", default_source_code={"filename": terms.file("router.lua")}),
             _filter("router", "router.v3.Router", suppress_envoy_headers=True),
         ],
     )
