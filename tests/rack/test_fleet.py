@@ -62,7 +62,22 @@ def groups(found: dict[str, str]) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def keys() -> Iterator[dict[str, str]]:
+def shared_gpus() -> Iterator[None]:
+    """The rack's nodes offer their GPU once, by a program of their own; for a list ours does, to several pods."""
+    own = "systemctl {} --now sparkloom-gpu 2>/dev/null"
+    for node in names.NODES.values():
+        cluster.node_sh(node, own.format("disable"))
+    until = time.monotonic() + 120
+    while any(row["gpu"] != "0" for row in cluster.nodes().values()) and time.monotonic() < until:
+        time.sleep(1)
+    yield
+    cluster.kubectl("-n", "kube-system", "delete", "daemonset", "sparkloom-gpu", "--ignore-not-found")
+    for node in names.NODES.values():
+        cluster.node_sh(node, own.format("enable"))
+
+
+@pytest.fixture(scope="module")
+def keys(shared_gpus: None) -> Iterator[dict[str, str]]:
     """Each person's key, from a rack on which one model has all Sparks and whose list is about to be written."""
     loaded = run(".venv/bin/python", "-m", "testbed", "engine", "load", ULTRA, PAIR, OSS, CHAT, MORE)
     assert loaded.returncode == 0, loaded.stderr[-3000:]
