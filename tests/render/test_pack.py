@@ -29,6 +29,7 @@ HARMLESS = {
     "functions": (["--help"], 0, "usage: sparkloom-functions"),
     "images": (["--help"], 2, "usage: images look|"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
+    "page": (["--help"], 0, "usage: page"),
     "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
     "rails_table": (["--help"], 0, "usage: sparkloom-rails-table"),
     "rank": (["status"], 2, "is no plan of a group"),

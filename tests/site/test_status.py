@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from sparkloom import case
+from sparkloom.onnode.now import why
 from sparkloom.render.manifests import names
-from sparkloom.site import client, ranks, served, status, why
+from sparkloom.site import client, ranks, served, status
 from tests.plugins.loading import module
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"

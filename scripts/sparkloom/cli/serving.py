@@ -34,7 +34,19 @@ def doctor(
     raise typer.Exit(0 if health.good else 1)
 
 
-def status(inventory: Inventory = None, profile: Profile = None, json: Json = False) -> None:
+def status(
+    inventory: Inventory = None,
+    profile: Profile = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="stay, and draw it anew: groups, Sparks, rails, tokens a second")
+    ] = False,
+    every: Annotated[float, typer.Option("--every", min=1, help="seconds between two looks, with --watch")] = 5,
+    json: Json = False,
+) -> None:
+    if watch:
+        from sparkloom.cli import watching
+
+        raise typer.Exit(0 if watching.watch(inventory, every, json) else 1)
     now = served.status(inventory, profile and names.exact(profile))
     show.out(now, json, served.text)
     raise typer.Exit(0 if now["serving"] else 1)

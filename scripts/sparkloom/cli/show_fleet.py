@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkloom.cli import memory_bar, show_findings
 from sparkloom.cli.show import COLOURS, console, paragraph, window
+from sparkloom.onnode.now import bars
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 CELLS, FEWEST = 32, 12  # of a bar
 SHADES = ("blue", "cyan", "magenta", "yellow", "green", "red")
 LEGEND = "each Spark's memory: h the host, a letter a group, - its alone, . free to share, g kept by the memory guard"
+LOOKS = {"host": ("h", "dim"), "own": ("-", "dim"), "free": (".", COLOURS["ok"]), "guard": ("g", "dim")}
 WORDS = {"new": "new", "stays": "stays", "moves": "moves", "changes": "starts anew"}
 
 
@@ -57,21 +59,21 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
 def _sparks(terminal: Console, data: dict[str, Any]) -> None:
     from rich.text import Text
 
-    letters = _letters(data["groups"])
+    signs = letters(data["groups"])
     widest = max(len(node["name"]) for node in data["nodes"])
     room = (window(terminal) or 120) - widest - 46
     cells = max(FEWEST, min(CELLS, room))
     paragraph(terminal, LEGEND, style="dim")
     for node in data["nodes"]:
-        bar = Text.assemble(*((sign * count, style) for sign, count, style in _bar(node, letters, cells)))
+        drawn = Text.assemble(*((sign * count, style) for sign, count, style in bar(node, signs, cells)))
         used = sum(each["gib"] for each in node["groups"])
-        ranks = " ".join(f"{letters[each['group']][0]}{each['rank']}" for each in node["groups"])
+        ranks = " ".join(f"{signs[each['group']][0]}{each['rank']}" for each in node["groups"])
         told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
         told += f", {node['left_gib']:.1f} left" if node["groups"] and node["left_gib"] else ""
-        paragraph(terminal, Text.assemble(f"  {node['name']:<{widest}}  ", bar, f"  {told}"))
+        paragraph(terminal, Text.assemble(f"  {node['name']:<{widest}}  ", drawn, f"  {told}"))
 
 
-def _letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
+def letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     """Of each group its letter and colour, in the list's order."""
     return {
         group["name"]: (ascii_uppercase[number % len(ascii_uppercase)], SHADES[number % len(SHADES)])
@@ -79,26 +81,20 @@ def _letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _bar(node: dict[str, Any], letters: dict[str, tuple[str, str]], cells: int) -> list[tuple[str, int, str]]:
-    usable, here = float(node["usable_gib"]), node["groups"]
-    host = usable - node["free_gib"]
-    parts = [("h", host, "dim"), *((letters[e["group"]][0], e["gib"], letters[e["group"]][1]) for e in here)]
-    rest = max(0.0, usable - sum(gib for _, gib, _ in parts))
-    if node["gpu"] == "one group's":
-        parts.append(("-", rest, "dim"))
-    else:
-        guard = min(rest, float(node["guard_gib"]))
-        parts += [(".", rest - guard, COLOURS["ok"]), ("g", guard, "dim")]
-    counts = memory_bar.shares([gib for _, gib, _ in parts], cells)
-    return [(sign, max(0, count), style) for (sign, _, style), count in zip(parts, counts, strict=True)]
+def bar(node: dict[str, Any], signs: dict[str, tuple[str, str]], cells: int) -> list[tuple[str, int, str]]:
+    """A Spark's memory: each part's sign, how often, and its style."""
+    found = bars.parts(node)
+    looks = [signs[part.group] if part.what == "group" else LOOKS[part.what] for part in found]
+    counts = memory_bar.shares([part.gib for part in found], cells)
+    return [(sign, max(0, count), style) for (sign, style), count in zip(looks, counts, strict=True)]
 
 
 def _groups(terminal: Console, data: dict[str, Any]) -> None:
     from rich.text import Text
 
-    letters = _letters(data["groups"])
+    signs = letters(data["groups"])
     for group in data["groups"]:
-        letter, shade = letters[group["name"]]
+        letter, shade = signs[group["name"]]
         rails = f", function {group['vf']} of each rail" if group["vf"] is not None else ""
         share = f"{group['fraction']:g} of " if group["fraction"] is not None else ""
         was = f" from {', '.join(group['was'])}" if group["state"] == "moves" else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from sparkloom.site.rank_state import State
+from sparkloom.onnode.now.pods import State
 
 TIMES = 2  # a rank is made anew; one that still reads something else is an error of ours, not of a moment
 ASKED = 5  # times in vain; then what cannot be asked is left alone

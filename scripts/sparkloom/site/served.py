@@ -13,8 +13,9 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.judge import diagnose
+from sparkloom.onnode.now.pods import since as since
+from sparkloom.onnode.now.pods import state
 from sparkloom.render.manifests.names import PROFILE, group
-from sparkloom.site import watch
 from sparkloom.site.checks import report
 from sparkloom.site.client import Client
 
@@ -85,17 +86,6 @@ def write(client: Client, record: Record, name: str = NAME, labels: Mapping[str,
     return client.put_config_map(name, data, labels=None if name == NAME else labels)
 
 
-def since(pods: list[Any]) -> str:
-    """When the last rank became ready: a run that changes nothing does not change it either."""
-    times = [
-        condition.last_transition_time
-        for pod in pods
-        for condition in pod.status.conditions or []
-        if condition.type == "Ready" and condition.status == "True" and condition.last_transition_time
-    ]
-    return max(times).astimezone(UTC).isoformat(timespec="seconds") if times else ""
-
-
 def digest(pods: list[Any]) -> str:
     """The one image that all ranks run; a tag can mean two things on two nodes."""
     seen: dict[str, list[str]] = {}
@@ -133,7 +123,7 @@ def keep_logs(client: Client, labels: dict[str, str], folder: Path) -> tuple[lis
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for pod in client.pods(labels):
-        rank = watch.state(pod).rank
+        rank = state(pod).rank
         for name, previous in ((f"rank{rank}.log", False), (f"rank{rank}.previous.log", True)):
             if text := client.whole(pod.metadata.name, previous=previous):
                 (folder / name).write_text(text)

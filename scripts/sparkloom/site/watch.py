@@ -8,20 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from sparkloom.render.manifests.names import CONFIG_HASH, RANK
-from sparkloom.site import renew, why
-from sparkloom.site.rank_state import State
+from sparkloom.onnode.now import why
+from sparkloom.onnode.now.labels import CONFIG_HASH
+from sparkloom.onnode.now.pods import HOPELESS, STUCK, State, state
+from sparkloom.site import renew
 
-# A pod that stays in one of these does not get out of it by waiting.
-STUCK = {
-    "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
-    "InvalidImageName", "RunContainerError", "Unschedulable",
-}  # fmt: skip
 # ... but in these words the kubelet says that its node was slower than its patience: it goes on where it was.
 SLOW = re.compile(r"context deadline exceeded|is reserved for", re.I)
 # A rank's supervisor speaks in lines of its own between the engine's.
 SUPERVISOR = re.compile(r"^\[sparkloom rank \d+ epoch (?P<epoch>\d+)\] (?P<phase>\w+): (?P<text>.*)")
-HOPELESS = {"refused", "down"}  # what it cannot mend itself, named once its budget was over
 AGAIN = "again"  # the same failure twice without a token: the next load would end with it too
 LOG_LINES = 400
 LOG_EVERY = 3.0
@@ -64,48 +59,12 @@ class ServedGroup:
     stuck_after: float = 90.0
 
 
-def state(pod: Any) -> State:
-    """What Kubernetes says about a pod, in one word where it has one."""
-    statuses = pod.status.container_statuses or []
-    engine = statuses[0] if statuses else None
-    reason = ""
-    for condition in pod.status.conditions or []:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            reason = f"{condition.reason}: {condition.message}"
-    if engine and engine.state.waiting:
-        reason = engine.state.waiting.reason + (
-            f": {engine.state.waiting.message}" if engine.state.waiting.message else ""
-        )
-    if engine and engine.state.terminated:
-        reason = f"exited {engine.state.terminated.exit_code}"
-    return State(
-        rank=pod.metadata.labels.get(RANK, "?"),
-        pod=pod.metadata.name,
-        node=pod.spec.node_name or "no node",
-        phase=pod.status.phase,
-        reason=reason,
-        ready=bool(engine and engine.ready),
-        restarts=engine.restart_count if engine else 0,
-        last_words=_last_words(engine),
-        image=getattr(engine, "image_id", "") or "",
-        uid=str(getattr(pod.metadata, "uid", "") or pod.metadata.name),
-    )
-
-
 def spoken(one: State, log: Iterable[str]) -> State:
     """The state with what its supervisor said last."""
     for line in reversed(list(log)):
         if match := SUPERVISOR.match(line):
             return replace(one, phase_said=match["phase"], said=match["text"])
     return one
-
-
-def _last_words(engine: Any) -> str:
-    """What the container said before it last ended, as the kubelet kept it."""
-    for ended in (engine.state, engine.last_state) if engine else ():
-        if ended and ended.terminated and ended.terminated.message:
-            return str(ended.terminated.message)
-    return ""
 
 
 def wait(

@@ -18,6 +18,7 @@ from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch, resolve
 from sparkloom.launch.seat import Seat
+from sparkloom.onnode.now import bars
 
 PARTS = {
     "weights_gib": ("weights_gib_per_rank",),
@@ -135,7 +136,7 @@ class FleetPlan:
             "guard_gib": guard,
             "groups": here,
             "left_gib": round(max(0.0, left), 2),
-            "gpu": "free" if not here else "one group's" if alone else f"{len(here)} share it",
+            "gpu": bars.gpu(len(here), alone=alone),
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from sparkloom.launch import engines
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.target import Target
+from sparkloom.onnode.now import gauges
 
 How = Literal["sum", "max", "mean", "counter"]
 # engine's name -> ours, and how several series (ranks, models) become one figure
@@ -22,25 +22,8 @@ OTHERS = 1.05  # the engine made this much more than was received here: somebody
 
 
 def read(page: bytes) -> dict[str, float]:
-    """Our names and their values; numbers that are none are left out."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for line in page.decode(errors="replace").split("\n"):
-        name = line.partition("{")[0].split(" ", 1)[0].split("\t", 1)[0]
-        if name not in NAMES:
-            continue
-        try:
-            value = float(line[len(name) :].rpartition("}")[2].split()[0])  # a time may follow
-        except (ValueError, IndexError):
-            continue
-        if value == value and abs(value) != float("inf"):
-            found[NAMES[name][0]].append(value)
-    return {name: _joined(HOW[name], values) for name, values in found.items()}
-
-
-def _joined(how: How, values: list[float]) -> float:
-    if how == "max":
-        return max(values)
-    return sum(values) / (len(values) if how == "mean" else 1)
+    """Of whichever engine it is."""
+    return gauges.read(page, NAMES)
 
 
 class _Look:

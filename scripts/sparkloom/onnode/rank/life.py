@@ -16,7 +16,7 @@ from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.head import Head
 from sparkloom.onnode.rank.memory import Memory
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.status_log import STOPPING, StatusLog
 from sparkloom.onnode.rank.watch_engine import Watch
 from sparkloom.onnode.weights import check
 
@@ -223,7 +223,7 @@ class Life:
             group.lost(cause, own=bool(broken) or not followed)
             await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
         log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": []}
-        log.say("stopping", group.why or cause)
+        log.say(STOPPING, group.why or cause)
         await engine.stop(self.order.budgets.stop)
         self.engine = None
         log.say("stopped", "nothing of the engine is left")

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from sparkloom.onnode.rank import answers, clients, listening
-from sparkloom.onnode.rank.order import KEY_PATH, TOO_LONG_PATH
+from sparkloom.onnode.rank.order import KEY_PATH, STATUS_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 END = b"\r\n\r\n"
@@ -90,6 +90,8 @@ class Probes:
         request = request[: request.index(END)] + END
         if asks(request, TOO_LONG_PATH):
             return _http("413 Content Too Large", json.dumps(TOO_LONG), "application/json")
+        if asks(request, STATUS_PATH):  # for the page and for `status --watch`, whom a policy lets in
+            return _http("200 OK", json.dumps(dict(self.log.status)), "application/json")
         return key_answer(request) if asks(request, KEY_PATH) else answer(request, self.verdict)
 
     def verdict(self, what: str) -> tuple[bool, str]:

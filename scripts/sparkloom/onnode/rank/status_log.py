@@ -21,6 +21,7 @@ SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
 SHORTEST = 6  # a shorter value would blank ordinary words
 EVERY = 10.0
 STATUS = "status.json"
+STOPPING = "stopping"  # the phase in which an engine is stopped, said with why
 STALE = 30.0  # seconds without a beat: what was written is no news any more
 GONE = 300.0  # the same, until a supervisor counts as stuck for good: a node that swaps or compiles is only slow
 
@@ -48,6 +49,8 @@ class StatusLog:
         """A line, and the same as the rank's state."""
         text = self.hidden(" ".join(text.split()))
         self.status |= {"phase": phase, "text": text, "epoch": self.epoch}
+        if phase == STOPPING:  # kept through the next start: whoever looks later wants to know why there was one
+            self.status["ended"] = {"epoch": self.epoch, "why": text, "at": time.time()}
         self._last, self._at = text, time.monotonic()
         self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] {phase}: {text}")
         self.keep()

@@ -7,18 +7,14 @@ from typing import Any
 
 from sparkloom.inputs.group_name import label as group
 from sparkloom.launch.resolve import Launch
+from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, RANK
 
 __all__ = [
     "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "daemon_set", "group", "labels", "manifest",
     "marked", "metadata", "rank", "selector",
 ]  # fmt: skip
 
-PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
-ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
-PROFILE = "sparkloom/profile"
-RANK = "sparkloom/rank"
-CONFIG_HASH = "sparkloom/config-hash"
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 

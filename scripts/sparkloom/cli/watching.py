@@ -1,0 +1,158 @@
+"""`sparkloom status --watch`: one screen that is drawn anew; a line each time where nobody looks at a terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparkloom.cli import show, show_fleet
+from sparkloom.cli.show import COLOURS
+from sparkloom.site import now
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Shown = dict[str, Any]
+CELLS = 32  # of a bar
+LOOKS = {  # of a group's state: in words, and its colour
+    "serves": ("serves", COLOURS["ok"]),
+    "starts": ("starts", COLOURS["warning"]),
+    "incomplete": ("lacks a rank", COLOURS["error"]),
+    "failed": ("failed", COLOURS["error"]),
+    "down": ("does not run", "dim"),
+    "gone": ("is left of what was served", "dim"),
+}
+
+
+def watch(inventory: Path | None, every: float, as_json: bool) -> bool:
+    """Until somebody ends it; whether the last picture serves."""
+    serves = False
+    with suppress(KeyboardInterrupt), _shown(as_json) as draw:
+        for shown in now.looks(inventory):
+            serves = bool(shown["serving"])
+            draw(shown)
+            time.sleep(every)
+    return serves
+
+
+@contextmanager
+def _shown(as_json: bool) -> Iterator[Callable[[Shown], None]]:
+    if as_json:
+        yield lambda shown: show.say(json.dumps(shown) + "\n")
+        return
+    terminal = show.console()
+    if show.window(terminal) is None:
+        yield lambda shown: show.say(line(shown) + "\n")
+        return
+    from rich.live import Live
+
+    with Live(console=terminal, auto_refresh=False) as live:
+        yield lambda shown: live.update(screen(terminal, shown), refresh=True)
+
+
+def line(shown: Shown) -> str:
+    """When, how much of it serves, how fast, and what is wrong."""
+    wrong = [f"{one['name']} {_state(one)}" + (f": {one['cause']}" if one["cause"] else "")
+             for one in shown["groups"] if one["state"] != "serves"]  # fmt: skip
+    return f"{_at(shown)}  " + "; ".join([_head(shown), *wrong, *shown["problems"]])
+
+
+def _at(shown: Shown) -> str:
+    """When the cluster said so."""
+    at = datetime.fromtimestamp(shown["at"], timezone.utc) if shown["at"] else None  # noqa: UP017 - as the others
+    return at.isoformat(timespec="seconds") if at else "never seen"
+
+
+def _head(shown: Shown) -> str:
+    groups = shown["groups"]
+    counted = [one for one in groups if one["listed"] or one["ranks"]]
+    up = sum(one["serving"] for one in counted)
+    words = [f"{shown['site']}: {up} of {len(counted)} group{'s' * (len(counted) != 1)} serve{'s' * (up == 1)}"]
+    if shown.get("tokens_per_second") is not None:
+        words.append(f"{shown['tokens_per_second']:g} tok/s")
+    if shown.get("running") is not None:
+        words.append(f"{shown['running']:.0f} running, {shown['queued'] or 0:.0f} waiting")
+    return ", ".join(words)
+
+
+def _state(one: Shown) -> str:
+    return LOOKS[one["state"]][0]
+
+
+# --- the screen ---------------------------------------------------------------------------------------------------
+
+
+def screen(terminal: Console, shown: Shown) -> Any:
+    """Each of its lines is one line of the window."""
+    from rich.console import Group
+    from rich.text import Text
+
+    signs = show_fleet.letters(shown["groups"])
+    lines = [Text.assemble((_head(shown), "bold"), (f"  at {_at(shown)}", "dim"))]
+    lines += [Text(problem, style=COLOURS["error"]) for problem in shown["problems"]]
+    if shown["nodes"]:
+        lines.append(Text(show_fleet.LEGEND, style="dim"))
+    widest = max((len(node["name"]) for node in shown["nodes"]), default=0)
+    cells = max(show_fleet.FEWEST, min(CELLS, terminal.width - widest - 34))
+    lines += [_node(node, signs, widest, cells) for node in shown["nodes"]]
+    lines += [text for one in shown["groups"] for text in _group(one, signs)]
+    lines += _rails(shown)
+    for text in lines:
+        text.no_wrap, text.overflow = True, "ellipsis"
+    return Group(*lines)
+
+
+def _node(node: Shown, signs: dict[str, tuple[str, str]], widest: int, cells: int) -> Text:
+    from rich.text import Text
+
+    bar = [(sign * count, style) for sign, count, style in show_fleet.bar(node, signs, cells)]
+    used = sum(each["gib"] or 0 for each in node["groups"])
+    ranks = " ".join(f"{signs[each['group']][0]}{each['rank']}" for each in node["groups"])
+    told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
+    wrong = "" if node["ready"] else "  not Ready" if node["there"] else "  not in the cluster"
+    return Text.assemble(f"  {node['name']:<{widest}}  ", *bar, f"  {told}", (wrong, COLOURS["error"]))
+
+
+def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
+    """How it is; and, where there is one, what is wrong or why it was started anew."""
+    from rich.text import Text
+
+    letter, shade = signs[one["name"]]
+    words, colour = LOOKS[one["state"]]
+    told = [f"since {one['since']}"] if one["since"] else [one["doing"]] if one["doing"] else []
+    told += _figures(one)
+    told += [f"{one['restarts']} restarts"] if one["restarts"] else []
+    told += ["this start was not proved"] if one["serving"] and not one["proved"] else []
+    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (words, colour), "  ", ", ".join(told))
+    more = [one["cause"]] if one["cause"] else []
+    if one["ended"] and one["epochs"] > 1:
+        more.append(f"epoch {one['ended']['epoch']} of {one['epochs']} ended: {one['ended']['why']}")
+    return [first, *(Text(f"    {text}") for text in more)]
+
+
+def _figures(one: Shown) -> list[str]:
+    found = []
+    if one["tokens_per_second"] is not None:
+        found.append(f"{one['tokens_per_second']:g} tok/s")
+    if one["running"] is not None:
+        found.append(f"{one['running']:.0f} running, {one['queued'] or 0:.0f} waiting")
+    if one["cache_usage"] is not None:
+        found.append(f"cache {100 * one['cache_usage']:.0f} %")
+    return found
+
+
+def _rails(shown: Shown) -> Iterator[Text]:
+    from rich.text import Text
+
+    for rail in shown["rails"]:
+        measured = "not measured; playbooks/verify.yml does" if rail["slowest_gbit"] is None else (
+            f"{rail['slowest_gbit']:.4g} to {rail['fastest_gbit']:.4g} Gb/s on {(shown['fabric'] or {}).get('time')}"
+        )  # fmt: skip
+        fault = f"  {rail['faults'][0]}" if rail["faults"] else ""
+        yield Text.assemble(f"rail {rail['name']}  {measured}", (fault, COLOURS["error"]))

@@ -1,0 +1,160 @@
+"""One look at a site: its cluster's objects, what each supervisor says of itself, what each engine counts.
+
+Who looks says how the cluster and a pod are reached: the page from inside, `sparkloom status --watch` through the API.
+What cannot be reached is named and the rest is told all the same; only without the cluster there is no look.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sparkloom.onnode.now import gauges, pods
+from sparkloom.onnode.now.labels import ENGINES, PART_OF, RANK
+from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
+from sparkloom.onnode.now.seen import Seen
+from sparkloom.onnode.rank.order import STATUS_PATH
+
+JSON = "application/json"
+NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
+RECORD, SERVED, SITE = "record.json", "served.json", "site.json"
+SITE_MAP = "page-site"  # of what the controller knows of the site
+API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
+LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
+
+
+class Unreached(Exception):
+    """The cluster, or a pod of it, did not answer: one line."""
+
+
+class Reached(Protocol):
+    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any: ...
+
+    def ask(self, pod: Any, port: int, path: str) -> bytes: ...
+
+
+@dataclass
+class Gatherer:
+    """`facts`: what the controller knows of the site; None: as it wrote that into the cluster."""
+
+    reached: Reached
+    namespace: str
+    facts: Facts | None = None
+    clock: Callable[[], float] = time.time
+    _maps: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # name -> version, content
+    _made: dict[str, tuple[float, float]] = field(default_factory=dict)  # group -> when, tokens made until then
+
+    def look(self) -> dict[str, Any]:
+        """The picture of now; `Unreached` where the cluster says nothing."""
+        applied, facts = self._applied()
+        ranks = [Seen(item) for item in self._list("pods", ENGINES)]
+        nodes = {node.metadata.name: node for node in map(Seen, self._items("/api/v1/nodes", {}))}
+        troubled = not ranks or not all(pods.state(pod).ready for pod in ranks)
+        with ThreadPoolExecutor(8) as pool:
+            told = dict(pool.map(self._told, ranks))
+            counted = pool.map(lambda pod: self._counted(pod, facts), [pod for pod in ranks if _answers(pod)])
+            made = {pod: page for pod, page in counted if page is not None}
+        now = self.clock()
+        seen = Look(
+            at=now,
+            pods=ranks,
+            applied=applied,
+            nodes={name: {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
+                   for name, node in nodes.items()},
+            warnings=self._warnings() if troubled else {},
+            told=told,
+            gauges=made,
+            rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
+        )  # fmt: skip
+        return picture(facts, seen)
+
+    # --- the cluster's objects --------------------------------------------------------------------------------
+
+    def _items(self, path: str, query: Mapping[str, str], accept: str = JSON) -> list[dict[str, Any]]:
+        listed = self.reached.api(path, query, accept)
+        items = listed.get("items") if isinstance(listed, dict) else None
+        return [item for item in items or [] if isinstance(item, dict)]
+
+    def _list(self, kind: str, labels: Mapping[str, str], accept: str = JSON) -> list[dict[str, Any]]:
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        return self._items(f"/api/v1/namespaces/{self.namespace}/{kind}", {"labelSelector": selector}, accept)
+
+    def _applied(self) -> tuple[list[Applied], Facts]:
+        """Each group's records, and the facts of the site. A map is read again only where it is another."""
+        found = {}
+        for item in self._list("configmaps", PART_OF, NAMES_ONLY):
+            name, version = str(item["metadata"]["name"]), str(item["metadata"].get("resourceVersion"))
+            if name == SITE_MAP or name == "served" or name.endswith(("-record", "-served")):
+                found[name] = self._map(name, version)
+        self._maps = {name: kept for name, kept in self._maps.items() if name in found}
+        applied = [
+            Applied(name.removesuffix("-record"), _json(data.get(RECORD)), _json(data.get(SERVED)))
+            for name, data in found.items()
+            if name != SITE_MAP
+        ]
+        return applied, self.facts if self.facts is not None else _json(found.get(SITE_MAP, {}).get(SITE))
+
+    def _map(self, name: str, version: str) -> dict[str, str]:
+        known = self._maps.get(name)
+        if known is None or known[0] != version:
+            whole = self.reached.api(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}", {}, JSON)
+            known = self._maps[name] = (version, dict(whole.get("data") or {}))
+        return known[1]
+
+    def _warnings(self) -> dict[str, str]:
+        """The last warning about each object of the namespace, by its name."""
+        events = self._items(f"/api/v1/namespaces/{self.namespace}/events", {"fieldSelector": "type=Warning"})
+        events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+        return {str(event["involvedObject"].get("name")): str(event.get("message")) for event in events}
+
+    # --- what is said by who runs there -----------------------------------------------------------------------
+
+    def _told(self, pod: Any) -> tuple[str, dict[str, Any] | None]:
+        """What the supervisor in a running pod says of itself; None when it does not answer."""
+        name, port = str(pod.metadata.name), _port(pod, PROBE_PORT)
+        if pod.status.phase != "Running" or port is None:
+            return name, None
+        try:
+            return name, _json(self.reached.ask(pod, port, STATUS_PATH)) or None
+        except Unreached:
+            return name, None
+
+    def _counted(self, pod: Any, facts: Facts) -> tuple[str, dict[str, float] | None]:
+        """What its engine counts, under our names; None where it says nothing that is known."""
+        name, port = str(pod.metadata.name), _port(pod, API_PORT)
+        try:
+            page = self.reached.ask(pod, port or 0, "/metrics")
+        except Unreached:
+            return name, None
+        return name, gauges.read(page, facts.get("gauges") or {}) or None
+
+    def _rate(self, pod: str, page: Mapping[str, float], now: float) -> float | None:
+        """Tokens a second since the last look; None at the first one, and after an engine began anew."""
+        if "generated" not in page:
+            return page.get("engine_tok_s")
+        before, self._made[pod] = self._made.get(pod), (now, page["generated"])
+        if before is None or not 0 < now - before[0] < LONGEST or page["generated"] < before[1]:
+            return page.get("engine_tok_s")
+        return (page["generated"] - before[1]) / (now - before[0])
+
+
+def _answers(pod: Any) -> bool:
+    return bool(pod.metadata.labels.get(RANK) == "0" and pods.state(pod).ready and _port(pod, API_PORT))
+
+
+def _port(pod: Any, name: str) -> int | None:
+    containers = pod.spec.containers or []
+    listed = (containers[0].ports or []) if containers else []
+    return next((port.container_port for port in listed if port.name == name), None)
+
+
+def _json(text: str | bytes | None) -> dict[str, Any]:
+    try:
+        data = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}

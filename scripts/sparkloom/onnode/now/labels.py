@@ -1,0 +1,9 @@
+"""The labels by which objects of ours are found again; `render` writes them, whoever looks at a site reads them."""
+
+from __future__ import annotations
+
+PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
+ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
+PROFILE = "sparkloom/profile"  # the group's
+RANK = "sparkloom/rank"
+CONFIG_HASH = "sparkloom/config-hash"

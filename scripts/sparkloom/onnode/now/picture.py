@@ -1,0 +1,253 @@
+"""What a site is now, as one piece of plain data: what `sparkloom status --watch --json` prints and the page draws.
+
+Nothing is asked here: facts of the site and one look at it come in. Nothing secret is in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparkloom.onnode.now import bars, pods, ranks, why
+from sparkloom.onnode.now.labels import PROFILE
+
+FORMAT = 1
+UNKNOWN = "what the site should be is not known here; playbooks/gateway.yml writes it"
+Facts = Mapping[str, Any]  # what the controller knows of the site: site/facts.py makes it
+Shown = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What one ConfigMap of a group says: what was applied, or the last start that was proved."""
+
+    map: str  # its name; of a record without its ending
+    record: Shown
+    served: Shown
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name."""
+
+    at: float
+    pods: Sequence[Any]
+    applied: Sequence[Applied]
+    nodes: Mapping[str, Mapping[str, Any]]
+    warnings: Mapping[str, str]
+    told: Mapping[str, Mapping[str, Any] | None]
+    gauges: Mapping[str, Mapping[str, float]]
+    rates: Mapping[str, float]
+
+
+BLIND = Look(0.0, (), (), {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
+
+
+def picture(facts: Facts, look: Look) -> Shown:
+    names = {node["kubernetes_node"]: node["name"] for node in facts.get("nodes", ())}
+    groups = [_group(one, look, names) for one in _groups(facts, look)]
+    return {
+        "format": FORMAT,
+        "site": facts.get("site"),
+        "at": round(look.at, 1),
+        "facts": facts.get("made"),
+        "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
+        "serving": bool(groups) and all(one["serving"] for one in groups if one["listed"] or one["ranks"]),
+        "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
+        "running": _sum(one["running"] for one in groups),
+        "queued": _sum(one["queued"] for one in groups),
+        "groups": groups,
+        "nodes": [_node(node, groups, look) for node in facts.get("nodes", ())],
+        "rails": [_rail(rail, facts, groups) for rail in facts.get("rails", ())],
+        "fabric": _fabric(facts.get("fabric")),
+    }
+
+
+def _sum(values: Any) -> float | None:
+    """Of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), 1) if known else None
+
+
+# --- groups -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything that is said of one group. `told`: by the controller; empty where it is not in the site's list."""
+
+    name: str
+    told: Mapping[str, Any]
+    record: Shown
+    served: Shown
+    pods: Sequence[Any]
+
+
+def _groups(facts: Facts, look: Look) -> list[Known]:
+    """Those of the list in its order, then what else is there."""
+    told = {str(group["name"]): group for group in facts.get("groups", ())}
+    records = {_of(one.record): one for one in look.applied if one.record}
+    names = list(dict.fromkeys([*told, *sorted(records)]))
+    spelt = {word: name for name in names for word in (told.get(name, {}).get("label"), name) if word}
+    spelt |= {records[name].map: name for name in records}
+    there: dict[str, list[Any]] = {}
+    for pod in look.pods:
+        label = str(pod.metadata.labels.get(PROFILE))
+        there.setdefault(spelt.get(label, label), []).append(pod)
+    served: dict[str, Shown] = {}
+    for one in look.applied:
+        if one.served:
+            own = one.map.removesuffix("-served")
+            about = str(_of(one.served) or (one.served.get("failed") or {}).get("profile"))
+            served[spelt.get(own) or spelt.get(about) or about] = one.served
+    return [
+        Known(name, told.get(name, {}), records[name].record if name in records else {}, served.get(name, {}),
+              there.get(name, []))
+        for name in [*names, *sorted(set(there) - set(names))]
+    ]  # fmt: skip
+
+
+def _of(record: Mapping[str, Any]) -> str:
+    return str(record.get("group") or record.get("profile") or "")
+
+
+def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
+    rows = _ranks(one, look, names)
+    state = _state(one, rows)
+    hashes = {rank["config_hash"] for rank in rows if rank["pod"]}
+    proved = bool(one.served) and hashes == {one.served.get("config_hash")}
+    told = one.told if not one.record or one.record.get("profile") == one.told.get("profile") else {}
+    head = next((rank["pod"] for rank in rows if rank["rank"] == "0"), "")
+    counted = look.gauges.get(head, {}) if state == "serves" else {}
+    rate = look.rates.get(head) if counted else None
+    faults = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in rows for text in _rails(rank)]
+    return {
+        "name": one.name,
+        "profile": one.record.get("profile") or one.told.get("profile") or one.name,
+        "names": list(one.told.get("names") or filter(None, [one.served.get("model") or one.record.get("model")])),
+        "model": one.record.get("model") or told.get("model"),
+        **{key: one.record.get(key) or told.get(key) for key in ("engine", "release", "image", "revision")},
+        "listed": bool(one.told),
+        "state": state,
+        "serving": state == "serves",
+        "doing": _doing(rows) if state in ("starts", "incomplete") else "",
+        "cause": _cause(rows, faults),
+        "since": pods.since(one.pods) or None if state == "serves" else None,
+        "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
+        "proved": proved,
+        "transport": one.served.get("transport") if proved and not faults else None,
+        "ready_seconds": one.served.get("ready_seconds") if proved else None,
+        "rails": faults,
+        "restarts": sum(rank["restarts"] for rank in rows),
+        "epochs": max((int((rank["supervisor"] or {}).get("epoch") or 0) for rank in rows), default=0),
+        "ended": _ended(one.pods, look),
+        "failed": one.served.get("failed"),
+        "fraction": one.record.get("fraction") or told.get("fraction"),
+        "takes_gib": told.get("takes_gib"),
+        "memory": told.get("memory"),
+        "context": told.get("context"),
+        "evidence": told.get("evidence"),
+        "bench": told.get("bench"),
+        "tokens_per_second": None if rate is None else round(rate, 1),
+        **{key: counted.get(key) for key in ("running", "queued", "cache_usage", "accept_length")},
+        "ranks": rows,
+    }
+
+
+def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
+    """Every rank that was planned or is there; nodes by the names that the inventory gives them."""
+    states = [pods.state(pod) for pod in one.pods]
+    rows = [
+        ranks.row(pod, state, look.told.get(state.pod), why.waits(pod, look.warnings, look.nodes))
+        for pod, state in zip(one.pods, states, strict=True)
+    ]
+    missing = {str(rank["rank"]): rank for rank in one.record.get("ranks", ())}
+    missing = {number: rank for number, rank in missing.items() if number not in {state.rank for state in states}}
+    if one.pods:  # of a group that was stopped none is missed
+        label = str(one.pods[0].metadata.name).rpartition("-rank")[0]
+        rows += [ranks.absent(rank, look.warnings, label) for rank in missing.values()]
+    for row in rows:
+        row["node"] = names.get(row["node"], row["node"])
+    return sorted(rows, key=ranks.order)
+
+
+def _state(one: Known, rows: Sequence[Shown]) -> str:
+    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), down, gone (from the list)."""
+    if not one.pods:
+        return "down" if one.told else "gone"
+    if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in rows):
+        return "failed"
+    if any(not rank["pod"] for rank in rows):
+        return "incomplete"
+    return "serves" if all(rank["ready"] for rank in rows) else "starts"
+
+
+def _doing(rows: Sequence[Shown]) -> str:
+    """What a start is at, by the first rank that says so."""
+    said = [rank["supervisor"] for rank in rows if not rank["ready"] and rank["supervisor"]]
+    return next((f"{told['phase']}: {told['text']}" for told in said if told.get("text")), "")
+
+
+def _cause(rows: Sequence[Shown], faults: Sequence[str]) -> str:
+    told = [f"rank {rank['rank']} on {rank['node']}: {rank['cause']}" for rank in rows
+            if not rank["ready"] and rank["cause"]]  # fmt: skip
+    return next(iter([*told, *faults]), "")
+
+
+def _ended(group: Sequence[Any], look: Look) -> Shown | None:
+    """Why its engines were last stopped, by the rank that knows it latest."""
+    said = [(look.told.get(str(pod.metadata.name)) or {}).get("ended") for pod in group]
+    return max((one for one in said if one), key=lambda one: float(one["at"]), default=None)
+
+
+def _rails(rank: Shown) -> list[str]:
+    return list((rank["supervisor"] or {}).get("rails") or ())
+
+
+# --- nodes and rails ----------------------------------------------------------------------------------------------
+
+
+def _node(node: Mapping[str, Any], groups: Sequence[Shown], look: Look) -> Shown:
+    """A Spark as it is planned for those that are on it now; of a group that is not there nothing is drawn."""
+    here = [
+        {"group": one["name"], "rank": int(rank["rank"]), "gib": one["takes_gib"]}
+        for one in groups
+        for rank in one["ranks"]
+        if rank["node"] == node["name"] and rank["rank"].isdigit()
+    ]
+    alone = any(one["fraction"] is None for one in groups for rank in one["ranks"] if rank["node"] == node["name"])
+    drawn = {**{key: node[key] for key in ("usable_gib", "free_gib", "guard_gib")}, "groups": here,
+             "gpu": bars.gpu(len(here), alone=alone)}  # fmt: skip
+    seen = look.nodes.get(node["kubernetes_node"])
+    return {
+        "name": node["name"],
+        "ready": bool(seen and seen["ready"]),
+        "there": seen is not None,
+        "cordoned": bool(seen and seen["cordoned"]),
+        **drawn,
+        "bar": [{"what": part.what, "group": part.group or None, "gib": round(part.gib, 1)}
+                for part in bars.parts(drawn)],
+    }  # fmt: skip
+
+
+def _rail(rail: Mapping[str, Any], facts: Facts, groups: Sequence[Shown]) -> Shown:
+    """What was measured over it last, and what is wrong with it at a rank that runs."""
+    begins = f"rail {rail['name']}:"
+    faults = [text for one in groups for text in one["rails"] if text.partition(": ")[2].startswith(begins)]
+    pairs = (facts.get("fabric") or {}).get("pairs", ())
+    measured = [pair["rails"][rail["name"]].get("gbit") for pair in pairs if rail["name"] in pair.get("rails", {})]
+    speeds = [float(gbit) for gbit in measured if gbit is not None]
+    return {
+        **{key: rail.get(key) for key in ("name", "subnet", "link_gbit", "mtu")},
+        "faults": faults,
+        "slowest_gbit": min(speeds, default=None),
+        "fastest_gbit": max(speeds, default=None),
+    }
+
+
+def _fabric(report: Mapping[str, Any] | None) -> Shown | None:
+    if not report:
+        return None
+    sums = [float(pair["sum_gbit"]) for pair in report.get("pairs", ()) if pair.get("sum_gbit") is not None]
+    return {"time": report.get("time"), "verdict": report.get("verdict"), "slowest_gbit": min(sums, default=None)}

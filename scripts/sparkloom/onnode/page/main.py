@@ -1,0 +1,40 @@
+"""`--folder FOLDER --namespace NAME [--port N]`: serves the page's files and what the cluster says of the site."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.now.gather import Gatherer
+from sparkloom.onnode.page.kept import Kept
+from sparkloom.onnode.page.kube import InCluster
+from sparkloom.onnode.page.server import Server, files
+
+PORT = 8090
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser("page", description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="of the page's own files")
+    parser.add_argument("--namespace", required=True, help="of the site's objects")
+    parser.add_argument("--address", default="0.0.0.0")
+    parser.add_argument("--port", type=int, default=PORT)
+    asked = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, _gone)
+    gatherer = Gatherer(InCluster(), asked.namespace)
+    try:
+        server = Server((asked.address, asked.port), files(asked.folder), Kept(gatherer.look))
+    except OSError as error:
+        print(f"sparkloom page: {error}", flush=True)
+        return 2
+    print(f"sparkloom page: listens at {asked.address}:{asked.port}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+def _gone(number: int, frame: Any) -> None:
+    """The first process of a container is not ended by a signal that it does not take."""
+    os._exit(0)
