@@ -24,6 +24,7 @@ PAUSE_IMAGE = "registry.k8s.io/pause:3.10.1"
 MULTUS = "v4.2.4"
 MULTUS_REPOSITORY = "ghcr.io/k8snetworkplumbingwg/multus-cni"
 GPU_PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.18.2"
+PYTHON_IMAGE = "docker.io/library/python:3.13.15-slim-trixie"  # the real one's name over the base of all pods
 TOOLS_IMAGE = "localhost/sparkloom/tools:1"
 
 REPO = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from testbed.base.shell import run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import binaries, oci, rootfs, source
 
-RECIPE = "4"  # raise to rebuild
+RECIPE = "5"  # raise to rebuild
 FILES = names.KIND_DIR / "images"  # small files and the pause program
 IPTABLES = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore")
 BUILDS = ("kubernetes", "etcd", "coredns", "pause", "multus", "gpu")
@@ -85,6 +85,7 @@ def _additions(scratch: Path, base: oci.Layer, pack: Pack) -> list[oci.Image]:
             [names.GPU_PLUGIN_IMAGE], [base, pack(_gpu_plugin(scratch))], {"Entrypoint": ["nvidia-device-plugin"]}
         ),
         oci.Image([names.TOOLS_IMAGE], [base], {"Cmd": ["sleep", "infinity"]}),
+        oci.Image([names.PYTHON_IMAGE], [base], {"Cmd": ["python3"]}),
     ]
 
 

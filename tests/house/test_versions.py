@@ -16,7 +16,7 @@ VERSIONS = REPO / "inventories/gb10/group_vars/all/versions.yml"
 IMAGES = {key: value for key, value in yaml.safe_load(VERSIONS.read_text()).items() if key.endswith("_image")}
 NO_DIGEST = {"gateway_router_image"}  # its digest was not to be had where its tag was written
 TAGGED = re.compile(r"[\w./-]+:v\d+\.\d+\.\d+")
-PINNED = re.compile(r"[\w./-]+:v[\w.-]+@sha256:[0-9a-f]{64}")
+PINNED = re.compile(r"[\w./-]+:v?\d[\w.-]+@sha256:[0-9a-f]{64}")
 
 
 def test_there_are_images() -> None:
@@ -45,6 +45,7 @@ def test_the_rack_packs_the_same_releases_under_the_same_names() -> None:
     assert packed == {name: value.partition("@")[0] for name, value in IMAGES.items() if name in packed}
     assert packed["multus_image"] == f"{names.MULTUS_REPOSITORY}:{names.MULTUS}-thick"
     assert packed["gpu_runtime_image"] == names.GPU_PLUGIN_IMAGE
+    assert packed["page_image"] == names.PYTHON_IMAGE
 
 
 def test_the_router_is_the_one_that_the_tests_run() -> None:

@@ -260,6 +260,24 @@ class Client:
                 getattr(self.core, f"replace_namespaced_{kind}")(name, self.namespace, body)
         return True
 
+    def api_addresses(self) -> list[tuple[str, int]]:
+        """Where pods reach the cluster's API: its servers, and the Service in front of them."""
+        from kubernetes import client
+
+        service = self.core.read_namespaced_service("kubernetes", "default")
+        mine = {(str(service.spec.cluster_ip), int(port.port)) for port in service.spec.ports}
+        slices = client.DiscoveryV1Api(self.core.api_client).list_namespaced_endpoint_slice(
+            "default", label_selector="kubernetes.io/service-name=kubernetes"
+        )
+        servers = {
+            (str(address), int(port.port))
+            for one in slices.items
+            for end in one.endpoints or []
+            for address in end.addresses
+            for port in one.ports or []
+        }
+        return sorted(mine | servers)
+
     def load_balanced(self, name: str, namespace: str) -> list[str] | None:
         """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
         service = _or_none(lambda: self.core.read_namespaced_service(name, namespace))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,16 @@ LEVEL = ("concurrency", "ok", "requests", "decode_tok_s", "sum_tok_s", "wall_tok
 def facts(
     inventory: str | Path | Mapping[str, Any] | None, runs: Mapping[str, Running] | None = None
 ) -> dict[str, Any]:
-    """As onnode/now/picture.py takes it. A list that cannot be read or packed leaves its groups out, and says why."""
+    """As onnode/now/picture.py takes it; the same again while nothing changes.
+
+    A list that cannot be read or packed leaves its groups out, and says why.
+    """
     cluster = case.cluster(inventory)
     folder = repository.kept(cluster.name)
     plan, problem = _plan(inventory, runs)
     told = plan.as_dict()["groups"] if plan else []
     return {
         "site": cluster.name,
-        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),  # noqa: UP017 - as the page's program has it
         "problem": problem,
         "nodes": list(_nodes(cluster)),
         "groups": [_group(one, shown, folder) for one, shown in zip(plan.grouped if plan else (), told, strict=True)],

@@ -15,7 +15,7 @@ from typing import Any
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.base.errors import InputError
-from sparkloom.render.manifests import gateway, multus, names
+from sparkloom.render.manifests import gateway, multus, names, page
 from sparkloom.site.client import selector
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1", "Job"))
@@ -30,6 +30,7 @@ REST = (
     (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
     (gateway.API, "Middleware"),
 )  # fmt: skip
+ACROSS = ((page.API, "ClusterRoleBinding"), (page.API, "ClusterRole"))  # of the page, in no namespace
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 OURS = selector(names.PART_OF)
@@ -99,6 +100,9 @@ def serving(taker: Taker) -> None:
     taker.wait("pods", lambda: _names(taker.found(PODS, namespace=taker.namespace)))
     for kind in REST:
         taker.delete(kind, taker.found(kind, namespace=taker.namespace))
+    for kind in ACROSS:
+        mine = page.across(taker.namespace)
+        taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
 
 
 def networks(taker: Taker) -> None:

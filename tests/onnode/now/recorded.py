@@ -1,0 +1,162 @@
+"""A site of three groups on four Sparks as its API would give it: our own objects, with what a kubelet adds to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from sparkloom import case
+from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
+from sparkloom.render.manifests import names
+from tests import inventories
+from tests.places import REPO
+
+QWEN, OSS, GLM = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b", "nvidia--glm-5.3-flash-nvfp4"
+THREE = f"""\
+serve:
+  - {{profile: {GLM}, name: glm}}
+  - {OSS}
+  - {{profile: {QWEN}, name: chat, fraction: 0.42}}
+"""
+AT = 1_795_579_200.0  # 2026-11-25 04:00 UTC
+SINCE = "2026-11-25T01:30:00Z"
+PAGES = {  # as each engine spells its counters
+    "glm": """vllm:num_requests_running 3.0
+vllm:num_requests_waiting 1.0
+vllm:kv_cache_usage_perc 0.41
+vllm:generation_tokens_total {made}
+""",
+    OSS: """vllm:num_requests_running 1.0
+vllm:num_requests_waiting 0.0
+vllm:kv_cache_usage_perc 0.08
+vllm:generation_tokens_total {made}
+""",
+    "chat": """sglang:num_running_reqs 0.0
+sglang:num_queue_reqs 0.0
+sglang:token_usage 0.0
+sglang:spec_accept_length 2.6
+sglang:generation_tokens_total {made}
+""",
+}
+# Of the same list as it was on 2026-11-25: figures of profiles change, and are judged elsewhere.
+FACTS = REPO / "tests/data/page/site.json"
+
+
+class Recorded:
+    """`Reached` without a cluster. `silent`: pods that do not answer; `away`: the API does not."""
+
+    def __init__(self, folder: Path, listed: str = THREE) -> None:
+        self.folder = inventories.serving(folder, listed)
+        self.facts: dict[str, Any] = json.loads(FACTS.read_text())
+        self.namespace = case.cluster(self.folder).namespace
+        self.pods: list[dict[str, Any]] = []
+        self.maps: dict[str, dict[str, Any]] = {}
+        self.events: list[dict[str, Any]] = []
+        self.nodes = [_node(node["kubernetes_node"]) for node in self.facts["nodes"]]
+        self.told: dict[str, dict[str, Any]] = {}
+        self.made = dict.fromkeys(PAGES, 1000.0)
+        self.silent: set[str] = set()
+        self.away = ""
+        self.asked: list[str] = []
+        for group in self.facts["groups"]:
+            self._serve(group["name"])
+
+    def _serve(self, name: str) -> None:
+        rendered = case.render_group(name, self.folder, force=True)
+        launch = rendered.case.launch
+        for item in rendered.objects:
+            if item["kind"] == "StatefulSet":
+                pod = _pod(item)
+                self.pods.append(pod)
+                self.told[pod["metadata"]["name"]] = _supervisor(pod, len(launch.ranks))
+            elif item["kind"] == "ConfigMap" and item["metadata"]["name"].endswith("-record"):
+                self.maps[item["metadata"]["name"]] = item
+        served = {
+            "group": name, "profile": launch.profile.name, "model": launch.profile.profile.model.id,
+            "config_hash": rendered.digest, "transport": "roce: 4 HCAs on both rails" if len(launch.ranks) > 1 else "",
+            "since": SINCE, "ready_seconds": 611.0, "engine": launch.engine, "release": launch.release,
+        }  # fmt: skip
+        meta = {"name": f"{names.group(name)}-served", "labels": dict(names.PART_OF)}
+        self.maps[meta["name"]] = {"metadata": meta, "data": {"served.json": json.dumps(served)}}
+
+    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any:
+        self.asked.append(path)
+        if self.away:
+            raise Unreached(self.away)
+        kind, _, name = path.rpartition("/")
+        if kind.endswith("/configmaps"):
+            return deepcopy(self.maps[name])
+        listed = {
+            "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events
+        }[name]  # fmt: skip
+        wanted = dict(pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair)
+        chosen = [one for one in listed if wanted.items() <= one["metadata"].get("labels", {}).items()]
+        if accept == NAMES_ONLY:
+            chosen = [
+                {"metadata": {**one["metadata"], "resourceVersion": str(hash(json.dumps(one)))}} for one in chosen
+            ]
+        return {"items": deepcopy(chosen)}
+
+    def ask(self, pod: Any, port: int, path: str) -> bytes:
+        name = pod.metadata.name
+        if name in self.silent:
+            raise Unreached(f"{name} does not answer: timed out")
+        if path == "/status":
+            assert port == 20101
+            return json.dumps(self.told[name]).encode()
+        group = next(group for group in PAGES if name.startswith(f"{names.group(group)}-rank"))
+        return PAGES[group].format(made=self.made[group]).encode()
+
+    def pod(self, name: str) -> dict[str, Any]:
+        return next(pod for pod in self.pods if pod["metadata"]["name"] == name)
+
+    def unready(self, name: str, **state: Any) -> None:
+        """`state`: of its container, as the kubelet tells it."""
+        status = self.pod(name)["status"]
+        status["containerStatuses"][0] |= {"ready": False, **({"state": state} if state else {})}
+        status["conditions"][1] |= {"status": "False"}
+
+    def gathers(self, clock: Any = lambda: AT) -> Gatherer:
+        return Gatherer(self, self.namespace, self.facts, clock)
+
+
+def _pod(stateful: Mapping[str, Any]) -> dict[str, Any]:
+    template, name = deepcopy(stateful["spec"]["template"]), f"{stateful['metadata']['name']}-0"
+    spec = {**template["spec"], "nodeName": template["spec"]["nodeSelector"]["kubernetes.io/hostname"]}
+    engine = {
+        "name": "engine", "ready": True, "restartCount": 0, "state": {"running": {"startedAt": SINCE}},
+        "lastState": {}, "imageID": "registry@sha256:" + "a" * 64,
+    }  # fmt: skip
+    conditions = [{"type": "PodScheduled", "status": "True"},
+                  {"type": "Ready", "status": "True", "lastTransitionTime": SINCE}]  # fmt: skip
+    status = {"phase": "Running", "podIP": "10.42.0.9", "containerStatuses": [engine], "conditions": conditions}
+    return {"metadata": {**template["metadata"], "name": name, "uid": name}, "spec": spec, "status": status}
+
+
+def _supervisor(pod: Mapping[str, Any], ranks: int) -> dict[str, Any]:
+    transport = "NCCL transport roce: 4 HCAs" if ranks > 1 else ""
+    return {"rank": int(pod["metadata"]["labels"][names.RANK]), "epoch": 1, "phase": "serving", "cause": "",
+            "text": f"a token came 611 s after the start; {transport}", "serving": True, "transport": transport,
+            "rails": [], "read": "r", "beat": AT, "since": AT - 9000}  # fmt: skip
+
+
+def _node(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def two_fail(site: Recorded) -> None:
+    """The pair lost a rail and starts again; the shared Spark cannot get its image."""
+    rank0, rank1 = "glm-rank0-0", "glm-rank1-0"
+    ended = {"epoch": 4, "why": "rank 1 on spark2: rail b: net2 has no carrier: cable", "at": AT - 40}
+    for name, phase, text in ((rank0, "engine", "loading weights, shard 3 of 10, 38 s"),
+                              (rank1, "checked", "rails: a net1, b net2; weights: glm")):  # fmt: skip
+        site.unready(name)
+        site.told[name] |= {"phase": phase, "text": text, "serving": False, "epoch": 5, "ended": ended}
+    site.told[rank1] |= {"cause": "the engine was killed", "cause_phase": "failed", "cause_epoch": 4}
+    site.pod(rank1)["status"]["containerStatuses"][0]["restartCount"] = 2
+    waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "<img src=x onerror=alert(1)>"'}
+    site.unready("chat-rank0-0", waiting=waiting)
+    site.pod("chat-rank0-0")["status"]["phase"] = "Pending"
