@@ -34,13 +34,14 @@ export function anew() {
   say("");
 }
 
-// The names that this key opens; the choice stays where it can.
-export function offer(names) {
+// The names that this key opens, each with its state where it does not serve; a choice stays, else one that serves.
+export function offer(names, states) {
   const select = find("model");
-  if ([...select.options].map((option) => option.value).join("\n") === names.join("\n")) return;
+  const told = (name) => (!states.has(name) || states.get(name) === "serves" ? name : `${name} (${states.get(name)})`);
+  if ([...select.options].map((option) => option.text).join("\n") === names.map(told).join("\n")) return;
   const chosen = select.value;
-  select.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
-  if (names.includes(chosen)) select.value = chosen;
+  select.replaceChildren(...names.map((name) => make("option", { value: name }, told(name))));
+  select.value = names.includes(chosen) ? chosen : names.find((name) => states.get(name) === "serves") ?? names[0] ?? "";
 }
 
 const say = (text) => { find("chat-state").textContent = text; };

@@ -2,7 +2,7 @@
 
 import { duration, fill, find, make, moment, number, pair } from "./dom.js";
 
-const STATES = {
+export const STATES = {
   serves: "serves", starts: "starts", failed: "failed", incomplete: "lacks a rank",
   down: "does not run", gone: "left over",
 };
@@ -75,7 +75,7 @@ function facts(group) {
   const found = [];
   if (group.since) found.push(pair("since", moment(group.since)));
   if (group.serving) found.push(pair("proof", proof(group)));
-  if (group.evidence) found.push(pair("figures", evidence(group.evidence)));
+  if (group.evidence) found.push(pair("profile", evidence(group.evidence)));
   const again = restarts(group);
   if (again) found.push(pair("restarts", again));
   if (group.failed) found.push(pair("failure", `${group.failed.profile}, `, moment(group.failed.at), `: ${firstLine(group.failed.cause)}`));
@@ -91,7 +91,7 @@ function proof(group) {
 }
 
 function evidence(told) {
-  const speeds = ["n1", "n4", "n8"].filter((name) => told[name]).map((name) => `${number(told[name], 1)} tok/s at ${name.slice(1)}`);
+  const speeds = ["n1", "n4", "n8"].filter((name) => told[name]).map((name) => `${number(told[name], 1)} tok/s with ${name === "n1" ? "1 stream" : `${name.slice(1)} streams`}`);
   const source = /^https:\/\//.test(told.source || "")
     ? make("a", { href: told.source, rel: "noopener noreferrer nofollow", target: "_blank" }, "source")
     : told.source || "";
@@ -118,21 +118,24 @@ function bench(group) {
   const doubt = group.bench.valid ? "" : " (not valid)";
   return make("details", { "data-id": `bench ${group.name}` },
     make("summary", {}, "Last benchmark", doubt, ", ", moment(group.bench.measured)),
-    make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The last benchmark" },
+    make("div", { class: "scroll bench", tabindex: 0, role: "region", "aria-label": "The last benchmark" },
       make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text, place) => make("th", { scope: "col", class: place < 4 ? "number" : "" }, text)))), make("tbody", {}, ...rows))));
 }
 
 function ranks(group) {
   if (!group.ranks.length) return "";
-  const rows = group.ranks.map((rank) => make("tr", {},
-    make("td", {}, rank.rank), make("td", {}, rank.node), make("td", {}, rank.state),
-    make("td", { class: "number" }, number(rank.restarts)),
-    make("td", { class: rank.cause ? "bad" : "" }, rank.cause || (rank.supervisor && rank.supervisor.transport) || "")));
-  const head = ["rank", "Spark", "state", "restarts", "what it says"];
+  const listed = group.ranks.map((rank) => make("li", {},
+    `rank ${rank.rank} on ${rank.node}: ${rank.state}`, rank.restarts ? `, ${rank.restarts} restart${rank.restarts === 1 ? "" : "s"}` : "",
+    says(rank)));
   return make("details", { "data-id": `ranks ${group.name}` },
     make("summary", {}, `${group.ranks.length} rank${group.ranks.length === 1 ? "" : "s"}, profile ${group.profile}`),
-    make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ranks" },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...rows))));
+    make("ul", { class: "ranks" }, ...listed));
+}
+
+function says(rank) {
+  const transport = rank.supervisor && rank.supervisor.transport;
+  if (rank.cause) return make("span", { class: "says bad" }, rank.cause);
+  return transport ? make("span", { class: "says" }, transport) : "";
 }
 
 // --- Sparks and rails
