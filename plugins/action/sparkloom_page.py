@@ -18,9 +18,11 @@ LISTS = ("serve", "client_keys")  # what a site with the router has, either or b
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)
-        given = {name: ansible.plain(task_vars[name]) for name in ("serve", "profile") if task_vars.get(name)}
+        given = {
+            name: ansible.plain(task_vars[name]) for name in ("serve", "profile") if task_vars.get(name) is not None
+        }
         told = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
-        if not any(task_vars.get(name) for name in LISTS):
+        if all(task_vars.get(name) is None for name in LISTS):
             return {**told, "wanted": False, "objects": []}
         known = facts.facts({**ansible.inventory(task_vars), **given})
         api = client.of(cluster).api_addresses()

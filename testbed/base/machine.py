@@ -23,6 +23,7 @@ TOOLS = {
     "nsenter": "util-linux",
     "ssh": "openssh-client",
 }
+BROWSER = "chromium"  # as Debian packages it
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")  # Go's downloads are checked against them
 
 
@@ -96,6 +97,14 @@ def _apt_install(packages: list[str], say: Say) -> None:
         run(["dpkg", "--configure", "-a"], env=env, check=False)  # what a killed one left half done
         run(["apt-get", "update", "-qq"], env=env)
         run(command, env=env)
+
+
+def browser(say: Say) -> None:
+    """A real one for the page's tests. Without it they are skipped: not every distribution has it as a package."""
+    try:
+        apt_install([BROWSER], say)
+    except RackError as error:
+        say(f"no {BROWSER}, so the page's tests in a browser are skipped: {error}")
 
 
 def bootstrap(

@@ -15,6 +15,8 @@ fi
 if [[ -n ${SPARKLOOM_VM-} ]]; then
   step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build
 fi
+command -v chromium >/dev/null || step browser "installing Chromium, once: 110 MB to fetch, 400 on disk, a minute" \
+  "$PY" -c 'from testbed.base.machine import browser; browser(print)'
 lanes=(-n 3 --durations 15)
 step pytest "running the tests" "$PY" -m pytest "${lanes[@]}" "$@"
 say test "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Shown = dict[str, Any]
 CELLS = 32  # of a bar
+FURTHER = "    "  # before what is said of a group on lines of its own
 LOOKS = {  # of a group's state: in words, and its colour
     "serves": ("serves", COLOURS["ok"]),
     "starts": ("starts", COLOURS["warning"]),
@@ -89,7 +90,7 @@ def _state(one: Shown) -> str:
 
 
 def screen(terminal: Console, shown: Shown) -> Any:
-    """Each of its lines is one line of the window."""
+    """A line of the window each; what is wrong may take more."""
     from rich.console import Group
     from rich.text import Text
 
@@ -104,7 +105,8 @@ def screen(terminal: Console, shown: Shown) -> Any:
     lines += [text for one in shown["groups"] for text in _group(one, signs)]
     lines += _rails(shown)
     for text in lines:
-        text.no_wrap, text.overflow = True, "ellipsis"
+        text.no_wrap = not text.plain.startswith(FURTHER)
+        text.overflow = "ellipsis" if text.no_wrap else "fold"
     return Group(*lines)
 
 
@@ -129,11 +131,12 @@ def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
     told += _figures(one)
     told += [f"{one['restarts']} restarts"] if one["restarts"] else []
     told += ["this start was not proved"] if one["serving"] and not one["proved"] else []
-    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (words, colour), "  ", ", ".join(told))
+    more_of_it = f"  {', '.join(told)}" if told else ""
+    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (words, colour), more_of_it)
     more = [one["cause"]] if one["cause"] else []
     if one["ended"] and one["epochs"] > 1:
         more.append(f"epoch {one['ended']['epoch']} of {one['epochs']} ended: {one['ended']['why']}")
-    return [first, *(Text(f"    {text}") for text in more)]
+    return [first, *(Text(f"{FURTHER}{text}") for text in more)]
 
 
 def _figures(one: Shown) -> list[str]:

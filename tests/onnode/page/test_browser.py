@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_screen_readers_find_names_roles_and_an_order(chromium: Browser, web: Fr
     assert unnamed == []
     assert {name for role, name in named if role == "heading"} >= {"fleet", "What is served now", "glm-5.3-flash"}
     levels = page.js("[...document.querySelectorAll('h1, h2, h3')].map((one) => Number(one.tagName[1]))")
-    assert levels[0] == 1 and all(later - before <= 1 for before, later in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and all(later - before <= 1 for before, later in itertools.pairwise(levels))
     assert sum(role == "image" and name.startswith("Memory of spark") for role, name in named) == 4
     assert {"main", "navigation", "log", "status"} <= {role for role, _ in named}
 
