@@ -10,7 +10,7 @@ import yaml
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 
 from sparkloom.base.errors import InputError
-from sparkloom.render.manifests import multus, names
+from sparkloom.render.manifests import multus, names, page
 from sparkloom.site import teardown
 from tests.places import REPO
 
@@ -122,6 +122,17 @@ def test_a_namespace_with_something_of_yours_stays() -> None:
     assert "Secret hf-token, Service mine" in said[0] and "kube-root-ca" not in said[0]
 
 
+def test_the_page_goes_with_what_it_shows_and_another_site_keeps_its_own() -> None:
+    """What it may read of nodes belongs to no namespace."""
+    across = [(kind, "", name, MINE) for kind in ("ClusterRole", "ClusterRoleBinding")
+              for name in ("sparkloom-page", "other-page", "multus")]  # fmt: skip
+    kube = Kube(*SERVED, ("Deployment", "sparkloom", "page", MINE), *across)
+    teardown.serving(taker(kube))
+    left = kube.names()
+    assert "Deployment page" not in left and "ClusterRole sparkloom-page" not in left
+    assert {"ClusterRole other-page", "ClusterRoleBinding other-page", "ClusterRole multus"} <= left
+
+
 def test_multus_stays_where_others_use_it_or_where_it_is_not_ours() -> None:
     kube = Kube(*NETWORK, ("NetworkAttachmentDefinition", "other", "theirs", {}))
     work = taker(kube)
@@ -147,7 +158,15 @@ def test_every_kind_that_is_ever_applied_is_known_here() -> None:
         for path in REPO.glob("tests/golden/*/manifests.yaml")
         for item in yaml.safe_load_all(path.read_text())
     }
-    known = {*teardown.WORKLOADS, *teardown.REST, teardown.NETWORKS, teardown.NAMESPACE, teardown.PRIORITY}
+    applied |= {(item["apiVersion"], item["kind"]) for item in page.page("i", "sparkloom", {}, [])}
+    known = {
+        *teardown.ACROSS,
+        *teardown.WORKLOADS,
+        *teardown.REST,
+        teardown.NETWORKS,
+        teardown.NAMESPACE,
+        teardown.PRIORITY,
+    }
     assert applied and applied <= known, applied - known
 
 

@@ -144,7 +144,7 @@ def _figures(one: Shown) -> list[str]:
     if one["tokens_per_second"] is not None:
         found.append(f"{one['tokens_per_second']:g} tok/s")
     if one["running"] is not None:
-        found.append(f"{one['running']:.0f} running, {one['queued'] or 0:.0f} waiting")
+        found.append(f"{one['running']:.0f} running, {(one['queued'] or 0) + (one['held'] or 0):.0f} waiting")
     if one["cache_usage"] is not None:
         found.append(f"cache {100 * one['cache_usage']:.0f} %")
     return found

@@ -80,7 +80,7 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     return {
         **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "model", "engine")},
         "profile": loaded.name,
-        "names": [shown["alias"]],
+        "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,
         "takes_gib": memory.pop("takes_gib"),
         "memory": memory,

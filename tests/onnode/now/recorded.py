@@ -10,6 +10,7 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
+from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories
 from tests.places import REPO
@@ -59,7 +60,7 @@ class Recorded:
         self.told: dict[str, dict[str, Any]] = {}
         self.made = dict.fromkeys(PAGES, 1000.0)
         self.silent: set[str] = set()
-        self.away = ""
+        self.away, self.pending = "", ""
         self.asked: list[str] = []
         for group in self.facts["groups"]:
             self._serve(group["name"])
@@ -100,8 +101,20 @@ class Recorded:
             ]
         return {"items": deepcopy(chosen)}
 
+    def route(self, held: int) -> None:
+        """A router that keeps so many requests for the pair back."""
+        meta = {"name": "router-1", "labels": dict(ROUTER)}
+        self.pods.append({"metadata": meta, "spec": {}, "status": {"phase": "Running", "podIP": "10.42.0.10"}})
+        self.pending = f"""# TYPE envoy_cluster_upstream_rq_pending_active gauge
+envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm"}} {held}
+envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="router-itself"}} 0
+"""
+
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         name = pod.metadata.name
+        if name.startswith("router"):
+            assert (port, path) == (9090, "/stats/prometheus?filter=upstream_rq_pending_active")
+            return self.pending.encode()
         if name in self.silent:
             raise Unreached(f"{name} does not answer: timed out")
         if path == "/status":

@@ -123,6 +123,13 @@ def test_an_engine_that_began_anew_has_no_rate_from_before(site: Recorded) -> No
     assert group(gathers.look(), OSS)["tokens_per_second"] is None, "over six minutes it is none of now"
 
 
+def test_what_a_router_holds_back_waits_too(site: Recorded) -> None:
+    assert group(site.gathers().look(), "glm")["held"] is None
+    site.route(held=12)
+    shown = site.gathers().look()
+    assert group(shown, "glm")["held"] == 12 and shown["queued"] == 13.0 and len(shown["groups"]) == 3
+
+
 def test_a_cluster_that_does_not_answer_gives_no_picture(site: Recorded) -> None:
     site.away = "the cluster's API does not answer: timed out"
     with pytest.raises(Unreached, match="timed out"):

@@ -55,7 +55,7 @@ class Front(ThreadingHTTPServer):
 @contextmanager
 def fronted(site: Recorded) -> Iterator[Front]:
     with running(site) as server:
-        front = Front(server, [name for group in site.facts["groups"] for name in group["names"]])
+        front = Front(server, [group["names"][0] for group in site.facts["groups"]])
         threading.Thread(target=front.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield front

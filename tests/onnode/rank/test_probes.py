@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import socket
 import time
 from pathlib import Path
@@ -64,6 +65,23 @@ def test_each_question_has_its_answer(log: StatusLog) -> None:
     log.status["serving"] = True
     assert ask("127.0.0.5", port, "/ready")[0] == 200
     assert ask("127.0.0.5", port, "/metrics")[0] == 404
+
+
+def test_whoever_shows_the_site_is_told_all_that_the_supervisor_knows(
+    log: StatusLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why it last stopped outlives the next start: on the old code it was gone with the line."""
+    port = served(log)
+    log.epoch = 4
+    log.cause("failed", "the engine was killed")
+    log.say("stopping", "rank 1 on spark2: rail b: net2 has no carrier")
+    log.epoch = 5
+    log.clear()
+    log.say("engine", "loading weights, shard 3 of 10")
+    status, text = ask("127.0.0.5", port, "/status")
+    told = json.loads(text)
+    assert status == 200 and (told["phase"], told["epoch"], told["cause"]) == ("engine", 5, "")
+    assert told["ended"]["epoch"] == 4 and told["ended"]["why"] == "rank 1 on spark2: rail b: net2 has no carrier"
 
 
 def test_as_many_as_a_key_may_have_on_their_way_are_answered_at_once(

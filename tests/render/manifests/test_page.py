@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names, page
 from tests.onnode.now.recorded import FACTS
@@ -63,7 +64,7 @@ def test_its_pod_may_nothing_and_takes_little() -> None:
 def test_the_router_alone_reaches_it_and_it_reaches_the_api_and_engines_alone() -> None:
     heard, out, asks = (one("NetworkPolicy", name)["spec"] for name in ("page", "page-out", "page-asks"))
     assert heard["ingress"] == [
-        {"from": [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "router"}}}],
+        {"from": [{"podSelector": {"matchLabels": ROUTER}}],
          "ports": [{"protocol": "TCP", "port": 8090}]}
     ]  # fmt: skip
     blocks = {
@@ -73,7 +74,10 @@ def test_the_router_alone_reaches_it_and_it_reaches_the_api_and_engines_alone() 
         if "ipBlock" in peer
     }
     assert blocks == {("10.43.0.1/32", 443), ("192.168.1.11/32", 6443), ("fd00::11/128", 6443)}
-    assert out["egress"][-1]["to"] == [{"podSelector": {"matchLabels": names.ENGINES}}]
+    assert out["egress"][-2:] == [
+        {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
+        {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": [{"protocol": "TCP", "port": 9090}]},
+    ]
     assert asks["podSelector"] == {"matchLabels": names.ENGINES} and asks["ingress"][0]["ports"][0]["port"] == 20101
     pod = one("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert heard["podSelector"]["matchLabels"].items() <= pod.items()

@@ -7,6 +7,7 @@ What cannot be reached is named and the rest is told all the same; only without 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sparkloom.onnode.now import gauges, pods
-from sparkloom.onnode.now.labels import ENGINES, PART_OF, RANK
+from sparkloom.onnode.now.labels import ENGINES, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.rank.order import STATUS_PATH
@@ -24,6 +25,8 @@ NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io" 
 RECORD, SERVED, SITE = "record.json", "served.json", "site.json"
 SITE_MAP = "page-site"  # of what the controller knows of the site
 API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
+ROUTER_PORT, PENDING = 9090, "upstream_rq_pending_active"  # of the router's own figures, who waits for each engine
+HELD = re.compile(rf'^envoy_cluster_{PENDING}\{{envoy_cluster_name="([^"]+)"\}} (\d+)$', re.M)
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -68,6 +71,7 @@ class Gatherer:
             warnings=self._warnings() if troubled else {},
             told=told,
             gauges=made,
+            held=self._held(),
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
         )  # fmt: skip
         return picture(facts, seen)
@@ -131,6 +135,17 @@ class Gatherer:
         except Unreached:
             return name, None
         return name, gauges.read(page, facts.get("gauges") or {}) or None
+
+    def _held(self) -> dict[str, int]:
+        """Requests that the router keeps back until an engine has room, by group; nothing where no router says so."""
+        routers = map(Seen, self._list("pods", ROUTER))
+        for pod in (one for one in routers if one.status.phase == "Running"):
+            try:
+                page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={PENDING}")
+            except Unreached:
+                continue
+            return {group: int(count) for group, count in HELD.findall(page.decode(errors="replace"))}
+        return {}
 
     def _rate(self, pod: str, page: Mapping[str, float], now: float) -> float | None:
         """Tokens a second since the last look; None at the first one, and after an engine began anew."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
 ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
+ROUTER = {"app.kubernetes.io/name": "router", **PART_OF}
 PROFILE = "sparkloom/profile"  # the group's
 RANK = "sparkloom/rank"
 CONFIG_HASH = "sparkloom/config-hash"

@@ -29,7 +29,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name."""
+    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name; `held`: what a router keeps back."""
 
     at: float
     pods: Sequence[Any]
@@ -39,9 +39,10 @@ class Look:
     told: Mapping[str, Mapping[str, Any] | None]
     gauges: Mapping[str, Mapping[str, float]]
     rates: Mapping[str, float]
+    held: Mapping[str, int]
 
 
-BLIND = Look(0.0, (), (), {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
+BLIND = Look(0.0, (), (), {}, {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
 
 
 def picture(facts: Facts, look: Look) -> Shown:
@@ -55,7 +56,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "serving": bool(groups) and all(one["serving"] for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),
-        "queued": _sum(one["queued"] for one in groups),
+        "queued": _sum(one[where] for one in groups for where in ("queued", "held")),
         "groups": groups,
         "nodes": [_node(node, groups, look) for node in facts.get("nodes", ())],
         "rails": [_rail(rail, facts, groups) for rail in facts.get("rails", ())],
@@ -149,6 +150,7 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "bench": told.get("bench"),
         "tokens_per_second": None if rate is None else round(rate, 1),
         **{key: counted.get(key) for key in ("running", "queued", "cache_usage", "accept_length")},
+        "held": look.held.get(one.name, look.held.get(str(one.told.get("label")))),
         "ranks": rows,
     }
 

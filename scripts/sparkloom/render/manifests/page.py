@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.launch import ports
-from sparkloom.onnode.now.gather import SITE, SITE_MAP
+from sparkloom.onnode.now.gather import ROUTER_PORT, SITE, SITE_MAP
+from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
@@ -25,7 +26,6 @@ PORT = program.PORT
 PROGRAM, FILES = "/page/program", "/page/files"
 SELECTOR = {"app.kubernetes.io/name": NAME}
 LABELS = {**SELECTOR, "app.kubernetes.io/component": NAME, **names.PART_OF}
-ROUTER = {"app.kubernetes.io/name": "router"}  # the pods that may ask
 NOBODY = 65532
 MEMORY = {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "96Mi"}}
 STATIC = Path(server.__file__).with_name("static")
@@ -77,15 +77,17 @@ def _role(kind: str, name: str) -> dict[str, str]:
 
 
 def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-    """The router to the page; the page to the API and to the engines; a supervisor's port for the page.
+    """The router to the page; the page to the API, the engines and the router's figures; supervisors for the page.
 
     An object for each direction, as those of the engines (access.py says why).
     """
-    heard = [{"from": [{"podSelector": {"matchLabels": dict(ROUTER)}}], "ports": [_tcp(PORT)]}]
+    router = {"podSelector": {"matchLabels": dict(ROUTER)}}
+    heard = [{"from": [router], "ports": [_tcp(PORT)]}]
     mask = {True: 128, False: 32}
     reached = [
         *({"to": [{"ipBlock": {"cidr": f"{ip}/{mask[':' in ip]}"}}], "ports": [_tcp(port)]} for ip, port in api),
         {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
+        {"to": [router], "ports": [_tcp(ROUTER_PORT)]},
     ]
     asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": [_tcp(ports.PROBES)]}]
     return [

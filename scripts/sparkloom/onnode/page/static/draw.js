@@ -64,6 +64,7 @@ function figures(group) {
     ["tok/s", group.tokens_per_second, (value) => number(value, 1)],
     ["running", group.running, number],
     ["waiting", group.queued, number],
+    ["held by the router", group.held, number],
     ["cache", group.cache_usage, (value) => `${number(value * 100)} %`],
     ["tokens a step", group.accept_length, (value) => number(value, 2)],
   ].filter(([, value]) => value !== null && value !== undefined);
