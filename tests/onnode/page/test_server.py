@@ -78,7 +78,7 @@ def test_the_picture_is_made_once_for_all_who_ask_and_says_how_old_it_is(site: R
         for one in asked:
             one.join()
         answer, body = ask(server, program.DATA)
-        assert sum(path.endswith("/pods") for path in site.asked) == 1
+        assert sum(path.endswith("/nodes") for path in site.asked) == 1
         assert answer.headers["Cache-Control"] == "no-store" and int(answer.headers["Age"]) < 10
         assert json.loads(body)["serving"] is True
 

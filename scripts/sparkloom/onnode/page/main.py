@@ -28,9 +28,9 @@ def main(words: list[str]) -> int:
     try:
         server = Server((asked.address, asked.port), files(asked.folder), Kept(gatherer.look))
     except OSError as error:
-        print(f"sparkloom page: {error}", flush=True)
+        print(f"page: {error}", flush=True)
         return 2
-    print(f"sparkloom page: listens at {asked.address}:{asked.port}", flush=True)
+    print(f"page: listens at {asked.address}:{asked.port}", flush=True)
     server.serve_forever()
     return 0
 

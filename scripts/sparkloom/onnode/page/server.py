@@ -92,7 +92,7 @@ class Server(ThreadingHTTPServer):
         """A client that went away is none of ours; anything else is said in one line."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
-            print(f"sparkloom page: {type(error).__name__}: {error}", flush=True)
+            print(f"page: {type(error).__name__}: {error}", flush=True)
 
 
 class Handler(BaseHTTPRequestHandler):
