@@ -18,7 +18,9 @@ from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names
 from sparkloom.site.client import selector
 
-WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1", "Job"))
+WORKLOADS = (
+    ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
+)  # fmt: skip
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
@@ -30,6 +32,8 @@ REST = (
     (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
     (gateway.API, "Middleware"),
 )  # fmt: skip
+# For a Prometheus' operator; in its own namespace where it looks nowhere else.
+MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 OURS = selector(names.PART_OF)
@@ -99,6 +103,8 @@ def serving(taker: Taker) -> None:
     taker.wait("pods", lambda: _names(taker.found(PODS, namespace=taker.namespace)))
     for kind in REST:
         taker.delete(kind, taker.found(kind, namespace=taker.namespace))
+    for kind in MONITORS:
+        taker.delete(kind, taker.found(kind))
 
 
 def networks(taker: Taker) -> None:
