@@ -23,7 +23,7 @@ sparkloom_router_prompt_tokens_total{{person="alice",model="chat"}} {n}000
 # TYPE sparkloom_router_completion_tokens_total counter
 sparkloom_router_completion_tokens_total{{person="alice",model="chat"}} {n}00
 """
-# As SGLang 0.5.12 writes them, less help and most histograms.
+# In SGLang's form; the names are those of its measure.json.
 ENGINE = """# TYPE sglang:num_running_reqs gauge
 sglang:num_running_reqs{{engine_type="unified",model_name="m",pp_rank="0",tp_rank="0"}} 2.0
 sglang:num_queue_reqs{{engine_type="unified",model_name="m",pp_rank="0",tp_rank="0"}} 1.0

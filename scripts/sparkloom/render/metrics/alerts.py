@@ -18,12 +18,12 @@ SLOW_HERTZ = 1_000_000_000  # preflight_gpu_mhz: a GB10 runs at some 2400 MHz, s
 BUSY = 0.8  # share of use from which a clock says something
 WEEKS = 14 * 86400
 
-Severity = Literal["critical", "warning"]
+Urgency = Literal["critical", "warning"]
 
 
 class Alert(NamedTuple):
     name: str
-    severity: Severity
+    urgency: Urgency  # what Prometheus calls severity
     patience: str  # Prometheus' `for`
     expr: str
     summary: str
@@ -170,7 +170,7 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "alert": alert.name,
         "expr": alert.expr,
         "for": alert.patience,
-        "labels": {"severity": alert.severity},
+        "labels": {"severity": alert.urgency},
         "annotations": {"summary": alert.summary, "runbook": alert.runbook},
     }
 
