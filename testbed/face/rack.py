@@ -22,6 +22,7 @@ from testbed.beds.rack import (
     hub,
     inventory,
     load,
+    metrics_images,
     policies,
     router_image,
     state,
@@ -55,8 +56,9 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in parts]
     wheel, packed = router_image.made()
+    fetched, exporter = metrics_images.made()
     made = [*images.steps(), *nodeimage.steps()]
-    return [*before, wheel, first, programs, *controller, beside, base, packed, *parts, *made]
+    return [*before, wheel, fetched, first, programs, *controller, beside, base, packed, exporter, *parts, *made]
 
 
 def finished() -> list[steps.Step]:
@@ -74,7 +76,7 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    endpoint = [*traefik_install.steps(), *router_image.steps()]
+    endpoint = [*traefik_install.steps(), *router_image.steps(), *metrics_images.steps()]
     return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 

@@ -31,8 +31,9 @@ def programs() -> list[tuple[str, str, str]]:
     return found
 
 
-def test_the_roles_put_three_programs_on_a_node() -> None:
+def test_the_roles_put_four_programs_on_a_node() -> None:
     assert sorted(programs()) == [
+        ("metrics", "host_metrics", f"{PLACE}/host-metrics.pyz"),
         ("node_base", "memory_guard", f"{PLACE}/memory-guard.pyz"),
         ("roce_fabric", "functions", f"{PLACE}/functions.pyz"),
         ("roce_fabric", "rails_table", f"{PLACE}/rails-table.pyz"),
@@ -40,7 +41,7 @@ def test_the_roles_put_three_programs_on_a_node() -> None:
     assert PLACE in yaml.safe_load((REPO / "roles/teardown/vars/main.yml").read_text())["__teardown_programs"]
 
 
-@pytest.mark.parametrize("role", ["node_base", "roce_fabric"])
+@pytest.mark.parametrize("role", ["metrics", "node_base", "roce_fabric"])
 def test_a_unit_starts_what_its_role_put_there(role: str) -> None:
     started = {
         path

@@ -27,6 +27,7 @@ SHARED = {
 HARMLESS = {
     "allreduce": ([], 1, "No module named 'torch'"),
     "functions": (["--help"], 0, "usage: sparkloom-functions"),
+    "host_metrics": (["--help"], 2, "usage: host-metrics.pyz"),
     "images": (["--help"], 2, "usage: images look|"),
     "memory_guard": (["--help"], 2, "usage: memory-guard.pyz"),
     "page": (["--help"], 0, "usage: page"),

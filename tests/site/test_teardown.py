@@ -88,6 +88,19 @@ def test_serving_goes_workloads_first_and_nothing_of_others() -> None:
     assert again.gone == []
 
 
+def test_metrics_go_with_what_is_served_also_where_an_operator_looks() -> None:
+    """Red before: a DaemonSet of ours stayed, and the wait for its pods never ended."""
+    told = (
+        ("DaemonSet", "sparkloom", "sparkloom-hosts", MINE),
+        ("PodMonitor", "monitoring", "sparkloom-ranks", MINE),
+        ("PrometheusRule", "monitoring", "sparkloom", MINE),
+        ("PodMonitor", "monitoring", "theirs", {}),
+    )
+    kube = Kube(*told)
+    teardown.serving(taker(kube))
+    assert kube.names() == {"PodMonitor theirs"}
+
+
 def test_a_pod_that_does_not_end_is_named_and_nothing_is_forced() -> None:
     kube = Kube(("Pod", "sparkloom", "stuck", MINE))
     with pytest.raises(InputError, match=r"found stuck after 0 s.*Do not delete it by force"):

@@ -53,6 +53,12 @@ KEYS = (
     Command("list", "Whose keys there are, for which models and how much, and which have ended.", "cli.keys:list_"),
     Command("revoke", "Takes somebody's key away.", "cli.keys:revoke"),
 )
+METRICS = (
+    Command(
+        "dashboards", "Dashboards for Grafana as files: fleet, group, rails, Sparks, people.", "cli.metrics:dashboards"
+    ),
+    Command("rules", "Alert rules for a Prometheus of your own, with this site's ports in them.", "cli.metrics:rules"),
+)
 FLEET = (
     Command(
         "plan",
@@ -152,6 +158,7 @@ COMMANDS = (
         "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
         "cli.usage:usage",
     ),
+    Command("metrics", "Dashboards and alert rules as files.", below=METRICS),
     Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
     Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
     Command(

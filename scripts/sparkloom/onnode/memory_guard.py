@@ -118,7 +118,7 @@ class Guard:
                     os.kill(pid, signal.SIGKILL)
         if killed:
             self.quiet_until = now + AFTER_KILL_SECONDS
-            keep({"when": time.time(), "found": short, "killed": sorted(killed)})
+            keep({"when": time.time(), "found": short, "killed": sorted(killed), "stops": stops() + len(killed)})
         elif not self.reported:
             say(f"{short}, and no engine is here: nothing is done; `ps aux --sort=-rss | head` shows the largest")
             self.reported = True
@@ -128,6 +128,14 @@ def keep(what: dict[str, Any]) -> None:
     """The last act, for whoever asks why a rank was restarted; gone after a boot."""
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     KEPT.write_text(json.dumps(what) + "\n")
+
+
+def stops() -> int:
+    """Engines that it stopped since the boot, also before it was itself started anew."""
+    try:
+        return int(json.loads(KEPT.read_text()).get("stops", 0))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return 0
 
 
 def say(text: str) -> None:

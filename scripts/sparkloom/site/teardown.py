@@ -18,7 +18,9 @@ from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names, page
 from sparkloom.site.client import selector
 
-WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("batch/v1", "Job"))
+WORKLOADS = (
+    ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
+)  # fmt: skip
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
@@ -31,6 +33,8 @@ REST = (
     (gateway.API, "Middleware"),
 )  # fmt: skip
 ACROSS = ((page.API, "ClusterRoleBinding"), (page.API, "ClusterRole"))  # of the page, in no namespace
+# For a Prometheus' operator; in its own namespace where it looks nowhere else.
+MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 OURS = selector(names.PART_OF)
@@ -103,6 +107,8 @@ def serving(taker: Taker) -> None:
     for kind in ACROSS:
         mine = page.across(taker.namespace)
         taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
+    for kind in MONITORS:
+        taker.delete(kind, taker.found(kind))
 
 
 def networks(taker: Taker) -> None:

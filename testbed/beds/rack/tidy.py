@@ -6,12 +6,13 @@ from pathlib import Path
 
 from testbed.base import names, store
 from testbed.base.shell import out
-from testbed.make import binaries, envoy, golang, nodeimage, policy, rootfs, traefik
+from testbed.make import binaries, envoy, golang, nodeimage, policy, prometheus, rootfs, traefik
 
 
 def _needed() -> set[Path]:
     builds = {binaries.place(build.name) for build in binaries.BUILDS}
     builds |= {envoy.place(), envoy.archive().parent}
+    builds |= {prometheus.place(), prometheus.EXPORTER.archive().parent, prometheus.SCRAPER.archive().parent}
     return builds | {traefik.place(), policy.place(), rootfs.rootfs().parent, rootfs.base().parent, *nodeimage.places()}
 
 

@@ -44,6 +44,14 @@ def nccl(kind: str, late: float) -> None:
         say.join()
 
 
+def more() -> str:
+    """Other counters that a test wants on the page."""
+    try:
+        return (FOLDER / "counters").read_text()
+    except FileNotFoundError:
+        return ""
+
+
 class Api(BaseHTTPRequestHandler):
     answered = 0
 
@@ -64,7 +72,7 @@ class Api(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._freeze()
         if self.path == "/metrics":
-            return self._reply(200, f"fake:running 0\nfake:tokens {Api.answered}\n".encode())
+            return self._reply(200, f"fake:running 0\nfake:tokens {Api.answered}\n{more()}".encode())
         if self.path == "/v1/models":
             return self._reply(200, json.dumps({"data": [{"id": "fake"}]}).encode())
         self._reply(503 if "no-token" in mode() else 200, b"")

@@ -64,7 +64,7 @@ def test_each_question_has_its_answer(log: StatusLog) -> None:
     assert ask("127.0.0.5", port, "/ready") == (503, "rank 0 epoch 0 refused: rail b: net2 has MTU 1500\n")
     log.status["serving"] = True
     assert ask("127.0.0.5", port, "/ready")[0] == 200
-    assert ask("127.0.0.5", port, "/metrics")[0] == 404
+    assert ask("127.0.0.5", port, "/metricsx")[0] == 404
 
 
 def test_whoever_shows_the_site_is_told_all_that_the_supervisor_knows(

@@ -13,6 +13,7 @@ KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
 PROMPT = "Say one word."
 PAGE_SECONDS = 10.0
+LONGEST_PAGE = 8 << 20  # bytes: of an engine that somebody took over, too
 
 
 def key() -> str | None:
@@ -61,8 +62,9 @@ def page(order: Order) -> str | None:
         told = key()  # llama.cpp asks for it here too
         connection.request("GET", order.metrics, headers={"Authorization": f"Bearer {told}"} if told else {})
         response = connection.getresponse()
-        body = response.read()
-        return body.decode(errors="replace") if response.status == 200 else None
+        body = response.read(LONGEST_PAGE)
+        whole = response.status == 200 and len(body) < LONGEST_PAGE
+        return body.decode(errors="replace") if whole else None
     except (OSError, HTTPException):
         return None
     finally:

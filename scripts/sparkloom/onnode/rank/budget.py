@@ -26,7 +26,11 @@ class Budget:
         """Counts one failure; False when there is no restart left for it."""
         self.row.append(causes.kind(cause))
         self._failures = [*self.recent(), self.clock()]
-        return max(len(self.row), len(self._failures)) <= self.restarts
+        return self.count() <= self.restarts
+
+    def count(self) -> int:
+        """What counts against it now."""
+        return max(len(self.row), len(self.recent()))
 
     def token(self) -> None:
         self.row.clear()
@@ -62,5 +66,4 @@ class Budget:
 
     def pause(self) -> float:
         """Seconds before the next start: none after the first failure, ten at most."""
-        count = max(len(self.row), len(self.recent()))
-        return float(min(2 * max(0, count - 1), LONGEST_PAUSE))
+        return float(min(2 * max(0, self.count() - 1), LONGEST_PAUSE))

@@ -8,6 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from sparkloom.base.finding import ORDER
 from sparkloom.onnode import loglines
 
+WHO = re.compile(r"^rank \d+ on \S+: ")
+# How an epoch ends, by the words that the supervisors have for it, and one short name each.
+ENDS = (
+    ("rail", r"rail \S+: "),
+    ("transport", r"NCCL (?:transport|says nothing|\S+ runs here)"),
+    ("no-token", r"no token \d"),
+    ("no-progress", r"no progress for \d"),
+    ("scheduler-gone", r"scheduler process \d"),
+    ("lender", r"rank \d+ on \S+ did not listen at "),
+    ("told-to-go", r"(?:this rank|rank \d+(?: on \S+)?) was told to go"),
+    ("rank-lost", r"rank \d+ on \S+ (?:is gone|was started anew)"),
+    ("not-started", r"\S+ cannot be started"),
+    ("engine-ended", r"the engine (?:ended|was ended)"),
+)
+STOPS = (*(name for name, _ in ENDS), "other")
+
 
 def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
     """`rule: the line; fix`, or the most telling line, or none; of several the one that `diagnose` shows first."""
@@ -28,10 +44,22 @@ def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
 
 def kind(cause: str) -> str:
     """What two failures have in common: the rule that names them, else their words less ranks, nodes and numbers."""
-    text = re.sub(r"^rank \d+ on \S+: ", "", cause)
+    text = WHO.sub("", cause)
     if named := re.search(r"; ([a-z0-9]+(?:-[a-z0-9]+)+): ", text):
         return named[1]
     return re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", "#", text)
+
+
+def stop(why: str) -> str:
+    """One of STOPS: what an engine printed comes after our own words and is not looked at."""
+    text = WHO.sub("", why)
+    return next((name for name, begins in ENDS if re.match(begins, text)), "other")
+
+
+def rule(cause: str, known: Iterable[str]) -> str:
+    """The rule that names a cause; empty where none does. Whoever writes into an engine's log cannot add to them."""
+    named = set(re.findall(r"; ([a-z0-9]+(?:-[a-z0-9]+)+): ", cause))
+    return min(named & set(known), default="")
 
 
 def stage(line: str, progress: Iterable[Sequence[str]]) -> str:

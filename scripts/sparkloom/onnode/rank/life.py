@@ -26,6 +26,7 @@ FOLLOWED = re.compile(
     r"|DistNetworkError|socket has timed out|Remote RPC server"
 )
 EVERY = 2.0
+WEIGH_EVERY = 600.0  # a look at sizes and times of the weights' files
 TOLD = 2.0  # seconds for the word to go that the engine may have heard first
 
 
@@ -47,7 +48,7 @@ class Life:
         loop.add_signal_handler(signal.SIGCHLD, self._collect)
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._go)
-        always = [loop.create_task(self._heart()), loop.create_task(self._look())]
+        always = [loop.create_task(work) for work in (self._heart(), self._look(), self._weigh())]
         await self._kernels()
         await self._image()
         while not self.leaving.is_set():
@@ -94,6 +95,7 @@ class Life:
 
     async def _heart(self) -> None:
         while True:
+            self.log.status["spent"] = self.group.budget.count()
             self.log.keep()
             await asyncio.sleep(1)
 
@@ -104,6 +106,13 @@ class Life:
             if self.engine:
                 with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
                     self.log.rails(await asyncio.to_thread(rails.faults, self.order, self.me.rank))
+
+    async def _weigh(self) -> None:
+        """Weights that change under a running engine: the next start would refuse them, so it is said now."""
+        while self.order.store:
+            await asyncio.sleep(WEIGH_EVERY)
+            if self.engine:
+                self.log.weights(await asyncio.to_thread(self._weights))
 
     async def _check(self) -> None:
         """The group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
@@ -118,6 +127,7 @@ class Life:
             self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
             self.log.mended(("refused",))
+            self.log.weights([])
             self.log.say("checked", self._stand())
 
     def _secret(self) -> list[str]:
@@ -198,7 +208,7 @@ class Life:
         group, log = self.group, self.log
         log.epoch = group.epoch
         log.clear()
-        log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": []}
+        log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": [], "compiling": False}
         if (cause := await lenders.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
             return await self._not_started(cause)
         words = found(self.words, self.order.programs)
@@ -222,10 +232,11 @@ class Life:
                 log.cause("failed", cause)
             group.lost(cause, own=bool(broken) or not followed)
             await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
-        log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": []}
+        log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": [], "moved": None, "requests": None}
         log.say(STOPPING, group.why or cause)
         await engine.stop(self.order.budgets.stop)
         self.engine = None
+        log.stopped(group.why or cause)
         log.say("stopped", "nothing of the engine is left")
 
     async def _not_started(self, cause: str) -> None:
@@ -234,3 +245,4 @@ class Life:
             self.log.cause("failed", cause)
             self.group.lost(cause, own=True)
         await self.group.stop.wait()
+        self.log.stopped(self.group.why or cause)

@@ -93,6 +93,7 @@ class Order:
     modules: tuple[dict[str, str], ...] = ()  # {module, flag}: what a flag needs beside it
     given: tuple[str, ...] = ()  # other files that were put into this pod
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
+    group: str = ""  # the pods' label; the profile where nothing is said
     sys: str = "/sys/class"
     run: str = "/tmp/sparkloom"
     proc: str = "/proc"

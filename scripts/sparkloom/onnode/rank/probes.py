@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, clients, listening
+from sparkloom.onnode.rank import answers, clients, exposition, listening, scraped
 from sparkloom.onnode.rank.order import KEY_PATH, STATUS_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -38,6 +38,7 @@ class Probes:
     def __init__(self, log: StatusLog, address: str, port: int) -> None:
         self.log, self.address, self.port = log, address or "127.0.0.1", port
         self._crowd = listening.Crowd(EACH, TOTAL)
+        self._scraped = scraped.Scraped(log)
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="probes", daemon=True).start()
@@ -82,7 +83,13 @@ class Probes:
         if asks(request, TOO_LONG_PATH):
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(_swallowed(given, request), TAKES)
-        await loop.sock_sendall(given, self.told(request))
+        path = next((path for path in scraped.PAGES if END in request and asks(request, path)), "")
+        await loop.sock_sendall(given, await self._page(path) if path else self.told(request))
+
+    async def _page(self, path: str) -> bytes:
+        if (page := await self._scraped.page(path)) is None:
+            return _http("503 Service Unavailable", "the engine gives no counters now\n")
+        return _http("200 OK", page, exposition.KIND)
 
     def told(self, request: bytes) -> bytes:
         if END not in request:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.visible import but_colours, visible
-from sparkloom.onnode.rank import answers, proof
+from sparkloom.onnode.rank import answers, causes, proof
 from sparkloom.onnode.rank.order import Order
 
 SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
@@ -35,7 +35,8 @@ class StatusLog:
         self.status: dict[str, Any] = {
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
             "since": time.time(), "beat": time.time(), "transport": "", "engine": None, "schedulers": [],
-            "rails": [], "read": "",
+            "rails": [], "read": "", "compiling": False, "took": None, "moved": None, "requests": None, "spent": 0,
+            "stops": {}, "weights": [],
         }  # fmt: skip
         known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
         known.add(answers.key() or "")  # SGLang prints it among its arguments
@@ -73,11 +74,23 @@ class StatusLog:
             Path(self.order.words).write_text(f"rank {self.rank} on {self.order.member(self.rank).node}: {text}\n")
         self.say(phase, text)
 
+    def stopped(self, why: str) -> None:
+        """One more epoch is over."""
+        kind = causes.stop(why)
+        self.status["stops"] = {**self.status["stops"], kind: self.status["stops"].get(kind, 0) + 1}
+
     def rails(self, faults: list[str]) -> None:
         """What is wrong with this rank's rails while its engine runs: NCCL says nothing of it for minutes."""
         if faults != self.status["rails"]:
             self.status["rails"] = [self.hidden(fault) for fault in faults]
             self.note("rails", "; ".join(faults) or "as planned again")
+            self.keep()
+
+    def weights(self, faults: list[str]) -> None:
+        """What is wrong with the weights below a running engine, which has read them long ago."""
+        if (told := [self.hidden(fault) for fault in faults]) != self.status["weights"]:
+            self.status["weights"] = told
+            self.note("weights", "; ".join(told) or "as verified again")
             self.keep()
 
     def clear(self) -> None:

@@ -116,6 +116,7 @@ class Watch:
         now, progress = time.monotonic(), self.tokens.progress
         if self._looking and self._looking.done():
             self.compiling, self._looking = self._looking.result(), None
+            self.log.status["compiling"] = bool(self.compiling)
             if self.compiling:
                 progress.note("a compiler")
                 self.group.works(self.compiling)
@@ -139,6 +140,7 @@ class Watch:
         """Rank 0 asks; the others serve when it says so. Never ready without a token."""
         if self.log.rank == 0:
             self.tokens.step()
+            self._tell()
             self.group.served(self.tokens.served)
             if self._served_since and self.group.serves and time.monotonic() - self._served_since > PROVED:
                 self._served_since = 0.0
@@ -147,8 +149,8 @@ class Watch:
         if self.group.serves and not self._settled:
             self._settled = True
             self._served_since = time.monotonic()
-            self.log.status["serving"] = True
             seconds = time.monotonic() - self.begun
+            self.log.status |= {"serving": True, "took": round(seconds, 1)}
             told = (f"a token came {seconds:.0f} s after the start", self.transport.summary())
             self.log.say("serving", "; ".join(filter(None, told)))
         elif self._settled and self.group.serves != self.log.status["serving"]:
@@ -157,3 +159,10 @@ class Watch:
                 "tokens come again" if self.group.serves else self.tokens.problem or "rank 0 gives no token, or drains"
             )
             self.log.say("serving" if self.group.serves else "quiet", text)
+
+    def _tell(self) -> None:
+        """For whoever asks how the engine is: on the wall's clock, and only once it gave a token."""
+        if self.tokens.first:
+            progress = self.tokens.progress
+            moved = time.time() - (time.monotonic() - progress.at)
+            self.log.status |= {"moved": round(moved, 1), "requests": progress.requests}

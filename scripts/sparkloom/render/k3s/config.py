@@ -83,7 +83,7 @@ def labels(cluster: Cluster, member: Member) -> list[str]:
 
 # Where K3s' own images, Multus, the GPU's runtime and the shipped profiles' engines come from; a test compares. The
 # last one is no registry: what a node has built is had by the others under that name, and by nobody else.
-SHARED = ("docker.io", "ghcr.io", "nvcr.io", HOST)
+SHARED = ("docker.io", "ghcr.io", "nvcr.io", "quay.io", HOST)
 
 
 def registries(options: Options) -> dict[str, Any]:

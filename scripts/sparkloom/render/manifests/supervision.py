@@ -54,6 +54,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
     return {
         "program": pack.program(PROGRAM).stamp,
         "profile": launch.profile.name,
+        **({"group": group} if (group := names.selector(launch)[names.PROFILE]) != launch.profile.name else {}),
         "engine": launch.engine,
         "release": launch.release,
         "image": launch.image,

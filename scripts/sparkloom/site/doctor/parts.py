@@ -32,8 +32,8 @@ ON_A_NODE = frozenset({
 })  # fmt: skip
 ON_THE_CONTROLLER = frozenset({
     "sparkloom_engine_key", "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret",
-    "sparkloom_key", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails", "sparkloom_render",
-    "sparkloom_router", "sparkloom_served", "sparkloom_store_plan",
+    "sparkloom_key", "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
+    "sparkloom_render", "sparkloom_router", "sparkloom_served", "sparkloom_store_plan",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"
 # Of the nodes together, and what needs no cluster to be told.
@@ -52,6 +52,7 @@ OF_THE_CLUSTER = (
     Part("model_serving", "serving"),
     Part("gateway", "main"),
     Part("page", "main"),
+    Part("metrics", "cluster"),
 )
 
 
@@ -67,6 +68,7 @@ def of_a_node(host: str, known: Mapping[str, Any], *, spark: bool) -> Iterator[P
     site = known["__node_base_site"].get("site", {})
     if spark:
         yield Part("node_base", "main")
+        yield Part("metrics", "hosts")
         if site.get("expect_gb10"):
             yield Part("gpu_runtime", "host")
         if known["__roce_fabric_plan"].get("rails"):

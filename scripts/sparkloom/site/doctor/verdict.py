@@ -16,7 +16,7 @@ from sparkloom.site.doctor import drift
 from sparkloom.site.doctor.events import CLUSTER, Event
 
 AREAS = {
-    "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network"),
+    "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network", "metrics"),
     "weights": ("models",), "serving": ("serve", "gateway"),
 }  # fmt: skip
 OF_A_PROFILE = re.compile(

@@ -1,0 +1,107 @@
+"""Writes a file for the node-exporter's textfile collector, every 15 seconds, whole or not at all.
+
+What cannot be read is left out, never 0: a GB10 tells nothing of its memory, and a driver that hangs tells nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sparkloom.onnode import memory_guard
+from sparkloom.onnode.host_metrics import certificates, gpu
+
+EVERY_SECONDS = 15.0
+FILE = "sparkloom.prom"
+GIB = 1 << 30
+
+
+class Family(NamedTuple):
+    name: str
+    kind: str
+    help: str
+
+
+AVAILABLE = Family("sparkloom_host_memory_available_bytes", "gauge", "MemAvailable, as the memory guard reads it.")
+FLOOR = Family("sparkloom_host_memory_floor_bytes", "gauge", "Below it the memory guard stops an engine.")
+STOPS = Family("sparkloom_host_memory_guard_stops_total", "counter", "Engines that it stopped since the boot.")
+CERTIFICATE = Family(
+    "sparkloom_host_certificate_ends_timestamp_seconds", "gauge", "When the first of these certificates ends."
+)
+WRITTEN = Family("sparkloom_host_written_timestamp_seconds", "gauge", "When this file was written.")
+FAMILIES = (*(Family(name, "gauge", told) for name, _, told in gpu.READ.values()), Family(*gpu.HELD_FAMILY),
+            AVAILABLE, FLOOR, STOPS, CERTIFICATE, WRITTEN)  # fmt: skip
+NAMES = tuple(family.name for family in FAMILIES)
+
+Sample = tuple[str, Mapping[str, str], float]
+
+
+def samples(settings: Mapping[str, Any], ends: Mapping[str, float], now: float) -> Iterator[Sample]:
+    yield from gpu.samples()
+    yield from _memory(Path(str(settings["guard"])))
+    yield from ((CERTIFICATE.name, {"certificate": name}, at) for name, at in sorted(ends.items()))
+    yield WRITTEN.name, {}, now
+
+
+def _memory(guard: Path) -> Iterator[Sample]:
+    """Floor and available memory from one hand: who compares them needs no second exporter."""
+    memory = memory_guard.meminfo()
+    if "MemAvailable" in memory:
+        yield AVAILABLE.name, {}, round(memory["MemAvailable"] * GIB)
+    try:
+        floor = float(json.loads(guard.read_text())["floor_gib"])
+    except (OSError, ValueError, KeyError, TypeError):  # no guard here
+        return
+    if floor > 0:
+        yield FLOOR.name, {}, floor * GIB
+        yield STOPS.name, {}, memory_guard.stops()
+
+
+def page(given: Iterable[Sample]) -> str:
+    """By family, each with its words: as a collector reads it."""
+    by_name: dict[str, list[str]] = {}
+    for name, labels, value in given:
+        named = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        by_name.setdefault(name, []).append(f"{name}{{{named}}} {value:.15g}\n")
+    lines = []
+    for family in FAMILIES:
+        if told := by_name.get(family.name):
+            lines += [f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n", *told]
+    return "".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write(folder: Path, text: str) -> None:
+    """Beside it first, under a name that no collector reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f"{FILE}.new"
+    aside.write_text(text)
+    aside.chmod(0o644)  # the exporter is nobody
+    aside.replace(folder / FILE)
+
+
+def main(words: list[str]) -> int:
+    if len(words) != 1 or words[0].startswith("-"):
+        print("usage: host-metrics.pyz SETTINGS.JSON", file=sys.stderr)
+        return 2
+    settings = json.loads(Path(words[0]).read_text())
+    kept = certificates.Ends(settings["certificates"], settings.get("endpoint") or "")
+    said = ""
+    while True:
+        now = time.time()
+        try:
+            write(Path(settings["folder"]), page(samples(settings, kept.read(now), now)))
+            trouble = gpu.problem()
+        except OSError as error:
+            trouble = f"{error.filename or settings['folder']}: {error.strerror}"
+        if trouble != said:
+            print(trouble or "all is read again", flush=True)
+            said = trouble
+        time.sleep(EVERY_SECONDS)

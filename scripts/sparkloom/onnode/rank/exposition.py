@@ -1,0 +1,199 @@
+"""What a rank tells a Prometheus of itself: what its supervisor wrote down, and its RDMA devices' own counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sparkloom.onnode.rank import causes
+from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.status_log import verdict
+
+PATH = "/metrics"
+KIND = "text/plain; version=0.0.4; charset=utf-8"
+# What a rank is at, in the order of a good start; then what holds it up. Its own words are more, and go on changing.
+PHASES = (
+    "checking", "waiting", "loading", "compiling", "ready", "quiet", "draining", "stopping", "missing", "refused",
+    "down",
+)  # fmt: skip
+SAID = {
+    "peers": "waiting", "lenders": "waiting", "engine": "loading", "warning": "loading", "again": "stopping",
+    "serving": "ready", "quiet": "quiet", "draining": "draining", "leaving": "draining", "gone": "stopping",
+    "failed": "stopping", "stopping": "stopping", "stopped": "stopping", "missing": "missing", "refused": "refused",
+    "down": "down",
+}  # fmt: skip
+TRANSPORTS = ("roce", "roce-partial", "socket", "local", "failed")
+WORD = 4  # bytes: what the ports' data counters count
+ERRORS = ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rnr_nak_retry_err", "roce_slow_restart")
+
+Sample = tuple[Mapping[str, str], float]
+
+
+class State(NamedTuple):
+    order: Order
+    rank: int
+    status: Mapping[str, Any]
+    now: float
+
+
+class Family(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    read: Callable[[State], Iterable[Sample]]
+
+
+def phase(status: Mapping[str, Any]) -> str:
+    said = SAID.get(str(status["phase"]), "checking")
+    if status["serving"] and said in ("loading", "checking"):  # a warning of a rank that serves
+        return "ready"
+    return "compiling" if said == "loading" and status["compiling"] else said
+
+
+def group(order: Order) -> str:
+    """As the pods' label sparkloom/profile has it."""
+    return order.group or order.profile
+
+
+def labels(order: Order, rank: int) -> str:
+    return _labels({"group": group(order), "rank": str(rank), "node": order.member(rank).node})
+
+
+def page(order: Order, rank: int, status: Mapping[str, Any], now: float) -> str:
+    state, own = State(order, rank, status, now), labels(order, rank)
+    return "".join(line for family in FAMILIES for line in _lines(family, state, own))
+
+
+def _lines(family: Family, state: State, own: str) -> Iterator[str]:
+    """A family without samples says nothing at all."""
+    for number, (more, value) in enumerate(family.read(state)):
+        if not number:
+            yield f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n"
+        yield f"{family.name}{{{','.join(filter(None, (own, _labels(more))))}}} {value:.15g}\n"
+
+
+def _labels(named: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in named.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _phases(state: State) -> Iterator[Sample]:
+    now = phase(state.status)
+    yield from (({"phase": name}, float(name == now)) for name in PHASES)
+
+
+def _ready(state: State) -> Iterator[Sample]:
+    yield {}, float(verdict("ready", state.status, state.now)[0])
+
+
+def _written(key: str) -> Callable[[State], Iterator[Sample]]:
+    """A number as the supervisor wrote it down; nothing while there is none."""
+
+    def read(state: State) -> Iterator[Sample]:
+        if (value := state.status.get(key)) is not None:
+            yield {}, float(value)
+
+    return read
+
+
+def _age(key: str) -> Callable[[State], Iterator[Sample]]:
+    def read(state: State) -> Iterator[Sample]:
+        if (at := state.status.get(key)) is not None:
+            yield {}, max(0.0, state.now - at)
+
+    return read
+
+
+def _stops(state: State) -> Iterator[Sample]:
+    """All causes from the beginning: a counter that appears with its first failure never grew."""
+    counted = dict(state.status["stops"])
+    yield from (({"cause": cause}, float(counted.get(cause, 0))) for cause in causes.STOPS)
+
+
+def _cause(state: State) -> Iterator[Sample]:
+    if state.status["cause"]:
+        rules = {entry["rule"] for entry in state.order.patterns}
+        yield {"phase": phase(state.status), "rule": causes.rule(state.status["cause"], rules)}, 1.0
+
+
+def _budget(state: State) -> Iterator[Sample]:
+    yield {}, float(state.order.budgets.restarts)
+
+
+def _transport(state: State) -> Iterator[Sample]:
+    """One of these from the first word of NCCL on; nothing where NCCL has nothing to do."""
+    if took := state.status["transport"]:
+        word = took.removeprefix("NCCL transport ").partition(":")[0]
+        yield from (({"transport": name}, float(name == word)) for name in TRANSPORTS)
+
+
+def _rails(state: State) -> Iterator[Sample]:
+    """Looked at while the engine runs, and ahead of each start: a start that waits for a rail says `refused`."""
+    if state.status["engine"]:
+        for rail in state.order.member(state.rank).rails:
+            broken = any(fault.startswith(f"rail {rail.name}:") for fault in state.status["rails"])
+            yield {"rail": rail.name, "device": rail.hca}, float(not broken)
+
+
+def _weights(state: State) -> Iterator[Sample]:
+    """Models of it, as the last look found them; ahead of each start a changed one is `refused`."""
+    if state.order.store:
+        yield {}, float(len(state.status["weights"]))
+
+
+def _bytes(state: State) -> Iterator[Sample]:
+    for rail, port in _ports(state):
+        for direction, name in (("sent", "port_xmit_data"), ("received", "port_rcv_data")):
+            if (count := _count(port / "counters" / name)) is not None:
+                yield {"rail": rail, "device": port.parents[1].name, "direction": direction}, count * WORD
+
+
+def _errors(state: State) -> Iterator[Sample]:
+    for rail, port in _ports(state):
+        for name in ERRORS:
+            if (count := _count(port / "hw_counters" / name)) is not None:
+                yield {"rail": rail, "device": port.parents[1].name, "error": name}, count
+
+
+def _ports(state: State) -> Iterator[tuple[str, Path]]:
+    """Of the functions that this rank has: what other groups and the host send is not in them."""
+    for rail in state.order.member(state.rank).rails if state.order.rdma else ():
+        yield rail.name, Path(state.order.sys) / "infiniband" / rail.hca / "ports/1"
+
+
+def _count(file: Path) -> float | None:
+    try:
+        return float(file.read_text())
+    except (OSError, ValueError):  # a device without this counter, or "N/A (no PMA)"
+        return None
+
+
+def _info(state: State) -> Iterator[Sample]:
+    order = state.order
+    yield {"profile": order.profile, "engine": order.engine, "release": order.release, "image": order.image}, 1.0
+
+
+FAMILIES = (
+    Family("sparkloom_rank_info", "gauge", "What this rank serves; always 1.", _info),
+    Family("sparkloom_rank_phase", "gauge", "1 for what the rank is at, 0 for the others.", _phases),
+    Family("sparkloom_rank_ready", "gauge", "1 while the whole group gives tokens.", _ready),
+    Family("sparkloom_rank_epoch", "counter", "Starts of the whole group so far.", _written("epoch")),
+    Family("sparkloom_rank_stops_total", "counter", "Epochs that ended while this supervisor ran, by cause.", _stops),
+    Family("sparkloom_rank_cause", "gauge", "1 while a cause is named why nothing is served.", _cause),
+    Family("sparkloom_rank_restart_budget", "gauge", "Restarts without a token before the group stays down.", _budget),
+    Family("sparkloom_rank_restart_budget_spent", "gauge", "Failures that count against it now.", _written("spent")),
+    Family("sparkloom_rank_start_seconds", "gauge", "The last start, from the engine to a token.", _written("took")),
+    Family("sparkloom_rank_transport", "gauge", "1 for the way that NCCL took on this rank.", _transport),
+    Family("sparkloom_rank_rail_up", "gauge", "1 while a rail is as planned in this pod.", _rails),
+    Family("sparkloom_rank_rdma_bytes_total", "counter", "Sent and received by this rank's RDMA devices.", _bytes),
+    Family("sparkloom_rank_rdma_errors_total", "counter", "Errors that these devices counted.", _errors),
+    Family("sparkloom_rank_weights_changed", "gauge", "Models whose files are not as they were verified.", _weights),
+    Family("sparkloom_rank_requests", "gauge", "Requests that run or wait, as rank 0 last saw.", _written("requests")),
+    Family("sparkloom_rank_progress_age_seconds", "gauge", "Since rank 0's engine last moved.", _age("moved")),
+    Family("sparkloom_rank_beat_age_seconds", "gauge", "Since the supervisor was last heard.", _age("beat")),
+)  # fmt: skip
+NAMES = tuple(family.name for family in FAMILIES)

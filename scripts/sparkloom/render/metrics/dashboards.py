@@ -1,0 +1,95 @@
+"""Panels as Grafana's JSON: as files to import, and as ConfigMaps that Grafana's sidecar finds by their label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.manifests import names
+from sparkloom.render.metrics import labels
+from sparkloom.render.metrics.panels import EVERY, Dashboard, Panel
+
+SCHEMA = 39  # of Grafana 10 and later
+HEIGHT, STAT_HEIGHT, WIDE = 8, 4, 24
+FOUND = {"grafana_dashboard": "1"}
+SOURCE = {"type": "prometheus", "uid": "${source}"}
+
+
+def name(dashboard: Dashboard) -> str:
+    return f"sparkloom-{dashboard.name}"
+
+
+def files() -> dict[str, str]:
+    return {f"{name(one)}.json": json.dumps(made(one), indent=1) + "\n" for one in EVERY}
+
+
+def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
+    return [
+        names.manifest(
+            "v1", "ConfigMap", labels.meta(f"{name(one)}-dashboard", cluster.namespace, FOUND),
+            data={f"{name(one)}.json": json.dumps(made(one), separators=(",", ":"))},
+        )
+        for one in EVERY
+    ]  # fmt: skip
+
+
+def made(dashboard: Dashboard) -> dict[str, Any]:
+    return {
+        "uid": name(dashboard),
+        "title": dashboard.title,
+        "tags": ["sparkloom"],
+        "schemaVersion": SCHEMA,
+        "version": 1,
+        "editable": True,
+        "timezone": "browser",
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "templating": {"list": [_source(), *(_variable(*one) for one in dashboard.variables)]},
+        "annotations": {"list": []},
+        "panels": list(_placed(dashboard.panels)),
+    }
+
+
+def _source() -> dict[str, Any]:
+    """Whichever Prometheus the reader's Grafana has."""
+    return {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0}
+
+
+def _variable(called: str, query: str) -> dict[str, Any]:
+    return {
+        "name": called, "type": "query", "datasource": SOURCE, "query": {"query": query, "refId": called},
+        "definition": query, "refresh": 2, "sort": 1, "multi": True, "includeAll": True, "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"}, "hide": 0,
+    }  # fmt: skip
+
+
+def _placed(panels: tuple[Panel, ...]) -> Iterator[dict[str, Any]]:
+    """Row by row, each as high as its highest."""
+    x = y = high = 0
+    for number, panel in enumerate(panels, 1):
+        height = STAT_HEIGHT if panel.kind == "stat" else HEIGHT
+        if x + panel.width > WIDE:
+            x, y, high = 0, y + high, 0
+        yield _panel(number, panel, {"x": x, "y": y, "w": panel.width, "h": height})
+        x, high = x + panel.width, max(high, height)
+
+
+def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"unit": panel.unit, "min": 0, **({} if panel.most is None else {"max": panel.most})}
+    return {
+        "id": number,
+        "title": panel.title,
+        "type": panel.kind,
+        "gridPos": place,
+        "datasource": SOURCE,
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "options": {},
+        "targets": [
+            {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": expr, "legendFormat": legend,
+             **({"format": "table", "instant": True} if panel.kind == "table" else {})}
+            for index, (expr, legend) in enumerate(panel.exprs)
+        ],
+        **({"description": panel.help} if panel.help else {}),
+    }  # fmt: skip

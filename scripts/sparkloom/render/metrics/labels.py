@@ -1,0 +1,30 @@
+"""What objects of the metrics are called, and by which labels each kind of pod that is scraped is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.render.manifests import names
+
+COMPONENT = {"app.kubernetes.io/component": "metrics"}
+OURS = {**COMPONENT, **names.PART_OF}
+NAME = "app.kubernetes.io/name"
+HOSTS = {NAME: "sparkloom-hosts"}
+PROMETHEUS = {NAME: "prometheus"}  # as its charts and its operator call it: the router hears these pods
+ROUTER = {NAME: "router"}
+ROUTER_PORT = 9090
+HOSTS_PORT = 9100
+PROMETHEUS_PORT = 9090
+READER = "sparkloom/metrics-access"  # label of a namespace whose pods may ask the Prometheus that we install
+
+
+def meta(name: str, namespace: str, more: dict[str, str] | None = None, **content: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": namespace, "labels": {**OURS, **(more or {})}, **content}
+
+
+def on_sparks(cluster: Cluster) -> dict[str, Any]:
+    """Sparks only: a server beside them has no GPU and no rails, and an engine is what is looked after."""
+    hosts = sorted(node.kubernetes_node for node in cluster.nodes)
+    named = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": hosts}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [named]}}}

@@ -1,0 +1,155 @@
+"""What is scraped and how its labels come to be, said once: for a Prometheus of our own, an operator's, and Services.
+
+Ranks and engines' pages bring `group`, `rank` and `node` themselves (onnode/rank), so these are kept as they are; a
+host's come from where its pod runs, under the name that the inventory has for the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import ports
+from sparkloom.onnode.rank import exposition, passed_on
+from sparkloom.render.manifests import names
+from sparkloom.render.metrics import labels, series
+
+EVERY = "15s"
+SAMPLES = 20_000  # of one page: an engine has some 2,000
+BYTES = "16MB"
+NODE = "__meta_kubernetes_pod_node_name"
+IP = "__meta_kubernetes_pod_ip"
+
+Rule = dict[str, Any]  # of relabelling, in Prometheus' own words
+
+
+class Job(NamedTuple):
+    name: str
+    pods: Mapping[str, str]  # labels that pick them
+    port: int
+    path: str
+
+
+def jobs(*, hosts: bool = True) -> tuple[Job, ...]:
+    ranks = Job(series.RANKS, names.ENGINES, ports.PROBES, exposition.PATH)
+    engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, passed_on.PATH)
+    router = Job(series.ROUTER, labels.ROUTER, labels.ROUTER_PORT, "/metrics")
+    exporters = (Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics"),) if hosts else ()
+    return (ranks, engines, router, *exporters)
+
+
+def label(name: str) -> str:
+    """A pod's label as Prometheus finds it."""
+    return "__meta_kubernetes_pod_label_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
+
+
+def node_rules(cluster: Cluster) -> list[Rule]:
+    """The cluster's name of a node, and the inventory's where it has another."""
+    named = [{"source_labels": [NODE], "target_label": "node"}]
+    others = [node for node in cluster.nodes if node.kubernetes_node != node.name]
+    return named + [
+        {"source_labels": [NODE], "regex": re.escape(node.kubernetes_node), "target_label": "node",
+         "replacement": node.name}
+        for node in others
+    ]  # fmt: skip
+
+
+def rules(job: Job, cluster: Cluster) -> list[Rule]:
+    """Each pod once: one with several ports is found as often, and the same target counts once."""
+    picked = [
+        {"source_labels": [label(name)], "regex": re.escape(value), "action": "keep"}
+        for name, value in sorted(job.pods.items())
+    ]
+    common = [
+        {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Running", "action": "keep"},
+        {"source_labels": [IP], "regex": "(.+)", "target_label": "__address__", "replacement": f"$1:{job.port}"},
+        {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+    ]
+    return [*picked, *common, *(node_rules(cluster) if job.name in (series.HOSTS, series.ROUTER) else [])]
+
+
+def config(cluster: Cluster) -> dict[str, Any]:
+    """Of our own Prometheus."""
+    found = {"role": "pod", "namespaces": {"names": [cluster.namespace]}}
+    return {
+        "global": {"scrape_interval": EVERY, "evaluation_interval": EVERY, "external_labels": {"site": cluster.name}},
+        "rule_files": ["/etc/prometheus/rules.yml"],
+        "scrape_configs": [
+            {
+                "job_name": job.name,
+                "metrics_path": job.path,
+                "honor_labels": True,
+                "sample_limit": SAMPLES,
+                "body_size_limit": BYTES,
+                "kubernetes_sd_configs": [found],
+                "relabel_configs": rules(job, cluster),
+            }
+            for job in jobs()
+        ],
+    }
+
+
+def pod_monitors(cluster: Cluster, namespace: str, more: Mapping[str, str]) -> list[dict[str, Any]]:
+    """For an operator; `more`: labels that its Prometheus asks for."""
+    return [_pod_monitor(job, cluster, namespace, more) for job in jobs()]
+
+
+def _pod_monitor(job: Job, cluster: Cluster, namespace: str, more: Mapping[str, str]) -> dict[str, Any]:
+    relabelled = [_camel(rule) for rule in rules(job, cluster) if "phase" not in str(rule["source_labels"])]
+    own = [rule for rule in relabelled if rule.get("action") != "keep"]
+    own.append({"targetLabel": "job", "replacement": job.name})
+    endpoint = {"path": job.path, "interval": EVERY, "honorLabels": True, "relabelings": own}
+    spec = {
+        "namespaceSelector": {"matchNames": [cluster.namespace]},
+        "selector": {"matchLabels": dict(job.pods)},
+        "sampleLimit": SAMPLES,
+        "podMetricsEndpoints": [endpoint],
+    }
+    metadata = labels.meta(job.name, namespace, dict(more))
+    return names.manifest("monitoring.coreos.com/v1", "PodMonitor", metadata, spec=spec)
+
+
+def _camel(rule: Rule) -> Rule:
+    return {re.sub(r"_(.)", lambda found: found[1].upper(), key): value for key, value in rule.items()}
+
+
+def services(cluster: Cluster) -> list[dict[str, Any]]:
+    """With the annotations that a Prometheus without an operator looks for, by custom."""
+    return [_service(job, cluster.namespace) for job in jobs()]
+
+
+def _service(job: Job, namespace: str) -> dict[str, Any]:
+    told = {"scrape": "true", "port": str(job.port), "path": job.path}
+    annotations = {f"prometheus.io/{name}": value for name, value in told.items()}
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,  # a rank that is not ready is what one wants to know of
+        "selector": dict(job.pods),
+        "ports": [{"name": "metrics", "port": job.port, "protocol": "TCP"}],
+    }
+    return names.manifest("v1", "Service", labels.meta(job.name, namespace, annotations=annotations), spec=spec)
+
+
+def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Who may ask for these pages: the Prometheus that was found or installed. Nobody else is let in by them.
+
+    The router's own policy says who asks it. One object for each way of a pod, as with the engines: of one with both
+    directions K3s' controller lets pass more.
+    """
+    asked = [job for job in jobs() if job.name in (series.RANKS, series.HOSTS)]
+    made = [
+        _policy(f"{job.name}-heard", namespace, job.pods, "Ingress", {"ingress": _heard(job, peers)}) for job in asked
+    ]
+    return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, "Egress", {"egress": []})]
+
+
+def _heard(job: Job, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nothing where nobody scrapes: to Kubernetes an empty list of peers means everybody."""
+    return [{"from": list(peers), "ports": [{"protocol": "TCP", "port": job.port}]}] if peers else []
+
+
+def _policy(name: str, namespace: str, pods: Mapping[str, str], kind: str, ways: Mapping[str, Any]) -> dict[str, Any]:
+    spec = {"podSelector": {"matchLabels": dict(pods)}, "policyTypes": [kind], **ways}
+    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", labels.meta(name, namespace), spec=spec)
