@@ -16,8 +16,10 @@ TOLD = ("phase", "text", "cause", "epoch", "transport", "serving", "rails", "rea
 Rank = dict[str, Any]
 
 
-def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -> list[Rank]:
-    """`planned`: rank and node of each, as the record of what was applied has them."""
+def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, Any]], group: str = "") -> list[Rank]:
+    """`planned`: rank and node of each, as the record of what was applied has them; `group`: what its objects begin
+    with, where another group's ranks of the same number may have events too.
+    """
     states = [watch.state(pod) for pod in pods]
     absent = {str(rank["rank"]) for rank in planned} - {state.rank for state in states}
     troubled = absent or not all(state.ready for state in states)
@@ -28,7 +30,7 @@ def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, An
         _rank(pod, state, said, why.waits(pod, warnings, nodes))
         for pod, state, said in zip(pods, states, told, strict=True)
     ]
-    shown += [_absent(rank, warnings) for rank in planned if str(rank["rank"]) in absent]
+    shown += [_absent(rank, warnings, group) for rank in planned if str(rank["rank"]) in absent]
     return sorted(shown, key=lambda rank: int(rank["rank"]) if rank["rank"].isdigit() else 99)
 
 
@@ -58,8 +60,9 @@ def _runs(pod: Any) -> bool:
     return bool(pod.status.phase == "Running")
 
 
-def _absent(planned: Mapping[str, Any], warnings: Mapping[str, str]) -> Rank:
-    told = next((text for name, text in warnings.items() if name.endswith(f"-rank{planned['rank']}")), "")
+def _absent(planned: Mapping[str, Any], warnings: Mapping[str, str], group: str) -> Rank:
+    name = f"{group}-rank{planned['rank']}"
+    told = next((text for of, text in warnings.items() if (of == name if group else of.endswith(name))), "")
     cause = why.explained(told, str(planned["node"])) or "playbooks/serve.yml makes it again"
     return {
         "rank": str(planned["rank"]), "node": str(planned["node"]), "pod": "", "ready": False, "restarts": 0,
