@@ -150,6 +150,19 @@ def test_a_list_that_cannot_be_read_hides_nothing_that_runs(monkeypatch: pytest.
     assert "which groups there should be is not known" in status.text(now)
 
 
+def test_a_list_that_does_not_pack_says_so_beside_what_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    more = "".join(f"  - {{profile: {OSS}, name: g{n}, alias: g{n}}}\n" for n in range(3))
+    site = Site(tmp_path, monkeypatch, text=LIST + more)
+    now = site.status()
+    assert [one["state"] for one in now["groups"]] == ["serves", "serves", "down", "down", "down"]
+    assert now["list_problem"].startswith("the list does not pack: ") and now["list_problem"] in status.text(now)
+    assert "g0 (openai--gpt-oss-120b) on no Spark yet" in status.text(now)
+    site = Site(tmp_path / "2", monkeypatch, text=LIST + more.replace("alias: g1", "alias: ''"))
+    assert "alias" in site.status()["list_problem"]
+    site = Site(tmp_path / "3", monkeypatch, text=LIST + more.replace(", alias: g1", "").replace(", alias: g2", ""))
+    assert site.status()["list_problem"].startswith("the list cannot be had: ")
+
+
 def test_one_profile_is_asked_about_among_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     site = Site(tmp_path, monkeypatch, ill=[GLM_TAIL])
     assert site.status(profile=OSS)["serving"] and not site.status(profile=GLM)["serving"]

@@ -23,6 +23,7 @@ class Planned:
 
     def __init__(self, cluster: Cluster, inventory: Inventory, there: Roster) -> None:
         self._cluster, self._inventory, self._listed = cluster, inventory, there.listed
+        self._refused = ""
 
     @cached_property
     def _plan(self) -> Any:
@@ -31,8 +32,16 @@ class Planned:
             return None
         try:
             return case.fleet(self._inventory, runs=fleet.running(self._cluster))
-        except InputError:
+        except InputError as error:
+            self._refused = str(error.problems[0])
             return None
+
+    @property
+    def problem(self) -> str:
+        """Why the list cannot be had on this site."""
+        if not self._plan or self._plan.fits is not False:
+            return self._refused and f"the list cannot be had: {self._refused}"
+        return f"the list does not pack: {self._plan.reason}; sparkloom fleet plan says what would help"
 
     @property
     def cluster(self) -> Cluster:

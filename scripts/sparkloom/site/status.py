@@ -47,7 +47,7 @@ def _fleet(reached: Client, cluster: Cluster, there: Roster, plan: Planned, prof
     for member, mine in zip(chosen, ranks, strict=True):
         now = summary(cluster, list(member.pods), mine, member.served, None, plan.digest(member), member)
         groups.append(_group(member, now, plan))
-    return status_fleet.whole(cluster.name, there, groups, profile)
+    return status_fleet.whole(cluster.name, there, groups, profile, plan.problem)
 
 
 def _group(member: Member, summed: dict[str, Any], plan: Planned) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def group(member: Member, summed: Shown, *, alias: str, nodes: Sequence[str]) ->
     }
 
 
-def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None) -> Shown:
+def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None, problem: str = "") -> Shown:
     """The keys of a site with one group, told of all; `groups` has each."""
     wanted = (
         [one for one in groups if one["listed"]] if roster.listed else [one for one in groups if one["state"] != "gone"]
@@ -82,8 +82,12 @@ def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None) -> 
         "ranks": [{"group": one["name"], **rank} for one in groups for rank in one["ranks"]],
         "failed": max(failed, key=lambda one: str(one["at"])) if failed else None,
         "groups": groups,
-        "list_problem": roster.problem or None,
+        "list_problem": _unread(roster) or problem or None,
     }
+
+
+def _unread(roster: Roster) -> str:
+    return f"which groups there should be is not known: {roster.problem}" if roster.problem else ""
 
 
 def text(shown: Shown) -> str:
@@ -93,7 +97,7 @@ def text(shown: Shown) -> str:
     others = [one for one in groups if not one["listed"]]
     lines = [_head(shown, listed, others)]
     if shown["list_problem"]:
-        lines.append(f"which groups there should be is not known: {shown['list_problem']}")
+        lines.append(str(shown["list_problem"]))
     lines += [line for one in listed for line in _lines(one)]
     strange = [one for one in others if one["state"] != "gone"]
     if strange and listed:
@@ -128,7 +132,7 @@ def _groups(count: int) -> str:
 
 
 def _lines(one: Shown) -> list[str]:
-    where = ", ".join(one["nodes"]) or "no Spark"
+    where = ", ".join(one["nodes"]) or "no Spark yet"
     share = f"{one['fraction']:g} of " if one["fraction"] else ""
     name = one["name"] if one["name"] == one["profile"] else f"{one['name']} ({one['profile']})"
     asked = f", asked for as {one['alias']}" if one["alias"] else ""

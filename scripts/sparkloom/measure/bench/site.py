@@ -21,7 +21,6 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
-from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
 from sparkloom.site import client, fleet, roster
@@ -56,9 +55,7 @@ def collect(
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
     found |= site.running(member, str(name or ""))
-    found |= (
-        _plan(str(name), cluster, streams, site.launch(member)) if name else {"profile_hash": unknown(site.problem)}
-    )
+    found |= _plan(str(name), cluster, streams, site.place(member)) if name else {"profile_hash": unknown(site.problem)}
     return found
 
 
@@ -150,10 +147,10 @@ class Site:
         runs = (self._guarded(lambda: fleet.running(self._cluster)) or {}).get(member.name)
         return groups.seated(self._cluster, runs.vf if runs else None)
 
-    def launch(self, member: Member | None) -> Launch | None:
-        """As the list has it, with its share of the memory; None of a site with one profile."""
+    def place(self, member: Member | None) -> dict[str, Any]:
+        """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
         one = self._planned.one(member) if member and self._there and self._there.listed else None
-        return one.launched(self._planned.cluster)[0] if one else None
+        return dict(one.seat.as_dict()) if one else {}
 
     def running(self, member: Member | None, profile: str) -> dict[str, Any]:
         """Image digest, environment, driver, NCCL and transport, from the pods that run now."""
@@ -256,11 +253,11 @@ def _rails(cluster: Cluster, record: dict[str, Any]) -> dict[str, Any]:
     return {"planned": behind, "ranks": ranks or unknown("no record of what is served was read")}
 
 
-def _plan(profile: str, cluster: Cluster, streams: list[int], launch: Launch | None) -> dict[str, Any]:
+def _plan(profile: str, cluster: Cluster, streams: list[int], seat: dict[str, Any]) -> dict[str, Any]:
     """The profile's file as it is here, and what memory bandwidth allows: garbage is what beats it."""
     try:
         path = Path(profiles.load(profile).document.file)
-        computed = speed.Speed((launch or case.judge(profile, cluster).launch).view())
+        computed = speed.Speed(case.judge(profile, cluster, seat=seat).launch.view())
         allowed = {
             "bounds": {str(n): round(computed.bound(n), 2) for n in streams},
             "ceilings": {str(n): round(computed.ceiling(n), 2) for n in streams},

@@ -43,6 +43,7 @@ OF_THE_NODES = (
     Part("roce_fabric", "probe"),
     Part("model_serving", "weights"),
 )
+WEIGHTS = Part("model_serving", "weights")  # of each group, where there are several
 OF_THE_CLUSTER = (
     Part("multus", "main"),
     Part("gpu_runtime", "cluster"),
@@ -52,6 +53,7 @@ OF_THE_CLUSTER = (
     Part("model_serving", "serving"),
     Part("gateway", "main"),
 )
+OF_A_GROUP = tuple(part for part in OF_THE_CLUSTER if part.role == "model_serving")
 
 
 def k3s_is_ours(known: Mapping[str, Any]) -> bool:
