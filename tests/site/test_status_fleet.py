@@ -187,6 +187,13 @@ def test_what_changed_in_the_inventory_is_told_of_the_group_it_changes(
     assert "playbooks/serve.yml would renew it" in status.text(site.status())
 
 
+def test_a_group_that_was_switched_is_told_by_what_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    site = Site(tmp_path, monkeypatch, text=f"serve: [{{profile: {OSS}, name: glm, alias: a}}, {OSS}]\n")
+    glm = site.groups()["glm"]
+    assert (glm["profile"], glm["current"], glm["serving"]) == (GLM, False, True)
+    assert site.status(profile=GLM)["serving"]
+
+
 def test_a_site_with_one_profile_has_every_key_and_word_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = case.render(OSS, force=True).objects
     cluster = FleetCluster(objects)

@@ -45,6 +45,11 @@ class Member:
         ranks = sorted(self.record.get("ranks", ()), key=lambda rank: int(rank["rank"]))
         return tuple(str(rank["node"]) for rank in ranks)
 
+    @property
+    def carries(self) -> str:
+        """The profile that runs, which may be another than the list's: after a switch, or in a matrix."""
+        return str(self.record.get("profile") or self.profile) if self.pods else self.profile
+
     def goes_by(self, word: str) -> bool:
         return word in (self.name, self.alias, self.profile, self.label)
 

@@ -40,7 +40,7 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
 
 def _fleet(reached: Client, cluster: Cluster, there: Roster, plan: Planned, profile: str | None) -> dict[str, Any]:
     """With a profile: of the groups that have it."""
-    chosen = [one for one in there.members if profile in (None, one.profile)]
+    chosen = [one for one in there.members if profile in (None, one.profile, one.carries)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ranks = list(pool.map(lambda one: _ranks(reached, cluster, there, one), chosen))
     groups = []
@@ -94,7 +94,7 @@ def summary(
     ours = bool(pods and record) and record.get("config_hash") in hashes and len(hashes) == 1
     carried = next(iter(hashes)) if len(hashes) == 1 else None
     rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
-    profile = (named if ours else member.profile if member else ", ".join(running)) or None
+    profile = (named if ours else member.carries if member else ", ".join(running)) or None
     profile = profile if pods or not member else None
     return {
         "site": cluster.name,

@@ -47,7 +47,7 @@ def group(member: Member, summed: Shown, *, alias: str, nodes: Sequence[str]) ->
     now = state(member, ranks)
     return {
         "name": member.name,
-        "profile": member.profile,
+        "profile": member.carries,
         "alias": alias or None,
         "listed": member.listed,
         "nodes": list(nodes),
@@ -65,7 +65,7 @@ def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None, pro
         [one for one in groups if one["listed"]] if roster.listed else [one for one in groups if one["state"] != "gone"]
     )
     there = [one for one in groups if one["state"] not in ("down", "gone")]
-    runs = dict.fromkeys(one.profile for one in roster.running)
+    runs = dict.fromkeys(one.carries for one in roster.running)
     failed: list[Record] = [one["failed"] for one in groups if one["failed"]]
     current = [one["current"] for one in there if one["current"] is not None]
     return {
