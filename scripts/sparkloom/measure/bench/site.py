@@ -49,7 +49,7 @@ def collect(
         "endpoint": _endpoint(cluster, inventory),
         "profile": name or unknown(site.problem or "nothing is served there"),
         **site.seat(member, group),
-        "rails": _rails(site.seen_by(member), record),
+        "rails": _rails(cluster, record, site.function(member)),
     }
     for key in ("model", "revision", "engine", "release", "image", "config_hash"):
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
@@ -140,12 +140,12 @@ class Site:
             return {"group": wanted} if wanted else {}
         return {"group": member.name, "asked_for": self._planned.alias(member), "sparks": list(member.nodes)}
 
-    def seen_by(self, member: Member | None) -> Cluster:
-        """The rails as that group has them."""
+    def function(self, member: Member | None) -> int | None:
+        """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
         if not (member and self._there and self._there.listed):
-            return self._cluster
+            return None
         runs = (self._guarded(lambda: fleet.running(self._cluster)) or {}).get(member.name)
-        return groups.seated(self._cluster, runs.vf if runs else None)
+        return runs.vf if runs else None
 
     def place(self, member: Member | None) -> dict[str, Any]:
         """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
@@ -237,12 +237,15 @@ def _reference(source: Any) -> str:
     return f"<field {source.field_ref.field_path}>" if source.field_ref else "<reference>"
 
 
-def _rails(cluster: Cluster, record: dict[str, Any]) -> dict[str, Any]:
-    """Per rank the address on every rail; per rail the functions behind it."""
-    planned = fabric.as_dict(fabric.plan(cluster))
+def _rails(cluster: Cluster, record: dict[str, Any], vf: int | None = None) -> dict[str, Any]:
+    """Per rank the address on every rail; per rail the functions behind it: of one group its own on its Sparks."""
+    planned = fabric.as_dict(fabric.plan(groups.seated(cluster, vf)))
+    mine = {rank["node"] for rank in record.get("ranks", [])}
     behind: dict[str, Any] = {}
     for node in planned["nodes"]:
         for endpoint in node["endpoints"]:
+            if vf is not None and (endpoint["vf"] != vf or node["name"] not in mine):
+                continue
             rail = behind.setdefault(endpoint["rail"], {"pf": endpoint["pf"], "pci": endpoint["pci"], "hcas": []})
             rail["mtu"] = endpoint["mtu"]
             if endpoint["hca"] not in rail["hcas"]:
