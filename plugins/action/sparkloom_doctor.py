@@ -11,11 +11,12 @@ from ansible.utils.vars import load_extra_vars
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
+from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.render.k3s.options import options
-from sparkloom.site import ansible, client, doctor, served
+from sparkloom.site import ansible, client, doctor, fleet, served
 from sparkloom.site.checks import kubernetes
-from sparkloom.site.doctor import asking, events, objects, parts, roles
+from sparkloom.site.doctor import asking, events, groups, objects, parts, roles
 from sparkloom.site.k3s import steps
 
 DOCUMENTATION = r"""
@@ -31,12 +32,15 @@ options:
   roles: {type: list, elements: str, required: true, description: [The roles that are asked.]}
   profile: {type: str, description: [What is judged; empty for what was proved to serve. With plan.]}
   planned: {type: str, description: [What the inventory says; with plan.]}
+  group: {type: str, default: "", description: [The one group that is judged; empty for all. With plan.]}
   plan: {type: dict, description: ["What plan gave; with judge."]}
   said: {type: str, description: ["Variable that every machine registered from sparkloom_dry; with judge."]}
 """
 # What is heard without a task of a role is told as one.
 SERVES = roles.own("doctor", "serving", "Read what was proved to serve")
 MACHINE = roles.own("preflight", "main", "Ask the machine")
+LIST = roles.own("doctor", "serving", "Plan where the list's groups stand")
+STRANGERS = roles.own("doctor", "serving", "Look for what is of no group")
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
@@ -47,20 +51,49 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         self.roles = set(args["roles"])
         return self._plan(args, task_vars) if args["what"] == "plan" else self._judge(args, task_vars)
 
-    def _hear(self, task: roles.Task, result: ansible.Data, host: str = events.CLUSTER) -> None:
-        self.seen += events.said(host, task, result)
+    def _hear(self, task: roles.Task, result: ansible.Data, host: str = events.CLUSTER, group: str = "") -> None:
+        self.seen += events.said(host, task, result, group)
 
     def _plan(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        if (listed := ansible.listed(task_vars)) is not None:
+            return self._plan_groups(args, task_vars, listed)
         serves, away = self._serves(args, task_vars)
         self._hear(SERVES, serves)
         asked = asking.Asking(self, task_vars, asking.given(serves["profile"]))
-        for part, register in parts.PLANS:
+        self._plans(asked, parts.PLANS)
+        return {"known": asked.known, "seen": self.seen, "away": away}
+
+    def _plan_groups(self, args: ansible.Data, task_vars: ansible.Data, listed: ansible.Data) -> ansible.Data:
+        """What belongs to the site once, and the weights of each group."""
+        cluster = ansible.cluster(task_vars)
+        try:
+            runs, away = fleet.running(cluster), False
+        except InputError:
+            runs, away = fleet.known(cluster), True
+        planned = case.fleet(listed, runs=runs)
+        self._hear(LIST, groups.refused(planned))
+        each = groups.planned(planned, args["group"], args["profile"])
+        if not each and planned.grouped:
+            known = ", ".join(one.group.name for one in planned.grouped)
+            raise InputError.single("doctor_group", f"no such group; the list has {known}", rule="no-such-group")
+        asked = asking.Asking(self, task_vars, {**asking.given(""), "__preflight_fleet": {"groups": each}})
+        self._plans(asked, [plan for plan in parts.PLANS if plan[0] != parts.WEIGHTS])
+        weights = asked.task(parts.WEIGHTS, "__model_serving_weights")
+        for group in each:
+            theirs = asked.beside(groups.told(group))
+            group["weights"] = self._one(theirs, weights)
+            if "model_serving" in self.roles:
+                self._hear(weights, group["weights"], group=group["name"])
+        asked.known[groups.KNOWN] = each
+        return {"known": asked.known, "seen": self.seen, "away": away}
+
+    def _plans(self, asked: asking.Asking, wanted: Iterable[tuple[parts.Part, str]]) -> None:
+        for part, register in wanted:
             task = asked.task(part, register)
             theirs = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
             asked.known[register] = {} if theirs else self._one(asked, task)
             if part.role in self.roles:
                 self._hear(task, asked.known[register])
-        return {"known": asked.known, "seen": self.seen, "away": away}
 
     def _serves(self, args: ansible.Data, task_vars: ansible.Data) -> tuple[ansible.Data, bool]:
         """By what was proved to serve all the rest is judged; and whether the cluster is away, which is told later."""
@@ -85,14 +118,21 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         for host in hosts:
             asked.machines[host] = self._heard(host, ansible.plain(task_vars["hostvars"][host].get(args["said"], {})))
         self._k3s(asked, hosts)
-        self._walk(asked, parts.OF_THE_NODES)
+        each = asked.known.get(groups.KNOWN)
+        once = parts.OF_A_GROUP if each is not None else ()
+        self._walk(asked, [part for part in parts.OF_THE_NODES if each is None or part != parts.WEIGHTS])
+        self._each(asked, each or (), (parts.WEIGHTS,))
         if api := self._api(task_vars, again=not args["plan"]["away"]):
             gpus = asked.known["__node_base_site"].get("site", {}).get("expect_gb10")
             cluster = [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"]
-            self._walk(asked, cluster, api)
+            self._walk(asked, [part for part in cluster if part not in once], api)
+            self._each(asked, each or (), once, api)
+            if each is not None and "model_serving" in self.roles:
+                self._strangers(task_vars, each)
+        named = [str(group["name"]) for group in each or ()]
         if target := os.environ.get("SPARKLOOM_DOCTOR_JSON"):
-            Path(target).write_text(json.dumps({"events": self.seen, "hosts": hosts}))
-        judged = doctor.report(self.seen, hosts)
+            Path(target).write_text(json.dumps({"events": self.seen, "hosts": hosts, "groups": named}))
+        judged = doctor.report(self.seen, hosts, named)
         return {"failed": not judged.good, "msg": judged.text(), "report": judged.as_dict()}
 
     def _heard(self, host: str, told: ansible.Data) -> ansible.Data:
@@ -102,15 +142,19 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             if "preflight" not in self.roles:  # which says it better
                 self._hear(MACHINE, {**told, "failed": True, "msg": why}, host)
             return {"__preflight_probe": {"msg": why}}
-        registered = {}
+        registered: ansible.Data = {groups.KNOWN: {}}
         for entry in told["said"]:
             if "marks" in entry:
                 registered["__doctor_marks"] = entry["marks"]
                 continue
-            task = roles.own(entry["role"], entry["area"], entry["task"], entry["register"])
+            task, group = (
+                roles.own(entry["role"], entry["area"], entry["task"], entry["register"]),
+                entry.get("group", ""),
+            )
             if task.role in self.roles:
-                self._hear(task, entry["answer"], host)
-            registered[task.register] = entry["answer"]
+                self._hear(task, entry["answer"], host, group)
+            kept = registered[groups.KNOWN].setdefault(group, {}) if group else registered
+            kept[task.register] = entry["answer"]
         return registered
 
     def _k3s(self, asked: asking.Asking, hosts: Iterable[str]) -> None:
@@ -145,13 +189,39 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             self._hear(roles.own(role, "main", "Ask the cluster"), told)
         return None
 
-    def _walk(self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None) -> None:
+    def _each(
+        self,
+        asked: asking.Asking,
+        each: Iterable[ansible.Data],
+        walked: Iterable[parts.Part],
+        api: objects.Api | None = None,
+    ) -> None:
+        """Group after group, each with what it registers for itself."""
+        for group in each:
+            theirs = asked.beside({**groups.told(group), "__model_serving_weights": group["weights"]})
+            theirs.machines = groups.said(asked.machines, str(group["name"]))
+            self._walk(theirs, walked, api, str(group["name"]))
+
+    def _strangers(self, task_vars: ansible.Data, each: Iterable[ansible.Data]) -> None:
+        """What runs of no group of the list, and which groups did not start last time."""
+        reached = client.of(ansible.cluster(task_vars))
+        listed = ansible.listed(task_vars) or {}
+        try:
+            self._hear(STRANGERS, ansible.verdict(groups.strangers(reached, groups.names_of(listed)), ""))
+            for group in each:
+                self._hear(SERVES, groups.failures(reached, group), group=str(group["name"]))
+        except (ApiException, HTTPError) as error:
+            self._hear(STRANGERS, {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"})
+
+    def _walk(
+        self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None, group: str = ""
+    ) -> None:
         """Part after part; one that fails keeps the next from nothing."""
         for part in walked:
             if part.role in self.roles:
-                self._part(asked, part, api)
+                self._part(asked, part, api, group)
 
-    def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None) -> bool:
+    def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None, group: str = "") -> bool:
         for task in asked.tasks(part):
             ours = task.module in parts.ON_THE_CONTROLLER and task.register not in asked.known
             if not (ours or task.module in roles.INCLUDES or (api and task.module == parts.APPLIED)):
@@ -160,7 +230,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 if not asked.holds(task):
                     continue
                 if file := roles.included(task):
-                    if not self._part(asked, parts.Part(part.role, file), api):
+                    if not self._part(asked, parts.Part(part.role, file), api, group):
                         return False
                     continue
                 result = self._result(asked, task, api)
@@ -170,7 +240,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 result = {"failed": True, "msg": str(error)}
             except Exception as error:  # one judge that breaks is a line of the verdict, not its end
                 result = {"failed": True, "msg": f"{type(error).__name__}: {error}"}
-            self._hear(task, result)
+            self._hear(task, result, group=group)
             if task.register:
                 asked.known[task.register] = result
             if result.get("failed"):

@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 from sparkloom.base.errors import InputError
 from sparkloom.render import pack
 from sparkloom.site import ansible, node_module
-from sparkloom.site.doctor import asking, parts, roles
+from sparkloom.site.doctor import asking, groups, parts, roles
 from sparkloom.site.store.remote import IN_MEMORY
 
 DOCUMENTATION = r"""
@@ -26,7 +26,6 @@ options:
   spark: {type: bool, required: true, description: [Whether it is a Spark; else a server of K3s alone.]}
 """
 PLUGINS = Path(__file__).parents[1]
-WEIGHTS = parts.Part("model_serving", "weights")
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
@@ -106,12 +105,20 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         return said
 
     def _weights(self, host: str) -> list[ansible.Data]:
-        planned = self.asking.known.get("__model_serving_weights", {})
-        tasks = [task for task in self.asking.tasks(WEIGHTS) if task.module == "sparkloom_store"]
-        if host not in planned.get("nodes", ()):
+        """Of what stands on this machine: of the one profile, or of each group."""
+        known = self.asking.known
+        each = known.get(groups.KNOWN) or [{"name": "", "weights": known.get("__model_serving_weights", {})}]
+        return [entry for group in each for entry in self._store(host, group)]
+
+    def _store(self, host: str, group: ansible.Data) -> list[ansible.Data]:
+        if host not in group["weights"].get("nodes", ()):
             return []
-        return [_entry(task, self.asking.run(task.module, self.asking.args(task))) for task in tasks]
+        tasks = [task for task in self.asking.tasks(parts.WEIGHTS) if task.module == "sparkloom_store"]
+        told = groups.told(group) if group["name"] else {}
+        asked = self.asking.beside({**told, "__model_serving_weights": group["weights"]})
+        return [_entry(task, asked.run(task.module, asked.args(task)), group["name"]) for task in tasks]
 
 
-def _entry(task: roles.Task, answer: ansible.Data) -> ansible.Data:
-    return {"role": task.role, "area": task.area, "task": task.name, "register": task.register, "answer": answer}
+def _entry(task: roles.Task, answer: ansible.Data, group: str = "") -> ansible.Data:
+    said = {"role": task.role, "area": task.area, "task": task.name, "register": task.register, "answer": answer}
+    return {**said, "group": group} if group else said

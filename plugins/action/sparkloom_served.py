@@ -22,18 +22,20 @@ options:
 """
 
 
-def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data) -> list[Finding]:
+def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data, *, listed: bool = False) -> list[Finding]:
+    """`listed`: of a site that serves several, where others are beside this group and not in place of it."""
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
     mine, there = plan["labels"][names.PROFILE], reached.pods(names.ENGINES)
     pods = [pod for pod in there if pod.metadata.labels.get(names.PROFILE) == mine]
-    others = sorted({str(pod.metadata.labels.get(names.PROFILE)) for pod in there} - {mine})
+    others = [] if listed else sorted({str(pod.metadata.labels.get(names.PROFILE)) for pod in there} - {mine})
     planned = [{"rank": rank, "node": node} for rank, node in enumerate(nodes)] if pods else []
-    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {mine})] if pods else []
+    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {mine})] if pods and not listed else []
     applied = serving.Applied(mine, plan["config_hash"], plan["read"])
     called = {str(rank): node for rank, node in enumerate(nodes)}
-    seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in every.read(reached, pods, planned)]
+    there = every.read(reached, pods, planned, names.group(mine))
+    seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in there]
     return serving.ranks(applied, seen, others, left)
 
 
@@ -46,7 +48,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
                 findings += kubernetes.names(cluster, reached.dns()) if args["dns"] else []
             else:
-                findings = ranks(cluster, reached, plan)
+                findings = ranks(cluster, reached, plan, listed=ansible.listed(task_vars) is not None)
         except (ApiException, HTTPError) as error:
             findings = [kubernetes.silent(cluster, error)]
         return ansible.verdict(findings, "as planned")

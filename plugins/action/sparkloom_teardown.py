@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -9,7 +9,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
-from sparkloom.site import ansible, client, nodefiles, others, teardown
+from sparkloom.site import ansible, client, nodefiles, one_group, others, rollout, teardown
 from sparkloom.site.checks import kubernetes, report
 
 DOCUMENTATION = r"""
@@ -24,6 +24,11 @@ options:
     description:
       - C(plan) asks for consent and says what the nodes have; C(others) asks for it when the cluster holds what is not
         ours. The other two take their part away.
+  group: {type: str, default: "", description: [The one group that ends; empty for all. With plan.]}
+  own:
+    type: dict
+    default: {}
+    description: [What plan gave as C(own); with serving and a group.]
   others: {type: dict, description: ["What others keep, by machine; with others."]}
   agreed: {type: bool, description: [Whether that may go too; with others.]}
   consent:
@@ -53,20 +58,29 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         try:
             if args["what"] == "others":
                 return self._others(cluster, args)
-            return self._take(cluster, args["what"])
+            return self._take(cluster, args)
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
 
     def _plan(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
-        if refusal := teardown.refusal(args["consent"], [str(tag) for tag in task_vars["ansible_run_tags"]]):
+        group, tags = args["group"], [str(tag) for tag in task_vars["ansible_run_tags"]]
+        if refusal := teardown.refusal(args["consent"], tags, group):
             return {"failed": True, "msg": refusal}
         cluster = ansible.cluster(task_vars)
         nodes = nodefiles.every(cluster, fabric.plan(cluster))
-        return {
+        site = {
             "functions": {name: node["functions"] for name, node in nodes.items()},
             "provider": cluster.kubernetes.provider,
             "store": cluster.model_store,
+            "kernels": [str(PurePosixPath(cluster.model_store).parent / "cache")],
+            "own": {},
         }
+        if not group:
+            return site
+        try:
+            return site | one_group.to_end(cluster, ansible.listed(task_vars) or cluster, group)
+        except (ApiException, HTTPError) as error:
+            return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
 
     def _others(self, cluster: Cluster, args: ansible.Data) -> ansible.Data:
         found = [] if _gone(cluster) else others.in_cluster(self._taker(cluster))
@@ -79,11 +93,16 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         reached = DynamicClient(client.of(cluster).core.api_client)
         return teardown.Taker(reached, cluster.namespace, self._task.check_mode, Display().display)
 
-    def _take(self, cluster: Cluster, what: str) -> ansible.Data:
+    def _take(self, cluster: Cluster, args: ansible.Data) -> ansible.Data:
         if _gone(cluster):
             message = "K3s is gone already, or never was: there is no access to a cluster of ours"
             return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
         taker = self._taker(cluster)
-        WORK[what](taker)
+        if own := args["own"]:
+            teardown.group(taker, own["labels"], {(kind, name) for kind, name in own["also"]})
+        else:
+            WORK[args["what"]](taker)
+        if args["what"] == "serving" and not taker.dry:
+            rollout.keep(cluster)
         message = ", ".join(taker.gone) or "nothing was there"
         return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}

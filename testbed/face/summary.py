@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sparkloom import case
 from sparkloom.inputs import profile as profiles
-from sparkloom.site import status
+from sparkloom.site import logs, status
 from testbed.standins.hub import tiny
 
 ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins/engine/standin/main.py)
@@ -21,7 +21,7 @@ def parsers(inventory: str) -> dict[str, str]:
     """What each rank's log says of the engine's own parser: {rank: its words}."""
     words = {}
     for rank in status.status(inventory)["ranks"]:
-        lines = status.logs(inventory, int(rank["rank"]), follow=False, previous=False)
+        lines = logs.logs(inventory, int(rank["rank"]), follow=False, previous=False)
         accepted = [line for line in lines if ACCEPTED in line]
         words[rank["rank"]] = accepted[-1].split("no GPU here; ")[-1] if accepted else "nothing"
     return words

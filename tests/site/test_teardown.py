@@ -99,6 +99,32 @@ def test_metrics_go_with_what_is_served_also_where_an_operator_looks() -> None:
     kube = Kube(*told)
     teardown.serving(taker(kube))
     assert kube.names() == {"PodMonitor theirs"}
+def of(group: str, *objects: tuple[str, str]) -> list[tuple[str, str, str, dict[str, str]]]:
+    return [(kind, "sparkloom", name, {**MINE, names.PROFILE: group}) for kind, name in objects]
+
+
+def test_one_group_ends_alone_and_nothing_of_the_site_or_of_another_group_with_it() -> None:
+    own = of("x", ("StatefulSet", "x-rank0"), ("Pod", "x-rank0-0"), ("Service", "x"), ("ConfigMap", "x-record"),
+             ("Secret", "x-engine-key"), ("NetworkPolicy", "x"))  # fmt: skip
+    other = of("y", ("StatefulSet", "y-rank0"), ("Service", "y"), ("Secret", "y-group"))
+    site = [("Deployment", "sparkloom", "router", MINE), ("Service", "sparkloom", "router", MINE),
+            ("Secret", "sparkloom", "client-keys", MINE), ("Secret", "sparkloom", "router", MINE)]  # fmt: skip
+    kube = Kube(*own, *other, *site, *NETWORK, *USERS, ("ConfigMap", "sparkloom", "served", MINE))
+    before = kube.names()
+    work = taker(kube)
+    teardown.group(work, ["x"], {("ConfigMap", "served")})
+    assert before - kube.names() == {f"{kind} {name}" for kind, _, name, _ in own} | {"ConfigMap served"}
+    assert kube.order[0] == "StatefulSet x-rank0" and set(kube.order) == set(work.gone)
+    again = taker(kube)
+    teardown.group(again, ["x"], set())
+    assert again.gone == []
+
+
+def test_only_the_group_s_own_pods_are_waited_for() -> None:
+    kube = Kube(*of("x", ("Pod", "x-rank0-0")), *of("y", ("Pod", "y-rank0-0")))
+    with pytest.raises(InputError, match=r"found x-rank0-0 after 0 s"):
+        teardown.group(taker(kube), ["x"])
+    teardown.group(taker(kube), ["z"])
 
 
 def test_a_pod_that_does_not_end_is_named_and_nothing_is_forced() -> None:
@@ -201,3 +227,12 @@ NO = dict.fromkeys(teardown.PARTS, False)
 def test_each_part_asks_for_its_own_consent_by_name(consent: dict[str, bool], tags: list[str], asked: set[str]) -> None:
     said = teardown.refusal({**NO, **consent}, tags)
     assert {part for part in teardown.PARTS if f"-e teardown_{part}=true" in said} == asked
+
+
+def test_a_group_that_is_named_is_a_consent_to_its_own_end_and_to_nothing_else() -> None:
+    assert teardown.refusal(NO, ["all"], "chat") == "" == teardown.refusal({**NO, "serving": True}, ["all"], "chat")
+    assert teardown.refusal(NO, ["serving"], "chat") == ""
+    said = teardown.refusal({**NO, "fabric": True, "weights": True}, ["all"], "chat")
+    assert "teardown_group=chat ends one group alone" in said and "teardown_fabric, teardown_weights" in said
+    assert "-e teardown_group=NAME" in teardown.refusal(NO, ["all"])
+    assert "-e teardown_fabric=true" in teardown.refusal(NO, ["fabric"], "chat")

@@ -22,6 +22,7 @@ class Finding:
     severity: Severity = "error"
     evidence: tuple[str, ...] = ()  # where a rule is known from
     area: str = ""  # of the doctor: which part of a node it is about
+    group: str = ""  # of a site that serves several: whose it is
 
     def as_dict(self) -> dict[str, Any]:
         """As `lint --json` and `plan --json` give it."""

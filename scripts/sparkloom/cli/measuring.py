@@ -49,6 +49,9 @@ def matrix(
     logs: Annotated[
         str | None, typer.Option("--logs", help="prints the engine's log (default: sparkloom logs)")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="of a site that serves several: the one that gets each cell in turn")
+    ] = None,
     json: Json = False,
 ) -> None:
     if action is MatrixAction.propose:
@@ -58,7 +61,7 @@ def matrix(
         show.out(report.write(spec, results, output), json, _files)
         return
     options = run.Options(
-        results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ())
+        results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ()), group
     )  # fmt: skip
     told = run.run(spec, options, show.complain, live=run.stderr_lives())
     show.out(told, json, _grid)

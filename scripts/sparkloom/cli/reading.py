@@ -29,9 +29,16 @@ def nccl_log(
 def guard(
     file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
     batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="with --batch: refuse a level that was measured of another group")
+    ] = None,
     json: Json = False,
 ) -> None:
-    verdict = guards.judge_batch_file(batch) if batch else guards.judge_file(file)
+    if group and not batch:
+        raise typer.BadParameter(
+            "--group asks whose level it is, which a recorded stream does not say: add --batch FILE"
+        )
+    verdict = guards.judge_batch_file(batch, group) if batch else guards.judge_file(file)
     show.out(verdict, json, _verdict)
     raise typer.Exit(0 if verdict["verdict"] == "ok" else 1)
 

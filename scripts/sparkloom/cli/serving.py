@@ -9,6 +9,7 @@ import typer
 
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
+from sparkloom.site import logs as said
 from sparkloom.site import status as served
 from sparkloom.site.doctor.run import run
 
@@ -18,16 +19,27 @@ Profile = Annotated[
         "--profile", help="ask about this one (default: what was proved to serve)", autocompletion=names.begun
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Argument(
+        help="one group of a site that serves several: its name, or the model's as clients ask for it",
+        show_default=False,
+    ),
+]
 
 
 def doctor(
     inventory: Inventory = None,
     profile: Profile = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="of a site that serves several: this one alone, beside the site")
+    ] = None,
     limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
     asked = ["-e", f"doctor_profile={names.exact(profile)}"] if profile else []
+    asked += ["-e", f"doctor_group={group}"] if group else []
     extra = [*asked, *(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
     health = run(inventory, extra, sys.stderr.write)
     show.out(health.as_dict(), json, lambda _: health.text())
@@ -35,6 +47,7 @@ def doctor(
 
 
 def status(
+    group: Group = None,
     inventory: Inventory = None,
     profile: Profile = None,
     watch: Annotated[
@@ -47,16 +60,17 @@ def status(
         from sparkloom.cli import watching
 
         raise typer.Exit(0 if watching.watch(inventory, every, json) else 1)
-    now = served.status(inventory, profile and names.exact(profile))
+    now = served.status(inventory, profile and names.exact(profile), group)
     show.out(now, json, served.text)
     raise typer.Exit(0 if now["serving"] else 1)
 
 
 def logs(
+    group: Group = None,
     inventory: Inventory = None,
     rank: Annotated[int | None, typer.Option("--rank", help="only this rank (default: all); 0 is the head")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="stay, and show what comes")] = False,
     previous: Annotated[bool, typer.Option("--previous", "-p", help="before the pod's last restart")] = False,
 ) -> None:
-    for line in served.logs(inventory, rank, follow=follow, previous=previous):
+    for line in said.logs(inventory, rank, follow=follow, previous=previous, group=group):
         show.say(line + "\n")

@@ -176,8 +176,11 @@ def _served(site: Path, terminal: Console) -> None:
     try:
         now = status.status(site)
         show.paragraph(terminal, status.text(now))
-        if now["serving"]:
+        up = [one for one in now["groups"] if one["serving"]]
+        if now["serving"] or len(up) > 1:
+            # several answer at one address, each to its own name
+            model = str(up[0]["alias"] or up[0]["model"] or "") if len(now["groups"]) > 1 and up else ""
             # the terminal breaks the line, not we: it is there to be copied
-            terminal.print(curl(*reach(case.cluster(site), site)), soft_wrap=True)
+            terminal.print(curl(*reach(case.cluster(site), site), model), soft_wrap=True)
     except InputError as error:
         show.paragraph(terminal, f"what is served is not known: {error.problems[0].message}")

@@ -50,11 +50,12 @@ def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     return Reach(url, ca if ca.exists() else None, key if key.exists() else None)
 
 
-def curl(url: str, ca: str | Path | None, key_file: str | Path | None) -> str:
-    """A command that asks for a short answer, streamed."""
+def curl(url: str, ca: str | Path | None, key_file: str | Path | None, model: str = "") -> str:
+    """A command that asks for a short answer, streamed; where several models serve, of the one of that name."""
     trust = f"--cacert {ca} " if ca else ""
     key = f'-H "Authorization: Bearer $(cat {key_file})" ' if key_file else ""
-    body = '{"messages": [{"role": "user", "content": "Hello"}], "stream": true, "max_tokens": 64}'
+    named = f'"model": {json.dumps(model)}, ' if model else ""
+    body = f'{{{named}"messages": [{{"role": "user", "content": "Hello"}}], "stream": true, "max_tokens": 64}}'
     return f"curl -N {trust}{url}{CHAT} {key}-H 'Content-Type: application/json' -d '{body}'"
 
 

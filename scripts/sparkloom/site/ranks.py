@@ -13,8 +13,10 @@ from sparkloom.onnode.now.ranks import absent, order, row
 from sparkloom.site.client import Client
 
 
-def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -> list[Rank]:
-    """`planned`: rank and node of each, as the record of what was applied has them."""
+def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, Any]], group: str = "") -> list[Rank]:
+    """`planned`: rank and node of each, as the record of what was applied has them; `group`: what its objects begin
+    with, where another group's ranks of the same number may have events too.
+    """
     states = [state(pod) for pod in pods]
     missing = {str(rank["rank"]) for rank in planned} - {one.rank for one in states}
     troubled = missing or not all(one.ready for one in states)
@@ -24,7 +26,7 @@ def read(reached: Client, pods: Sequence[Any], planned: Sequence[Mapping[str, An
     shown = [
         row(pod, one, said, why.waits(pod, warnings, nodes)) for pod, one, said in zip(pods, states, told, strict=True)
     ]
-    shown += [absent(rank, warnings) for rank in planned if str(rank["rank"]) in missing]
+    shown += [absent(rank, warnings, group) for rank in planned if str(rank["rank"]) in missing]
     return sorted(shown, key=order)
 
 

@@ -15,7 +15,6 @@ from sparkloom.base.finding import Finding
 from sparkloom.judge import diagnose
 from sparkloom.onnode.now.pods import since as since
 from sparkloom.onnode.now.pods import state
-from sparkloom.render.manifests.names import PROFILE, group
 from sparkloom.site.checks import report
 from sparkloom.site.client import Client
 
@@ -70,14 +69,6 @@ def judged(record: Record, asked: str, inventory: str) -> Record:
         rows.append(report.as_dict(Finding("cluster", "last start", found, "a token", "sparkloom status -i", "info")))
     words = f"-e profile={profile}" if asked or profile != inventory else ""
     return {"profile": profile, "words": words, "rows": rows}
-
-
-def planned(records: list[Record], pods: list[Any], record: Record) -> list[Record]:
-    """Rank and node of all that should be there: of the profile whose pods are, else of the one that was proved."""
-    here = {str(pod.metadata.labels.get(PROFILE)) for pod in pods}
-    wanted = [one for one in records if here & {str(one["profile"]), group(str(one["profile"]))}]
-    wanted = wanted or [one for one in records if one["profile"] == record.get("profile")]
-    return list(wanted[0]["ranks"]) if len(wanted) == 1 else []
 
 
 def write(client: Client, record: Record, name: str = NAME, labels: Mapping[str, str] | None = None) -> bool:

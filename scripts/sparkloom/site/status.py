@@ -2,30 +2,64 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests.names import CONFIG_HASH, ENGINES, PROFILE, RANK
-from sparkloom.site import client, lease, served
+from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE
+from sparkloom.site import client, lease, roster, served, status_fleet
 from sparkloom.site import ranks as every
 from sparkloom.site.client import Client
+from sparkloom.site.planned import Digest, Planned, alone
+from sparkloom.site.roster import Member, Roster
+
+AT_ONCE = 4  # groups
 
 
-def status(inventory: Inventory = None, profile: str | None = None) -> dict[str, Any]:
-    """As `sparkloom status --json` prints it; with a profile: does that one serve?"""
+def status(inventory: Inventory = None, profile: str | None = None, group: str | None = None) -> dict[str, Any]:
+    """As `sparkloom status --json` prints it; with a profile: does that one serve? With a group: that one alone."""
     cluster = case.cluster(inventory)
     reached = client.of(cluster)
-    pods = _asked(lambda: reached.pods(ENGINES), cluster)
-    record = served.read(reached)
+    there = roster.asked(lambda: roster.read(reached, cluster, inventory), cluster)
+    only = there.one(group) if group else there.single
+    plan = Planned(cluster, inventory, there)
+    if only:
+        ranks = _ranks(reached, cluster, there, only)
+        now = summary(cluster, list(only.pods), ranks, only.served, profile, plan.digest(only), there.listed and only)
+        now |= {"group": only.name} if there.listed or group else {}
+        now |= {"groups": [_group(only, now, plan)]}
+    elif there.members or there.listed or there.problem:
+        now = _fleet(reached, cluster, there, plan, profile)
+    else:
+        now = summary(cluster, [], [], served.read(reached), profile) | {"groups": []}
+    return now | {"operation": _operation(reached, cluster)}
+
+
+def _fleet(reached: Client, cluster: Cluster, there: Roster, plan: Planned, profile: str | None) -> dict[str, Any]:
+    """With a profile: of the groups that have it."""
+    chosen = [one for one in there.members if profile in (None, one.profile, one.carries)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ranks = list(pool.map(lambda one: _ranks(reached, cluster, there, one), chosen))
+    groups = []
+    for member, mine in zip(chosen, ranks, strict=True):
+        now = summary(cluster, list(member.pods), mine, member.served, None, plan.digest(member), member)
+        groups.append(_group(member, now, plan))
+    return status_fleet.whole(cluster.name, there, groups, profile, plan.problem)
+
+
+def _group(member: Member, summed: dict[str, Any], plan: Planned) -> dict[str, Any]:
+    return status_fleet.group(member, summed, alias=plan.alias(member), nodes=member.nodes or plan.nodes(member))
+
+
+def _ranks(reached: Client, cluster: Cluster, there: Roster, member: Member) -> list[every.Rank]:
+    """One that should be there and has no pod at all has no ranks: it was not started, or was stopped."""
     called = {node.name: node.kubernetes_node for node in cluster.nodes}
-    planned = served.planned(reached.records(), pods, record)
-    ranks = every.read(reached, pods, [{**rank, "node": called.get(rank["node"], rank["node"])} for rank in planned])
-    return summary(cluster, pods, ranks, record, profile) | {"operation": _operation(reached, cluster)}
+    planned = member.record.get("ranks", ()) if member.pods or not (there.listed and member.listed) else ()
+    known = [{**rank, "node": called.get(rank["node"], rank["node"])} for rank in planned]
+    return every.read(reached, member.pods, known, member.label)
 
 
 def _operation(reached: Client, cluster: Cluster) -> str | None:
@@ -42,8 +76,17 @@ def _operation(reached: Client, cluster: Cluster) -> str | None:
 
 
 def summary(
-    cluster: Cluster, pods: list[Any], ranks: list[every.Rank], record: served.Record, asked: str | None = None
+    cluster: Cluster,
+    pods: list[Any],
+    ranks: list[every.Rank],
+    record: served.Record,
+    asked: str | None = None,
+    digest: Digest | None = None,
+    member: Member | Literal[False] = False,
 ) -> dict[str, Any]:
+    """Of one group. `digest` says what its pods would carry, rendered now; `member`: whose pods they are, where that is
+    known by more than their label.
+    """
     running = sorted({str(pod.metadata.labels.get(PROFILE)) for pod in pods})
     hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
     whole = bool(ranks) and all(rank["ready"] for rank in ranks)
@@ -51,7 +94,8 @@ def summary(
     ours = bool(pods and record) and record.get("config_hash") in hashes and len(hashes) == 1
     carried = next(iter(hashes)) if len(hashes) == 1 else None
     rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
-    profile = (named if ours else ", ".join(running)) or None
+    profile = (named if ours else member.carries if member else ", ".join(running)) or None
+    profile = profile if pods or not member else None
     return {
         "site": cluster.name,
         "serving": whole and len(running) == 1 and asked in (None, profile),
@@ -59,7 +103,7 @@ def summary(
         "profile": profile,
         "model": record.get("model") if ours else None,
         "config_hash": carried,
-        "current": _current(record, cluster, carried) if ours else None,
+        "current": _current(record, digest or alone(cluster), carried) if ours else None,
         "proved": ours,
         "since": served.since(pods) or None if whole else None,
         **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest")},
@@ -71,17 +115,19 @@ def summary(
     }
 
 
-def _current(record: served.Record, cluster: Cluster, carried: str | None) -> bool | None:
+def _current(record: served.Record, digest: Digest, carried: str | None) -> bool | None:
     """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
     try:
-        rendered = case.render(record["profile"], cluster, force=True, policy=record.get("policy", case.POLICY))
+        now = digest(record)
     except InputError:
         return None
-    return rendered.digest == carried
+    return None if now is None else now == carried
 
 
 def text(shown: dict[str, Any]) -> str:
-    """For a person: one line for the group, one for each rank, and what failed last."""
+    """For a person: one line for the group, one for each rank, and what failed last; of several a line or two each."""
+    if "list_problem" in shown:
+        return status_fleet.text(shown)
     lines = [_head(shown)]
     for rank in shown["ranks"]:
         told = rank["supervisor"] or {}
@@ -112,10 +158,12 @@ def _head(shown: dict[str, Any]) -> str:
             f"{shown['site']}: {shown['asked']} does not serve, {there}; "
             f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
         )
+    if not shown["ranks"] and shown.get("group"):
+        return f"{shown['site']}: {shown['group']} is not running; playbooks/serve.yml starts it"
     if not shown["ranks"]:
         return f"{shown['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
     state = "serves" if shown["serving"] else "does not serve yet"
-    words = f"{shown['site']}: {shown['profile']} {state}"
+    words = f"{shown['site']}: {_named(shown)} {state}"
     if shown["since"]:
         words += f" since {shown['since']}"
     words += f", config {shown['config_hash'] or 'not the same on all ranks'}"
@@ -124,39 +172,7 @@ def _head(shown: dict[str, Any]) -> str:
     return words if shown["proved"] else words + "; this start was not proved"
 
 
-def logs(inventory: Inventory, rank: int | None, *, follow: bool, previous: bool) -> Iterator[str]:
-    """Lines of one rank, or of all, each with its rank."""
-    cluster = case.cluster(inventory)
-    reached = client.of(cluster)
-    pods = _asked(lambda: reached.pods(ENGINES), cluster)
-    chosen = [pod for pod in pods if rank is None or pod.metadata.labels.get(RANK) == str(rank)]
-    if not chosen:
-        known = ", ".join(sorted(pod.metadata.labels.get(RANK, "?") for pod in pods))
-        wanted = f"rank {rank}; there are: {known}" if known else "any rank; nothing is served"
-        raise InputError.single(cluster.name, f"found no pod of {wanted}", rule="no-such-rank")
-    if follow and len(chosen) > 1:
-        raise InputError.single("--follow", "follows one rank: add --rank N (0 is the head)", rule="usage")
-    for pod in chosen:
-        mark = f"[rank {pod.metadata.labels.get(RANK)}] " if len(chosen) > 1 else ""
-        yield from (mark + line for line in _lines(reached, pod.metadata.name, follow, previous))
-
-
-def _lines(reached: Client, pod: str, follow: bool, previous: bool) -> Iterator[str]:
-    from kubernetes.client import ApiException
-
-    try:
-        yield from reached.stream(pod, previous=previous, follow=follow)
-    except ApiException as error:
-        sys.stderr.write(f"{pod}: no such log ({error.reason})\n")
-
-
-def _asked(question: Callable[[], Any], cluster: Cluster) -> Any:
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
-    try:
-        return question()
-    except (ApiException, HTTPError) as error:
-        reason = getattr(error, "reason", "") or error
-        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
-        raise InputError.single(client.kubeconfig(cluster), message, rule="no-cluster") from None
+def _named(shown: dict[str, Any]) -> str:
+    """The profile, behind the group's own name where it has one."""
+    group, profile = shown.get("group"), shown["profile"]
+    return f"{group} ({profile})" if group and profile and group != profile else str(profile or group)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +98,7 @@ class Taker:
 
 
 def serving(taker: Taker) -> None:
-    """Every served profile, whatever its name; the namespace and its networks stay."""
+    """Every group that is served, and the router before them; the namespace and its networks stay."""
     for kind in WORKLOADS:
         taker.delete(kind, taker.found(kind, namespace=taker.namespace))
     taker.wait("pods", lambda: _names(taker.found(PODS, namespace=taker.namespace)))
@@ -109,6 +109,27 @@ def serving(taker: Taker) -> None:
         taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
     for kind in MONITORS:
         taker.delete(kind, taker.found(kind))
+
+
+def group(taker: Taker, labels: Collection[str], also: Collection[tuple[str, str]] = ()) -> None:
+    """One group of several, by the values of its label; `also`: kind and name of what is its own without that label.
+
+    What belongs to the site (namespace, attachments, router, keys) is nobody's group's, and stays.
+    """
+
+    def mine(kind: tuple[str, str]) -> list[Any]:
+        there = taker.found(kind, namespace=taker.namespace)
+        return [one for one in there if _is_of(one, labels) or (kind[1], one.metadata.name) in also]
+
+    for kind in WORKLOADS:
+        taker.delete(kind, mine(kind))
+    taker.wait("pods", lambda: _names(mine(PODS)))
+    for kind in REST:
+        taker.delete(kind, mine(kind))
+
+
+def _is_of(one: Any, labels: Collection[str]) -> bool:
+    return (one.metadata.labels or {}).get(names.PROFILE) in labels
 
 
 def networks(taker: Taker) -> None:
@@ -179,7 +200,7 @@ def _names(objects: list[Any]) -> list[str]:
 
 
 PARTS = {
-    "serving": "ends the served model: its pods, Services and settings in the cluster, and the kernels it compiled",
+    "serving": "ends all that is served: pods, Services and settings in the cluster, and the compiled kernels",
     "cluster": "takes Multus, the attachments and our namespace out of the cluster, and K3s where we installed it",
     "fabric": "puts the rails back: virtual functions, addresses, netplan file, kernel settings",
     "nodes": "puts every other file and kernel setting of the nodes back",
@@ -187,12 +208,25 @@ PARTS = {
 }
 
 
-def refusal(consent: Mapping[str, bool], tags: list[str]) -> str:
-    """Why nothing may be taken away, or nothing. A part that is named by a tag needs its own consent too."""
+def refusal(consent: Mapping[str, bool], tags: list[str], group: str = "") -> str:
+    """Why nothing may be taken away, or nothing. A part that is named by a tag needs its own consent too.
+
+    A group that is named is a consent of its own, to its end alone.
+    """
+    if group:
+        consent = {**consent, "serving": True}
+        whole = [part for part in PARTS if part != "serving" and consent[part]]
+        if whole:
+            told = ", ".join(f"teardown_{part}" for part in whole)
+            return (
+                f"teardown_group={group} ends one group alone; found {told} too, which takes from the whole site: "
+                "run the two one after the other"
+            )
     named = [part for part in PARTS if part in tags]
     missing = [part for part in named if not consent[part]] or ([] if any(consent.values()) else list(PARTS))
     if not missing:
         return ""
     lines = [f"  -e teardown_{part}=true   {PARTS[part]}" for part in missing]
+    lines += ["  -e teardown_group=NAME   ends one group alone; the others serve on"] if "serving" in missing else []
     found = ", ".join(named) if named else "no consent"
     return "\n".join([f"found {found}, expected a consent for each part that is to be taken away:", *lines])

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import yaml
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.judge import measured_rows
-from sparkloom.measure.matrix import evidence_add
+from sparkloom.measure.matrix import cell, evidence_add, run
 from sparkloom.measure.matrix import propose as proposals
 from sparkloom.measure.matrix import spec as specs
 from tests.places import REPO
@@ -229,3 +230,22 @@ def test_without_anything_fine_nothing_is_blamed(grid: Grid) -> None:
     (found,) = grid.proposals()
     assert found.hangs_on == []
     ast.parse(proposals.skeleton(grid.spec, found))
+
+
+def test_a_grid_of_one_group_switches_measures_and_reads_that_group_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = {"name": "x", "profile": "openai--gpt-oss-120b", "axes": {"env.A": [1]}, "inventory": str(tmp_path)}
+    ran: list[list[str]] = []
+    for group in (None, "chat"):
+        seams = cell.Seams(["switch"], ["bench"], [], "http://h:1")
+        one = specs.Cell(1, "c", {"env.A": 1})
+        work = cell.Work(specs.Spec(**told, group=group), one, tmp_path, seams, lambda *_: False, 0, forced=False)
+        monkeypatch.setattr(work, "_child", lambda what, argv, **more: ran.append(argv) or NS(code=0, seconds=1.0))
+        work._switch()
+        ran.append(work._bench())
+    assert not {"--group", "group=None"} & {word for argv in ran[:2] for word in argv}
+    assert ran[2][ran[2].index("group=chat") - 1] == "-e" and ran[3][ran[3].index("--group") + 1] == "chat"
+    options = run.Options(url="http://h:1", group="chat")
+    logs = run._seams(specs.Spec(**told, group="chat"), options).logs
+    assert all(words[1:3] == ["logs", "chat"] for words in logs)

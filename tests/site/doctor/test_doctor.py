@@ -264,3 +264,16 @@ def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch
     assert (finding.where, finding.message) == ("spark1", "config ")
     (finding,) = plugin.ranks(site, NS(pods=lambda labels: []), plan)
     assert finding.message == "nothing served"
+
+
+def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = action("sparkloom_served")
+    template = {"spec": {"nodeSelector": {"kubernetes.io/hostname": "spark1"}}}
+    plan = {"labels": {names.PROFILE: "x"}, "config_hash": "new", "read": "", "objects": [
+        {"kind": "StatefulSet", "spec": {"template": template}}]}  # fmt: skip
+    site = NS(nodes=[NS(name="spark1", kubernetes_node="spark1")])
+    other = NS(metadata=NS(name="y-rank0-0", labels={names.PROFILE: "y", names.RANK: "0"}, annotations={}))
+    reached = NS(pods=lambda labels: [other])
+    assert plugin.ranks(site, reached, plan)[0].message == "y is there instead"
+    (finding,) = plugin.ranks(site, reached, plan, listed=True)
+    assert (finding.message, finding.fix[:19]) == ("nothing served", "playbooks/serve.yml")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sparkloom.site.doctor import asking
+from tests import inventories
 from tests.places import REPO
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -63,6 +64,29 @@ def test_ansible_runs_three_tasks_whatever_is_asked(heard: tuple[list[dict[str, 
     assert [line.partition(" : ")[2].partition("]")[0] for line in tasks] == [
         "Plan what is asked", "Ask every machine", "Judge that and the cluster",
     ]  # fmt: skip
+
+
+def test_of_a_list_each_group_is_asked_where_it_stands(tmp_path: Path) -> None:
+    """Its weights on its own Sparks, under its own name; and one alone, when somebody says so."""
+    pair = "{profile: radixark--qwen3.8-27b-nvfp4--2node, name: pair, nodes: [spark3, spark1]}"
+    site = inventories.serving(
+        tmp_path, f"serve: [{pair}, {{profile: openai--gpt-oss-120b, name: oss, nodes: [spark2]}}]\n"
+    )
+    (event,) = [event for event in of_a_list(site) if event["area"] == "weights"]
+    assert (event["group"], event["outcome"]) == ("pair", "failed") and "spark1" in str(event["result"]["rows"])
+    assert not [event for event in of_a_list(site, "-e", "doctor_group=oss") if event["area"] == "weights"]
+
+
+def of_a_list(site: Path, *more: str) -> list[dict[str, Any]]:
+    given = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable,
+             "doctor_roles": ["model_serving"]}  # fmt: skip
+    target = site.parent / "heard.json"
+    env = {**os.environ, "HOME": str(site.parent), "SPARKLOOM_DOCTOR_JSON": str(target), "ANSIBLE_NOCOLOR": "1"}
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    command = [program, "-i", str(site), "-l", "spark1", "playbooks/doctor.yml", "-e", json.dumps(given), *more]
+    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert target.exists(), done.stdout + done.stderr
+    return list(json.loads(target.read_text())["events"])
 
 
 def test_what_is_asked_here_is_dry_in_a_play_that_is_not() -> None:

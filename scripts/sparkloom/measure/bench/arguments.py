@@ -29,6 +29,7 @@ Exit status: 0 valid; 1 garbage, failed requests, or no token counts; 2 unusable
 130 stopped by Ctrl-C (143 by SIGTERM): what was measured until then is shown and kept.
 
   sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
+  sparkloom bench -i inventories/home --group chat
   sparkloom bench --url https://llm.home --ca ca.pem --rate 0.2,0.5,1 --max-tokens 512
   sparkloom bench --url http://spark1:30000 -n 1,6 --depth 8k,64k,128k --prefix 0.9 --max-tokens 256
 
@@ -47,6 +48,7 @@ class Asked(NamedTuple):
     quiet: bool
     as_json: bool
     submit: Path | None = None
+    group: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,6 +59,8 @@ class _Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> Asked:
     """What is asked for; InputError names the option, `--help` ends the program."""
     read = _parser().parse_args(list(words))
+    if read.group and not read.inventory:
+        raise InputError.single("--group", "of which site? -i names it", rule="option")
     if not read.url and not read.inventory:
         raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
     what = Settings(
@@ -84,7 +88,7 @@ def parse(words: Sequence[str]) -> Asked:
         raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
     return Asked(
         what, read.ca, read.api_key_file, read.inventory, read.profile, read.output, read.quiet, read.as_json,
-        read.submit,
+        read.submit, read.group,
     )  # fmt: skip
 
 
@@ -181,6 +185,8 @@ def _where(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
     option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves: what runs there, over which rails")
     option("--profile", metavar="NAME", help="with -i, where several are served")
+    group = "with -i: the group of the site's list that is measured; its model's name leads there"
+    option("--group", metavar="NAME", help=group)
     option("-o", "--output", type=Path, metavar="DIR", help="folder that gets the result file, a new one for every run")
     submit = "also write the levels as Spark Arena's benchmark.csv"
     option("--submit", type=Path, metavar="FILE", help=submit)

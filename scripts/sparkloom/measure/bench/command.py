@@ -34,6 +34,16 @@ def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
     return target.parse(url, ca=ca, key=target.read_key(key_file, key))
 
 
+def _which(what: settings.Settings, site: dict[str, Any]) -> settings.Settings:
+    """Asked for by the name that leads to the group; a site that serves several is not measured as one of them."""
+    several, name = site.pop("several", None), site.get("asked_for")
+    if several and not what.url and not what.model:
+        raise InputError.single(
+            "--group", f"{several}; name one, or what clients ask for with --model", rule="which-group"
+        )
+    return what._replace(model=str(name)) if name and not what.model and site.get("group") else what
+
+
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
@@ -54,8 +64,9 @@ def bench(words: Sequence[str]) -> int:
     asked = arguments.parse(words)
     what = asked.what
     begun = time.monotonic()
-    site = origin.site(asked.inventory, asked.profile, what.streams)
+    site = origin.site(asked.inventory, asked.profile, what.streams, asked.group, what.model)
     where = _where(asked, site.pop("endpoint", None))
+    what = _which(what, site)
     bounds, ceilings = (_by_level(site.get(name)) for name in ("bounds", "ceilings"))
     progress = result.Progress(None if asked.quiet else sys.stderr)
     file: Path | None = None

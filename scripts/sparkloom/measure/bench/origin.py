@@ -25,7 +25,13 @@ ASKED_OF_A_SITE = (
 NO_SITE = "unknown, because no inventory was given (-i)"
 
 
-def site(inventory: Path | None, profile: str | None, streams: tuple[int, ...]) -> dict[str, Any]:
+def site(
+    inventory: Path | None,
+    profile: str | None,
+    streams: tuple[int, ...],
+    group: str | None = None,
+    model: str | None = None,
+) -> dict[str, Any]:
     """The site's part, by a program of its own that ends before the load begins."""
     if inventory is None:
         return dict.fromkeys(ASKED_OF_A_SITE, NO_SITE)
@@ -38,6 +44,8 @@ def site(inventory: Path | None, profile: str | None, streams: tuple[int, ...]) 
         str(inventory),
         profile or "",
         ",".join(map(str, streams)),
+        group or "",
+        model or "",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -96,7 +104,7 @@ def _same(model: str, asked: dict[str, Any]) -> str:
     if not isinstance(argv, dict):
         return "unknown, because there is no record to compare with"
     words = [str(word) for word in argv.get("0", [])]
-    names = {str(asked.get("model"))}
+    names = {str(asked.get("model")), str(asked.get("asked_for"))}
     names |= {words[i + 1] for i, word in enumerate(words[:-1]) if word == "--served-model-name"}
     if model in names:
         return "yes"

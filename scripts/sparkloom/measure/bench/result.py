@@ -127,6 +127,10 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
     lines += [f"{label(level)}: {_called(told)}" for level in levels if (told := level.get("tool_calls"))]
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
     lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]
+    if group := origin.get("group"):
+        lines.append(
+            f"of which group: {group}, on {', '.join(origin.get('sparks') or ()) or 'Sparks that are not known'}"
+        )
     lines.append(f"over which rails: {_said(origin.get('transport'))}")
     lines += [f"not valid: {problem}" for problem in data["problems"]]
     return lines

@@ -1,7 +1,7 @@
 """What is served at a site, asked of its cluster and of build/<site>/: a program of its own, run before the load.
 
-`python -m sparkloom.measure.bench.site INVENTORY [PROFILE] [STREAMS]` prints JSON. The load generator starts it and
-stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
+`python -m sparkloom.measure.bench.site INVENTORY [PROFILE] [STREAMS] [GROUP] [MODEL]` prints JSON. The load generator
+starts it and stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
-from sparkloom.launch import fabric
+from sparkloom.launch import fabric, groups
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
-from sparkloom.site import client, served
+from sparkloom.site import client, fleet, roster
 from sparkloom.site.endpoint import reach
+from sparkloom.site.planned import Planned
+from sparkloom.site.roster import Member, Roster
 
 LOG_BYTES = 4_000_000
 DRIVER = "nvidia.com/cuda.driver-version.full"
@@ -33,22 +36,26 @@ def unknown(why: str) -> str:
     return f"unknown, because {' '.join(why.split())[:300]}"
 
 
-def collect(inventory: str, profile: str | None, streams: list[int]) -> dict[str, Any]:
+def collect(
+    inventory: str, profile: str | None, streams: list[int], group: str | None = None, model: str | None = None
+) -> dict[str, Any]:
     cluster = case.cluster(inventory)
-    site = Site(cluster)
-    record = site.record(profile)
+    site = Site(cluster, inventory)
+    member = site.member(profile, group, model)
+    record = member.record if member else {}
     name = record.get("profile") or profile
     found: dict[str, Any] = {
         "site": cluster.name,
         "endpoint": _endpoint(cluster, inventory),
         "profile": name or unknown(site.problem or "nothing is served there"),
-        "rails": _rails(cluster, record),
+        **site.seat(member, group),
+        "rails": _rails(cluster, record, site.function(member)),
     }
     for key in ("model", "revision", "engine", "release", "image", "config_hash"):
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
-    found |= site.running(record, str(name or ""))
-    found |= _plan(str(name), cluster, streams) if name else {"profile_hash": unknown(site.problem)}
+    found |= site.running(member, str(name or ""))
+    found |= _plan(str(name), cluster, streams, site.place(member)) if name else {"profile_hash": unknown(site.problem)}
     return found
 
 
@@ -64,11 +71,12 @@ def _endpoint(cluster: Cluster, inventory: str) -> dict[str, str | None] | str:
 class Site:
     """The cluster where it can be asked, else the files that the last `serve` left."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, inventory: str) -> None:
+        self._cluster, self._inventory = cluster, inventory
+        self._there: Roster | None = None
         self._build = repository.kept(cluster.name)
         self._reached: client.Client | None = None
-        self.problem = ""
+        self.problem = self.several = ""
         self._guarded(self._reach)
 
     def _reach(self) -> None:
@@ -90,44 +98,72 @@ class Site:
             self.problem = f"the cluster cannot be reached: {error}"
         return None
 
-    def record(self, wanted: str | None) -> dict[str, Any]:
-        """The record that serves beside the engine, of the profile that is wanted or of the only one."""
+    def member(self, profile: str | None, group: str | None, model: str | None) -> Member | None:
+        """Who is measured: the group that is named, or that has the profile, or that answers to the name; or the only
+        one. A group's name that is not there is refused.
+        """
         reached = self._reached
         if not reached:
-            return {}
-
-        def ask() -> list[dict[str, Any]]:
-            maps = reached.core.list_namespaced_config_map(
-                self._cluster.namespace, label_selector="app.kubernetes.io/component=engine", _request_timeout=10
-            )
-            return [json.loads(m.data["record.json"]) for m in maps.items if "record.json" in (m.data or {})]
-
-        found: list[dict[str, Any]] = self._guarded(ask) or []
-        proved = None if wanted or len(found) < 2 else self._guarded(lambda: served.read(reached).get("profile"))
-        chosen = [record for record in found if (wanted or proved) in (None, record["profile"])]
+            return None
+        there: Roster | None = self._guarded(lambda: roster.read(reached, self._cluster, self._inventory))
+        self._there = there
+        if there is None:
+            return None
+        if group:
+            return there.one(group)
+        known = [one for one in there.members if one.record]
+        runs = [one for one in known if one.pods] or known
+        chosen = [one for one in known if profile in (one.profile, one.record["profile"])] if profile else runs
+        if len(chosen) > 1 and model:
+            chosen = [one for one in chosen if self._answers(one, model)] or chosen
         if len(chosen) == 1:
             return chosen[0]
-        there = ", ".join(str(record["profile"]) for record in found) or "nothing"
-        if not self.problem:
-            self.problem = f"{self._cluster.name} serves {there}" + (
-                f", not {wanted}" if wanted else "; --profile names one"
-            )
-        return {}
+        names = ", ".join(one.name for one in known) or "nothing"
+        told = f"{self._cluster.name} serves {names}"
+        self.several = told if len(chosen) > 1 else ""
+        self.problem = self.problem or told + (f", not {profile}" if profile and not chosen else "; --group names one")
+        return None
 
-    def running(self, record: dict[str, Any], profile: str) -> dict[str, Any]:
+    def _answers(self, one: Member, model: str) -> bool:
+        return one.goes_by(model) or model in (self._planned.alias(one), one.record.get("model"))
+
+    @cached_property
+    def _planned(self) -> Planned:
+        assert self._there
+        return Planned(self._cluster, self._inventory, self._there)
+
+    def seat(self, member: Member | None, wanted: str | None) -> dict[str, Any]:
+        """Of a site that serves several: which group it is, what it is asked for as, and on which Sparks it stands."""
+        if self.several:
+            return {"several": self.several}
+        if not (member and self._there and self._there.listed):
+            return {"group": wanted} if wanted else {}
+        return {"group": member.name, "asked_for": self._planned.alias(member), "sparks": list(member.nodes)}
+
+    def function(self, member: Member | None) -> int | None:
+        """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
+        if not (member and self._there and self._there.listed):
+            return None
+        runs = (self._guarded(lambda: fleet.running(self._cluster)) or {}).get(member.name)
+        return runs.vf if runs else None
+
+    def place(self, member: Member | None) -> dict[str, Any]:
+        """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
+        one = self._planned.one(member) if member and self._there and self._there.listed else None
+        return dict(one.seat.as_dict()) if one else {}
+
+    def running(self, member: Member | None, profile: str) -> dict[str, Any]:
         """Image digest, environment, driver, NCCL and transport, from the pods that run now."""
-        asked = self._guarded(lambda: self._running(record)) if record and self._reached else None
+        asked = self._guarded(lambda: self._running(member)) if member and member.record and self._reached else None
         if asked:
             return dict(asked)
         why = self.problem or "nothing is served there"
         found: dict[str, Any] = {key: unknown(why) for key in ("image_digest", "env", "driver")}
         return {**found, **self._kept(profile, why)}
 
-    def _running(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _running(self, member: Member) -> dict[str, Any]:
         assert self._reached
-        pods = self._reached.pods({names.PROFILE: str(record["profile"])})
-        if not pods:
-            pods = self._reached.pods({names.PROFILE: names.group(str(record["profile"]))})
+        pods, record = member.pods, member.record
         if not pods:
             return {}
         stale = [pod.metadata.name for pod in pods
@@ -152,7 +188,7 @@ class Site:
         found = {n.metadata.name: n.metadata.labels[DRIVER] for n in items if DRIVER in (n.metadata.labels or {})}
         return found or unknown(f"no node carries the label {DRIVER}; `sparkloom doctor` shows the driver of each node")
 
-    def _transport(self, pods: list[Any], record: dict[str, Any]) -> dict[str, Any]:
+    def _transport(self, pods: Sequence[Any], record: dict[str, Any]) -> dict[str, Any]:
         """NCCL's own words in the logs of these very pods."""
         assert self._reached
         if len(record["ranks"]) == 1:
@@ -201,12 +237,15 @@ def _reference(source: Any) -> str:
     return f"<field {source.field_ref.field_path}>" if source.field_ref else "<reference>"
 
 
-def _rails(cluster: Cluster, record: dict[str, Any]) -> dict[str, Any]:
-    """Per rank the address on every rail; per rail the functions behind it."""
-    planned = fabric.as_dict(fabric.plan(cluster))
+def _rails(cluster: Cluster, record: dict[str, Any], vf: int | None = None) -> dict[str, Any]:
+    """Per rank the address on every rail; per rail the functions behind it: of one group its own on its Sparks."""
+    planned = fabric.as_dict(fabric.plan(groups.seated(cluster, vf)))
+    mine = {rank["node"] for rank in record.get("ranks", [])}
     behind: dict[str, Any] = {}
     for node in planned["nodes"]:
         for endpoint in node["endpoints"]:
+            if vf is not None and (endpoint["vf"] != vf or node["name"] not in mine):
+                continue
             rail = behind.setdefault(endpoint["rail"], {"pf": endpoint["pf"], "pci": endpoint["pci"], "hcas": []})
             rail["mtu"] = endpoint["mtu"]
             if endpoint["hca"] not in rail["hcas"]:
@@ -217,12 +256,11 @@ def _rails(cluster: Cluster, record: dict[str, Any]) -> dict[str, Any]:
     return {"planned": behind, "ranks": ranks or unknown("no record of what is served was read")}
 
 
-def _plan(profile: str, cluster: Cluster, streams: list[int]) -> dict[str, Any]:
+def _plan(profile: str, cluster: Cluster, streams: list[int], seat: dict[str, Any]) -> dict[str, Any]:
     """The profile's file as it is here, and what memory bandwidth allows: garbage is what beats it."""
     try:
         path = Path(profiles.load(profile).document.file)
-        judged = case.judge(profile, cluster)
-        computed = speed.Speed(judged.launch.view())
+        computed = speed.Speed(case.judge(profile, cluster, seat=seat).launch.view())
         allowed = {
             "bounds": {str(n): round(computed.bound(n), 2) for n in streams},
             "ceilings": {str(n): round(computed.ceiling(n), 2) for n in streams},
@@ -233,9 +271,10 @@ def _plan(profile: str, cluster: Cluster, streams: list[int]) -> dict[str, Any]:
 
 
 def main() -> int:
-    words = [*sys.argv[1:], "", ""]
+    words = [*sys.argv[1:], *[""] * 5]
+    streams = [int(n) for n in words[2].split(",") if n]
     try:
-        print(json.dumps(collect(words[0], words[1] or None, [int(n) for n in words[2].split(",") if n])))
+        print(json.dumps(collect(words[0], words[1] or None, streams, words[3] or None, words[4] or None)))
     except InputError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return 2

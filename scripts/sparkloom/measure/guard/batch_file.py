@@ -16,11 +16,22 @@ EXPECTED = (
 )
 
 
-def judge_batch_file(path: Path) -> dict[str, Any]:
-    """Verdict over a level, or over the worst one of a whole run."""
-    levels = _levels(_read(path), path)
-    judged = [_judged(level, path) for level in levels]
-    return next((verdict for verdict in judged if verdict["verdict"] != "ok"), judged[0])
+def judge_batch_file(path: Path, group: str | None = None) -> dict[str, Any]:
+    """Verdict over a level, or over the worst one of a whole run; with a group, only if it was measured of that one."""
+    data = _read(path)
+    measured = _group(data)
+    if group and measured != group:
+        found = f"was measured of {measured}" if measured else "does not say of which group it was measured"
+        raise InputError.single(str(path), f"{found}; expected {group}, as --group says", rule="another-group")
+    judged = [_judged(level, path) for level in _levels(data, path)]
+    worst = next((verdict for verdict in judged if verdict["verdict"] != "ok"), judged[0])
+    return {**worst, "group": measured} if measured else worst
+
+
+def _group(data: Any) -> str:
+    """Of a result of `sparkloom bench`, measured at a site that serves several."""
+    origin = data.get("provenance") if isinstance(data, dict) else None
+    return str(origin.get("group") or "") if isinstance(origin, dict) else ""
 
 
 def _read(path: Path) -> Any:

@@ -37,7 +37,9 @@ class SiteTrouble(Exception):
 
 
 class Seams(NamedTuple):
-    """The commands that a cell is made of. `switch` gets `-i INVENTORY -e profile=NAME` behind it."""
+    """The commands that a cell is made of. `switch` gets `-i INVENTORY -e profile=NAME` behind it, and `-e group=NAME`
+    where a site serves several.
+    """
 
     switch: list[str]
     bench: list[str]
@@ -111,7 +113,8 @@ class Work:
     def _switch(self) -> CellVerdict | None:
         log = self._folder / "switch.log"
         forced = ["-e", json.dumps(FORCED)] if self._forced else []
-        argv = [*self._seams.switch, "-i", self._inventory, *forced, "-e", f"profile={self._name}"]
+        group = ["-e", f"group={self._spec.group}"] if self._spec.group else []
+        argv = [*self._seams.switch, "-i", self._inventory, *forced, *group, "-e", f"profile={self._name}"]
         done = self._child("switching", argv, log=log, limit_s=self._spec.limits.switch_seconds, cwd=REPO)
         log_text = _text(log)
         if done.code == UNREACHABLE or (done.code and verdict.at_fault(log_text) == "site"):
@@ -142,6 +145,8 @@ class Work:
             "--seed", str(bench.seed), "--warmup", str(bench.warmup_tokens),
             "--first-timeout", str(limits.first_token_seconds), "--stall-timeout", str(limits.stall_seconds),
         ]  # fmt: skip
+        if self._spec.group:
+            argv += ["--group", self._spec.group]
         if bench.requests:
             argv += ["--requests", str(bench.requests)]
         if bench.thinking is not None:

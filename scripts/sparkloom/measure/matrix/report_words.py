@@ -10,7 +10,8 @@ from sparkloom.measure.matrix.grid import Change, Grid, ReportedCell
 
 LABELS = {"startup_crash": "CRASH (start)", "bench_crash": "CRASH (bench)", "garbage": "GARBAGE", "hang": "HANG"}
 SHOWN_PROVENANCE = (
-    "model", "engine", "release", "image", "image_digest", "driver", "nccl", "transport", "rails", "profile_hash",
+    "group", "sparks", "model", "engine", "release", "image", "image_digest", "driver", "nccl", "transport", "rails",
+    "profile_hash",
 )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def facts(grid: Grid) -> list[tuple[str, str]]:
 def _words(fact: Any) -> str:
     """The transport by its reason; the rails by what was planned for each."""
     if not isinstance(fact, dict):
-        return str(fact)
+        return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
     if planned := fact.get("planned"):
         return "; ".join(f"{name}: {rail['pf']}, MTU {rail['mtu']}" for name, rail in planned.items())
     return ": ".join(str(fact[key]) for key in ("verdict", "why") if fact.get(key)) or str(fact)

@@ -43,11 +43,14 @@ class Options(NamedTuple):
     logs: str | None = None
     try_known_bad: bool = False
     again: tuple[str, ...] = ()
+    group: str | None = None
 
 
 def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live: bool = False) -> dict[str, Any]:
     """Runs what is left of the grid; `stopped` in the answer names the signal that ended it early."""
     spec, text = specs.load(spec_path)
+    if options.group:
+        spec = spec.model_copy(update={"group": options.group})
     again = {*options.again, *(["skipped"] if options.try_known_bad else [])}
     if wrong := set(options.again) - set(STATUSES):
         message = f"'{sorted(wrong)[0]}' is no status; known: {', '.join(STATUSES)}"
@@ -97,9 +100,9 @@ def keep(folder: Path, measured: dict[str, Any]) -> CellResult:
 
 def _seams(spec: Spec, options: Options) -> Seams:
     inventory = spec.inventory or str(REPO / "inventories" / "gb10")
-    own = program("sparkloom")
+    own, group = program("sparkloom"), [spec.group] if spec.group else []
     switch = shlex.split(options.switch) if options.switch else [program("ansible-playbook"), "playbooks/switch.yml"]
-    logs = [[own, "logs", "-i", inventory], [own, "logs", "-i", inventory, "--previous"]]
+    logs = [[own, "logs", *group, "-i", inventory], [own, "logs", *group, "-i", inventory, "--previous"]]
     if options.logs is not None:
         logs = [shlex.split(options.logs)] if options.logs else []
     url = options.url or spec.url

@@ -62,6 +62,7 @@ class Spec(BaseModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")
     profile: str
     inventory: str | None = Field(default=None, description="inventory folder; default: inventories/gb10")
+    group: str | None = Field(default=None, description="the group of the site's list that gets each cell in turn")
     axes: dict[str, list[Value]] = Field(min_length=1)
     excludes: list[dict[str, Value]] = Field(default_factory=list)
     bench: BenchOptions = BenchOptions()

@@ -45,8 +45,13 @@ def cache_folder(launch: Launch, cluster: Cluster) -> str:
     """One folder per group and image: what one model's code leaves there no other profile executes, and kernels
     compiled for one build crash another in ways that name no cause. Group names may meet, hence the hash of both.
     """
-    both = hashlib.sha256(f"{launch.group}\n{launch.image}".encode()).hexdigest()[:12]
-    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(launch.group)}-{both}")
+    return cache_of(launch.group, launch.image, cluster)
+
+
+def cache_of(group: str, image: str, cluster: Cluster) -> str:
+    """By the two names alone, as a record of what was applied has them."""
+    both = hashlib.sha256(f"{group}\n{image}".encode()).hexdigest()[:12]
+    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(group)}-{both}")
 
 
 def kernels(launch: Launch, cluster: Cluster) -> dict[str, str]:

@@ -23,17 +23,17 @@ def as_dict(finding: Finding) -> dict[str, Any]:
     }
 
 
-def read(entry: Mapping[str, Any], *, where: str, area: str) -> Finding:
+def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") -> Finding:
     """What `as_dict` gave, back from a play that the doctor listened to."""
     what = (entry["check"], entry["found"], entry["expected"], entry["change"], entry["severity"])
-    return Finding(where, *what, area=area)
+    return Finding(where, *what, area=area, group=group)
 
 
 def table(findings: Iterable[Finding]) -> str:
     """One line of facts per finding and what to do under it; nodes with the same trouble share a block."""
     blocks: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        name = f"{finding.area}: {finding.rule}" if finding.area else finding.rule
+        name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
         fact = f"{name}: found {finding.message}; expected {finding.expected}\n      -> {finding.fix}"
         blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
     return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())

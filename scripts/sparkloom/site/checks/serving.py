@@ -47,10 +47,14 @@ def ranks(applied: Applied, there: Sequence[Rank], others: Sequence[str], left: 
         cure = f"playbooks/switch.yml -e profile={applied.profile} changes to it" if others else SERVE
         return [Finding("cluster", "model", found, applied.profile, cure)]
     findings = [finding for rank in there for finding in _rank(rank, applied)]
+    return [*findings, *left_behind(left)]
+
+
+def left_behind(left: Sequence[str]) -> Iterator[Finding]:
+    """Objects of what has no pods any more."""
     if left:
         found = f"{len(left)} objects of profiles that serve no more: {', '.join(left[:4])}{', ...' * (len(left) > 4)}"
-        findings.append(Finding("cluster", "left behind", found, "none", AWAY, "warning"))
-    return findings
+        yield Finding("cluster", "left behind", found, "none", AWAY, "warning")
 
 
 def _rank(rank: Rank, applied: Applied) -> Iterator[Finding]:

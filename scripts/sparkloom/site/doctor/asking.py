@@ -33,6 +33,12 @@ class Asking:
         self.machines: dict[str, Data] = {}  # what the machines registered
         self._load = cache(lambda path: action._loader.load_from_file(str(path), trusted_as_template=True))
 
+    def beside(self, more: Data) -> Asking:
+        """The same with other variables too, and with what it registers kept apart: for one of several groups."""
+        made = Asking(self._action, self._task_vars, {**self.known, **more})
+        made.machines = self.machines
+        return made
+
     def tasks(self, part: Part) -> list[Task]:
         return roles.tasks(part.role, part.file, self._load)
 

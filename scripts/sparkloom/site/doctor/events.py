@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from sparkloom.site.doctor.roles import Task
 
@@ -23,9 +23,10 @@ class Event(TypedDict):
     task: str
     outcome: str  # changed, judged, failed, unreachable
     result: dict[str, Any]
+    group: NotRequired[str]  # of a site that serves several
 
 
-def said(host: str, task: Task, result: dict[str, Any]) -> list[Event]:
+def said(host: str, task: Task, result: dict[str, Any], group: str = "") -> list[Event]:
     """A task that would change nothing and judged nothing says nothing."""
     if result.get("unreachable"):
         outcome = "unreachable"
@@ -38,4 +39,6 @@ def said(host: str, task: Task, result: dict[str, Any]) -> list[Event]:
     kept = {key: result[key] for key in KEPT if key in result}
     plain = json.loads(json.dumps(kept, default=str))
     event = Event(host=host, role=task.role, area=task.area, task=task.name, outcome=outcome, result=plain)
+    if group:
+        event["group"] = group
     return [event] if outcome else []

@@ -43,6 +43,7 @@ OF_THE_NODES = (
     Part("roce_fabric", "probe"),
     Part("model_serving", "weights"),
 )
+WEIGHTS = Part("model_serving", "weights")  # of each group, where there are several
 OF_THE_CLUSTER = (
     Part("multus", "main"),
     Part("gpu_runtime", "cluster"),
@@ -54,6 +55,7 @@ OF_THE_CLUSTER = (
     Part("page", "main"),
     Part("metrics", "cluster"),
 )
+OF_A_GROUP = tuple(part for part in OF_THE_CLUSTER if part.role == "model_serving")
 
 
 def k3s_is_ours(known: Mapping[str, Any]) -> bool:

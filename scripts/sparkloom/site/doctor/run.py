@@ -35,7 +35,7 @@ def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], objec
     if not asked:
         words = " ".join(tail) or "nothing"
         raise InputError.single("playbooks/doctor.yml", f"ansible-playbook could not begin: {words}", rule="ansible")
-    return report(seen["events"], asked)
+    return report(seen["events"], asked, seen.get("groups", ()))
 
 
 def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], object]) -> list[str]:

@@ -12,7 +12,7 @@ from sparkloom.base import document
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
-from sparkloom.site.doctor import drift
+from sparkloom.site.doctor import drift, groups
 from sparkloom.site.doctor.events import CLUSTER, Event
 
 AREAS = {
@@ -79,24 +79,28 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
         "expected": finding.expected,
         "fix": finding.fix,
         "severity": finding.severity,
+        **({"group": finding.group} if finding.group else {}),
     }
 
 
-def report(events: Sequence[Event], nodes: Sequence[str]) -> Report:
-    known: set[tuple[str, str]] = set()
+def report(events: Sequence[Event], nodes: Sequence[str], every: Sequence[str] = ()) -> Report:
+    """`every`: the groups that were asked, of a site that serves several."""
+    known: set[tuple[str, str, str]] = set()
     findings: dict[Finding, None] = {}
     for event in events:
         for finding in _findings(event, nodes):
             # A node that does not answer fails every task with the same words: once is enough.
             # Two roles that look at one thing say the same rows.
             again = event["outcome"] == "failed" or event["result"].get("rows")
-            if not again or (finding.where, finding.message) not in known:
+            said = (finding.where, finding.message, finding.group)
+            if not again or said not in known:
                 findings.setdefault(finding)
-            known.add((finding.where, finding.message))
+            known.add(said)
     words = next((str(event["result"]["words"]) for event in events if event["result"].get("words")), "")
     lost = {finding.where for finding in findings if finding.rule in REACH}
     # Of a node that cannot be asked, that is all there is to say.
-    told = [finding for finding in findings if finding.rule in REACH or finding.where not in lost]
+    kept = groups.merged(findings, every)
+    told = [finding for finding in kept if finding.rule in REACH or finding.where not in lost]
     meant = [replace(finding, fix=_meant(finding.fix, words)) for finding in told]
     return Report(nodes, meant, frozenset(_unread(events, findings)))
 
@@ -117,24 +121,24 @@ def _unread(events: Sequence[Event], findings: Iterable[Finding]) -> Iterator[tu
 
 
 def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
-    area, result = _area(event), event["result"]
+    area, result, group = _area(event), event["result"], event.get("group", "")
     node = event["host"] if event["host"] in nodes else CLUSTER
     if event["outcome"] == "unreachable":
         advice = "ansible_host and ansible_user in hosts.yml; is it switched on?"
         yield Finding(node, "connection", _words(event), "a login", advice, area="hosts")
     elif result.get("rows"):
         for entry in result["rows"]:
-            yield read(entry, where=entry["node"] if entry["node"] in nodes else CLUSTER, area=area)
+            yield read(entry, where=entry["node"] if entry["node"] in nodes else CLUSTER, area=area, group=group)
     elif result.get("findings"):
         for entry in result["findings"]:
-            yield Finding(CLUSTER, entry["rule"], entry["message"], "none", entry["fix"], area=area)
+            yield Finding(CLUSTER, entry["rule"], entry["message"], "none", entry["fix"], area=area, group=group)
     elif event["outcome"] == "failed":
         name = event["task"]
-        yield Finding(node, name, _words(event), "an answer", _mends(event), area=area)
+        yield Finding(node, name, _words(event), "an answer", _mends(event), area=area, group=group)
     elif event["outcome"] == "changed":
         where = CLUSTER if "differing" in result else node
         for what, message, expected in drift.items(event):
-            yield Finding(where, what, message, expected, _mends(event), area=area)
+            yield Finding(where, what, message, expected, _mends(event), area=area, group=group)
 
 
 def _words(event: Event) -> str:
