@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--address", required=True, help="of the endpoint")
     parser.add_argument("--trust", type=Path, required=True, help="the authority that vouches for it (ca.pem)")
     parser.add_argument("--model", help="the name of what is killed at the endpoint; its losses do not count")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20, help="how many kills (default: 20)")
     parser.add_argument("--at-once", type=int, default=2, help="askers of each model (default: 2)")
     options = parser.parse_args()
     people = {model: Path(file).read_text().strip() for model, _, file in (k.partition("=") for k in options.key)}

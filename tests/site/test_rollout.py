@@ -85,8 +85,8 @@ def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
     assert found.waves == [Wave(("other",), (GLM,), SPARKS)]
     assert found.as_dict()["groups"] == [
         {
-            "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "seat": {},
-            "served": "served",
+            "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "alone": True,
+            "seat": {}, "served": "served",
         }
     ]  # fmt: skip
     assert rollout.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"

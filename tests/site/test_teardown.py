@@ -99,6 +99,8 @@ def test_metrics_go_with_what_is_served_also_where_an_operator_looks() -> None:
     kube = Kube(*told)
     teardown.serving(taker(kube))
     assert kube.names() == {"PodMonitor theirs"}
+
+
 def of(group: str, *objects: tuple[str, str]) -> list[tuple[str, str, str, dict[str, str]]]:
     return [(kind, "sparkloom", name, {**MINE, names.PROFILE: group}) for kind, name in objects]
 

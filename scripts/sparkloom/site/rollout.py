@@ -55,6 +55,7 @@ class Member:
             "profile": self.profile,
             "nodes": list(self.nodes),
             "state": self.state,
+            "alone": self.alone,
             "seat": dict(self.seat),
             "served": self.served,
         }
