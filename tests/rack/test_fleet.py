@@ -119,7 +119,8 @@ def test_four_sparks_model_gives_way_to_three_groups(keys: dict[str, str], endpo
 def test_a_second_run_changes_nothing(keys: dict[str, str]) -> None:
     before = pods()
     output = play("site.yml")
-    assert "nothing changed" in [line for line in output.splitlines() if line.strip()][-1]
+    changed = re.findall(r"^TASK \[(.+?)\] \*+\n(?:(?!TASK).*\n)*?changed: \[(\w+)", output, re.M)
+    assert not changed and "nothing changed" in [line for line in output.splitlines() if line.strip()][-1]
     assert pods() == before
 
 
