@@ -15,6 +15,7 @@ from sparkloom.site.doctor.parts import Part
 
 # Left out on purpose.
 ONLY_WHEN_CHANGING = {
+    "preflight": {"groups"},  # whether the list packs, the doctor says of the site
     "gpu_runtime": {"install"},  # that it would be included is what is told
     "roce_fabric": {"proof", "strangers", "undo"},  # who is let in is part of `probe`
     "k3s": {"images", "import", "install", "undo"},  # what is missing is told by the plan
@@ -40,7 +41,7 @@ ONLY_WHEN_CHANGING = {
 }
 ONLY_AN_ORDER = {"main", "peers", "readback"}  # of a role whose other files are asked one by one
 NEITHER_KEPT_NOR_JUDGED = {
-    "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_fleet", "sparkloom_k3s", "sparkloom_k3s_secrets",
+    "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_k3s", "sparkloom_k3s_secrets",
     "sparkloom_k3s_start", "sparkloom_networks", "sparkloom_site",
 }  # fmt: skip
 
