@@ -18,9 +18,9 @@ import pytest
 from testbed.base import names
 from testbed.beds.rack import cluster, inventory
 from testbed.trials import neighbours
-from tests.rack.running import run
+from tests.rack.running import LATER, run
 
-pytestmark = [pytest.mark.rack, pytest.mark.slow]
+pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 PAIR, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
 CHAT, MORE = "chankhavu--nemotron-cascade-2-30b-a3b-nvfp4", "nvidia--nemotron-3.5-lightning-30b-a3b-nvfp4"
@@ -71,9 +71,14 @@ def shared_gpus() -> Iterator[None]:
     while any(row["gpu"] != "0" for row in cluster.nodes().values()) and time.monotonic() < until:
         time.sleep(1)
     yield
-    cluster.kubectl("-n", "kube-system", "delete", "daemonset", "sparkloom-gpu", "--ignore-not-found")
+    # Ours takes the socket along when it ends: theirs begins after it.
+    gone = ("delete", "daemonset", "sparkloom-gpu", "--ignore-not-found", "--cascade=foreground")
+    cluster.kubectl("-n", "kube-system", *gone)
     for node in names.NODES.values():
         cluster.node_sh(node, own.format("enable"))
+    until = time.monotonic() + 120
+    while any(row["gpu"] != "1" for row in cluster.nodes().values()) and time.monotonic() < until:
+        time.sleep(1)
 
 
 @pytest.fixture(scope="module")
