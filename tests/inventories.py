@@ -8,6 +8,15 @@ from pathlib import Path
 
 from sparkloom.inputs import inventory
 
+QWEN, OSS, GLM = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b", "nvidia--glm-5.3-flash-nvfp4"
+# Two Sparks, one, and a share of one.
+THREE = f"""\
+serve:
+  - {{profile: {GLM}, name: glm}}
+  - {OSS}
+  - {{profile: {QWEN}, name: chat, fraction: 0.42}}
+"""
+
 
 def serving(folder: Path, text: str, *, name: str = "fleet", fabric: tuple[str, str] = ("", "")) -> Path:
     """The folder of gb10 in which `text` stands in place of `profile: ...`; `fabric`: an old and a new text there."""

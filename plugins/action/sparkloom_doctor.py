@@ -69,7 +69,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         try:
             runs, away = fleet.running(cluster), False
         except InputError:
-            runs, away = fleet.known(cluster), True
+            runs, away = fleet.recorded(cluster), True
         planned = case.fleet(listed, runs=runs)
         self._hear(LIST, groups.refused(planned))
         each = groups.planned(planned, args["group"], args["profile"])

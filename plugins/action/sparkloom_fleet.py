@@ -45,9 +45,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if (listed := ansible.listed(task_vars)) is None:
             made = rollout.alone(args["profile"], cluster, {}) if args["profile"] else rollout.Rollout([], [])
         else:
-            runs = fleet.known(cluster)
-            made = rollout.of_list(case.fleet(listed, runs=runs), runs, {}, args["transport"])
-            rollout.refuse(made.findings, force=args["force"])
+            planned = case.fleet(listed, runs=fleet.known(cluster))
+            made = rollout.Rollout(rollout.members(planned), [])
+            rollout.refuse(planned.findings, force=args["force"])
         return {"listed": listed is not None, "groups": made.as_dict()["groups"]}
 
     def _back(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:

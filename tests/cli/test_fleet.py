@@ -9,14 +9,8 @@ import pytest
 
 from tests import inventories
 from tests.cli.window import piped, seen
+from tests.inventories import GLM, OSS, QWEN, THREE
 
-QWEN, OSS, GLM = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b", "nvidia--glm-5.3-flash-nvfp4"
-THREE = f"""\
-serve:
-  - {{profile: {GLM}, name: glm}}
-  - {OSS}
-  - {{profile: {QWEN}, name: chat, fraction: 0.42}}
-"""
 FULL = f"""\
 serve:
   - {{profile: {GLM}, name: glm}}

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -263,12 +263,12 @@ def test_a_pod_that_lost_its_table_gets_it_back_and_another_s_net1_is_not_ours(
     assert site.reaches("stranger", RANK.address) and program(site, tmp_path, *words) == "as planned"
 
 
-def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: dict[str, Path], tmp_path: Path) -> None:
-    site.listen("node")
-    program(site, tmp_path, "--file", str(tables["host"]))
+@contextmanager
+def connected(site: Site, speaker: str, address: str) -> Iterator[None]:
+    """A connection that is open before the block, and over which something comes back after it."""
     talk = (
         "import socket, sys\n"
-        f"plug = socket.create_connection(({NODE.address!r}, {PORT}), 2)\n"
+        f"plug = socket.create_connection(({address!r}, {PORT}), 2)\n"
         "plug.settimeout(2)\n"
         "assert plug.recv(5) == b'hello'\n"
         "print('open', flush=True)\n"
@@ -276,15 +276,22 @@ def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: d
         "plug.sendall(b'still')\n"
         "print(plug.recv(5).decode(), flush=True)\n"
     )
-    words = ["ip", "netns", "exec", site.name("peer"), sys.executable, "-S", "-c", talk]
+    words = ["ip", "netns", "exec", site.name(speaker), sys.executable, "-S", "-c", talk]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as talker:
         assert talker.stdin and talker.stdout and talker.stdout.readline() == "open\n"
-        tables["host"].write_text(tables["host"].read_text().replace(PLAN.of("spark4", 0)[0].address, STRANGER))
-        assert program(site, tmp_path, "--file", str(tables["host"])).startswith("changed: ")
-        assert program(site, tmp_path, "--file", str(tables["host"])) == "as planned"
+        yield
         talker.stdin.write("\n")
         talker.stdin.flush()
         assert talker.stdout.readline() == "still\n"
+
+
+def test_another_plan_ends_no_connection_of_a_planned_peer(site: Site, tables: dict[str, Path], tmp_path: Path) -> None:
+    site.listen("node")
+    program(site, tmp_path, "--file", str(tables["host"]))
+    with connected(site, "peer", NODE.address):
+        tables["host"].write_text(tables["host"].read_text().replace(PLAN.of("spark4", 0)[0].address, STRANGER))
+        assert program(site, tmp_path, "--file", str(tables["host"])).startswith("changed: ")
+        assert program(site, tmp_path, "--file", str(tables["host"])) == "as planned"
 
 
 def test_a_rank_hears_its_own_group_and_the_hosts_and_a_change_of_the_groups_ends_no_connection(
@@ -313,23 +320,8 @@ def test_a_rank_hears_its_own_group_and_the_hosts_and_a_change_of_the_groups_end
     assert speaks("spark3", 0) and speaks("spark4", 1)
     both = render.Stand(("spark2", "spark3"), 0), render.Stand(("spark1", "spark4"), 0)
     assert speaks("spark3", 0)  # and goes on to
-    asks = (
-        "import socket, sys\n"
-        f"plug = socket.create_connection(({RANK.address!r}, {PORT}), 2)\n"
-        "plug.settimeout(2)\n"
-        "assert plug.recv(5) == b'hello'\n"
-        "print('open', flush=True)\n"
-        "sys.stdin.readline()\n"
-        "plug.sendall(b'still')\n"
-        "print(plug.recv(5).decode(), flush=True)\n"
-    )
-    inside = ["ip", "netns", "exec", site.name("stranger"), sys.executable, "-S", "-c", asks]
-    with subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as talker:
-        assert talker.stdin and talker.stdout and talker.stdout.readline() == "open\n"
+    with connected(site, "stranger", RANK.address):
         known(*both)
-        talker.stdin.write("\n")
-        talker.stdin.flush()
-        assert talker.stdout.readline() == "still\n"
     assert [speaks("spark1", vf) for vf in (0, 2, 3)] == [False, False, False]
     assert speaks("spark3", 0) and not speaks("spark4", 0) and speaks("spark4", 1)
 

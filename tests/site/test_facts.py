@@ -14,7 +14,8 @@ from sparkloom.base import repository
 from sparkloom.onnode.now.gather import Unreached
 from sparkloom.site import client, facts, now
 from tests import inventories
-from tests.onnode.now.recorded import FACTS, GLM, OSS, THREE
+from tests.inventories import GLM, OSS, THREE
+from tests.onnode.now.recorded import FACTS
 from tests.plugins import loading
 
 

@@ -82,6 +82,16 @@ class Entry(Strict):
         return len(self.nodes) if isinstance(self.nodes, tuple) else self.nodes
 
 
+def called(item: Any) -> str:
+    """The name of the group that an entry makes, as it is written in a list that is not read yet."""
+    return Entry.model_construct(**{"name": None, **whole(item)}).called
+
+
+def whole(item: Any) -> dict[str, Any]:
+    """An entry is a profile's name, or a mapping."""
+    return {"profile": item} if isinstance(item, str) else item
+
+
 class _Listed(Strict):
     serve: Annotated[list[Entry], Field(max_length=MOST)]
 
@@ -157,8 +167,10 @@ def _listed(source: Document) -> tuple[Entry, ...]:
             else "serve: expected a list; put a dash before each entry, as in `- profile: NAME`"
         )
         raise source.refusal(("serve",), message, "wrong-type")
-    whole = [{"profile": item} if isinstance(item, str) else item for item in items]
-    return tuple(document.validate(_Listed, Document(source.file, {"serve": whole}, source.marks, source.files)).serve)
+    entries = [whole(item) for item in items]
+    return tuple(
+        document.validate(_Listed, Document(source.file, {"serve": entries}, source.marks, source.files)).serve
+    )
 
 
 def _beside(serving: Serving) -> Iterator[Problem]:

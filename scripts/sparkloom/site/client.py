@@ -32,6 +32,19 @@ def kubeconfig(cluster: Cluster) -> str:
     return str(place(cluster.kubernetes.kubeconfig or usual))
 
 
+def asked(question: Callable[[], Any], cluster: Cluster) -> Any:
+    """What the cluster answers; one that does not is said by the file that names it."""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return question()
+    except (ApiException, HTTPError) as error:
+        reason = getattr(error, "reason", "") or error
+        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
+        raise InputError.single(kubeconfig(cluster), message, rule="no-cluster") from None
+
+
 def of(cluster: Cluster) -> Client:
     return Client.at(kubeconfig(cluster), cluster.namespace)
 

@@ -18,16 +18,8 @@ FUNCTIONS = range(16)  # of a port
 
 def running(cluster: Cluster) -> dict[str, Running]:
     """By the group's name; a cluster that does not answer is refused, as nothing is known then."""
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
-    try:
-        reached = client.of(cluster)
-        sets, records = reached.engine_sets(), reached.records()
-    except (ApiException, HTTPError) as error:
-        reason = getattr(error, "reason", "") or error
-        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
-        raise InputError.single(client.kubeconfig(cluster), message, rule="no-cluster") from None
+    reached = client.of(cluster)
+    sets, records = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
     return {one.name: one for one in (_running(record, sets, cluster) for record in records) if one}
 
 
@@ -36,7 +28,12 @@ def known(cluster: Cluster) -> dict[str, Running]:
     try:
         return running(cluster)
     except InputError:
-        return fleet_record.read(fleet_record.path(cluster.name))
+        return recorded(cluster)
+
+
+def recorded(cluster: Cluster) -> dict[str, Running]:
+    """By build/<site>/fleet.json, without asking anybody."""
+    return fleet_record.read(fleet_record.path(cluster.name))
 
 
 def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple[str, ...]]:

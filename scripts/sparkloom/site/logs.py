@@ -21,7 +21,7 @@ def logs(
     """Lines of one rank, or of all, each with its rank. Of several groups one is chosen by whoever asks."""
     cluster = case.cluster(inventory)
     reached = client.of(cluster)
-    there = roster.asked(lambda: roster.read(reached, cluster, inventory), cluster)
+    there = client.asked(lambda: roster.read(reached, cluster, inventory), cluster)
     chosen = _group(there, cluster, group)
     pods = [pod for pod in chosen.pods if rank is None or pod.metadata.labels.get(RANK) == str(rank)] if chosen else []
     if not pods:

@@ -7,7 +7,7 @@ there ends when somebody said so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkloom import case
@@ -16,8 +16,9 @@ from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import fleet_record, profile
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.inputs.serving import Entry
+from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
+from sparkloom.judge.fleet.result import Grouped
 from sparkloom.launch import downloads, groups
 from sparkloom.render.manifests import names
 from sparkloom.site import client, fleet
@@ -70,7 +71,7 @@ class Rollout:
 
     def as_dict(self) -> dict[str, Any]:
         """Groups by name in the waves are whole groups here: Ansible loops over them."""
-        told = {member.name: member.as_dict() for member in self.members}
+        told = {one.name: one.as_dict() for one in self.members}
         waves = [
             {
                 **wave.as_dict(),
@@ -90,51 +91,57 @@ def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> R
     loaded = profile.load(name)
     here = names.marked(loaded.name) in stands
     state = steps.STAYS if here else "new"
-    member = Member(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), state)
+    mine = Member(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), state)
     others = tuple(one for one in stands if one != names.marked(loaded.name))
     idle = () if here else tuple(node.name for node in cluster.nodes)
-    return Rollout([member], [steps.Wave(others, (loaded.name,), idle)])
+    return Rollout([mine], [steps.Wave(others, (loaded.name,), idle)])
 
 
-def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, Sequence[str]], policy: str) -> Rollout:
-    """`more`: what stands on the site without a record of it. Refused where the list does not pack."""
+def member(one: Grouped) -> Member:
+    """As the plan has it."""
+    group = one.group
+    return Member(group.name, group.profile, group.nodes, one.state, one.seat.as_dict(), group.served)
+
+
+def members(planned: FleetPlan) -> list[Member]:
+    """Refused where the list does not pack."""
     if planned.fits is False:
         told = "; ".join(planned.advice)
         message = f"{planned.reason}{f'; what would help: {told}' if told else ''}"
         raise InputError.single("serve", message, rule="does-not-pack")
-    members = [
-        Member(
-            one.group.name, one.group.profile, one.group.nodes, _state(one, planned, runs, policy), one.seat.as_dict(),
-            one.group.served,
-        )
-        for one in planned.grouped
-    ]  # fmt: skip
-    wanted = [steps.Wanted(member.name, member.nodes, member.state) for member in members]
+    return [member(one) for one in planned.grouped]
+
+
+def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, Sequence[str]], policy: str) -> Rollout:
+    """`more`: what stands on the site without a record of it."""
+    made = [_looked_at(one, planned, runs, policy) for one in members(planned)]
+    wanted = [steps.Wanted(one.name, one.nodes, one.state) for one in made]
     here = {name: one.nodes for name, one in runs.items()} | dict(more)
-    return Rollout(members, steps.order(wanted, here), planned.findings, words(members, here))
+    return Rollout(made, steps.order(wanted, here), planned.findings, words(made, here))
 
 
-def _state(one: Any, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> str:
+def _looked_at(one: Member, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Member:
+    """One that stays, unless what it starts with has changed since."""
     if one.state != steps.STAYS:
-        return str(one.state)
-    now = case.render(one.group.profile, planned.cluster, force=True, policy=policy, seat=one.seat.as_dict()).digest
-    return steps.STAYS if now == runs[one.group.name].config_hash else RENEWS
+        return one
+    now = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one.seat).digest
+    return one if now == runs[one.name].config_hash else replace(one, state=RENEWS)
 
 
-def words(members: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> str:
+def words(made: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> str:
     """What is about to happen, a line for each group that is not as it should be."""
-    listed = {member.name for member in members}
+    listed = {one.name for one in made}
     gone = [
         f"{name} on {', '.join(at)} stops: it is not in the list" for name, at in runs.items() if name not in listed
     ]
-    told = [f"{member.name} on {', '.join(member.nodes)} {WHAT[member.state]}" for member in members]
+    told = [f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}" for one in made]
     return "\n".join([*gone, *told])
 
 
 def only(made: Rollout, name: str) -> Rollout:
     """The part of one group: it ends, and it starts; what becomes of the others is not decided here."""
-    member = next(member for member in made.members if member.name == name)
-    return Rollout([member], [steps.Wave((name,), (name,), member.nodes if member.alone else ())])
+    mine = next(one for one in made.members if one.name == name)
+    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.alone else ())])
 
 
 def refuse(findings: Iterable[Finding], *, force: bool) -> None:
@@ -159,13 +166,9 @@ def forget(cluster: Cluster, kept: Iterable[str]) -> None:
 
 def entry(listed: list[Any], group: str, chosen: str) -> list[Any]:
     """The list with another profile for one group, as `playbooks/switch.yml -e group=... -e profile=...` asks."""
-    made, known = [], []
-    for item in listed:
-        told = {"profile": item} if isinstance(item, str) else dict(item)
-        called = Entry.model_construct(**{"name": None, **told}).called
-        known.append(called)
-        made.append({**told, "name": group, "profile": chosen} if called == group else item)
+    known = [called(item) for item in listed]
     if group not in known:
         message = f"serve: has no group '{group}'; there are: {', '.join(known) or 'none'}"
         raise InputError.single("-e group", message, rule="no-such-group")
-    return made
+    place = known.index(group)
+    return [*listed[:place], {**whole(listed[place]), "name": group, "profile": chosen}, *listed[place + 1 :]]

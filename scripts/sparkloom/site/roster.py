@@ -5,7 +5,7 @@ The cluster tells what is there, the inventory what should be; that the two diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch.groups import ONLY_KEY
 from sparkloom.render.manifests.names import ENGINES, PROFILE, RANK
-from sparkloom.site import client, served
+from sparkloom.site import served
 from sparkloom.site.client import Client
 from sparkloom.site.served import Record
 
@@ -124,19 +124,6 @@ def listed(cluster: Cluster, inventory: Inventory) -> tuple[Serving | None, str]
         return serving.load(inventory, cluster), ""
     except InputError as error:
         return None, str(error.problems[0])
-
-
-def asked(question: Callable[[], Any], cluster: Cluster) -> Any:
-    """What the cluster answers; one that does not is said by the file that names it."""
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
-    try:
-        return question()
-    except (ApiException, HTTPError) as error:
-        reason = getattr(error, "reason", "") or error
-        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
-        raise InputError.single(client.kubeconfig(cluster), message, rule="no-cluster") from None
 
 
 def _label(pod: Any) -> str:

@@ -23,7 +23,7 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
     """As `sparkloom status --json` prints it; with a profile: does that one serve? With a group: that one alone."""
     cluster = case.cluster(inventory)
     reached = client.of(cluster)
-    there = roster.asked(lambda: roster.read(reached, cluster, inventory), cluster)
+    there = client.asked(lambda: roster.read(reached, cluster, inventory), cluster)
     only = there.one(group) if group else there.single
     plan = Planned(cluster, inventory, there)
     if only:

@@ -13,15 +13,9 @@ from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
 from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories
+from tests.inventories import OSS, THREE
 from tests.places import REPO
 
-QWEN, OSS, GLM = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b", "nvidia--glm-5.3-flash-nvfp4"
-THREE = f"""\
-serve:
-  - {{profile: {GLM}, name: glm}}
-  - {OSS}
-  - {{profile: {QWEN}, name: chat, fraction: 0.42}}
-"""
 AT = 1_795_579_200.0  # 2026-11-25 04:00 UTC
 SINCE = "2026-11-25T01:30:00Z"
 PAGES = {  # as each engine spells its counters

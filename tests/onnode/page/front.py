@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
 from sparkloom.onnode.page.kept import Kept
@@ -21,15 +21,21 @@ BAD_TEXT = "<img src=x onerror=\"document.title='taken'\"><script>document.title
 
 
 @contextmanager
-def running(site: Recorded, every: float = 0.2) -> Iterator[Server]:
-    kept = Kept(site.gathers(time.time).look, every=every)
-    server = Server(("127.0.0.1", 0), files(page.STATIC), kept)
+def serving(server: HTTPServer) -> Iterator[None]:
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
-        yield server
+        yield
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def running(site: Recorded, every: float = 0.2) -> Iterator[Server]:
+    kept = Kept(site.gathers(time.time).look, every=every)
+    server = Server(("127.0.0.1", 0), files(page.STATIC), kept)
+    with serving(server):
+        yield server
 
 
 class Front(ThreadingHTTPServer):
@@ -56,12 +62,8 @@ class Front(ThreadingHTTPServer):
 def fronted(site: Recorded) -> Iterator[Front]:
     with running(site) as server:
         front = Front(server, [group["names"][0] for group in site.facts["groups"]])
-        threading.Thread(target=front.serve_forever, args=(0.05,), daemon=True).start()
-        try:
+        with serving(front):
             yield front
-        finally:
-            front.shutdown()
-            front.server_close()
 
 
 class Handler(BaseHTTPRequestHandler):

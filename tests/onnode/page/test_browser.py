@@ -30,11 +30,6 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Recorded:
-    return Recorded(tmp_path)
-
-
-@pytest.fixture
 def web(site: Recorded) -> Iterator[Front]:
     with front.fronted(site) as running:
         yield running

@@ -22,11 +22,6 @@ from tests.onnode.page import front
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Recorded:
-    return Recorded(tmp_path)
-
-
-@pytest.fixture
 def server(site: Recorded) -> Iterator[Server]:
     with front.running(site) as running:
         yield running

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import group_name
-from sparkloom.inputs.serving import Entry
+from sparkloom.inputs.serving import called
 from sparkloom.render.manifests import names
-from sparkloom.site import leftovers, served
+from sparkloom.site import leftovers, rollout, served
 from sparkloom.site.checks import report, serving
 from sparkloom.site.client import Client
 
@@ -32,16 +32,7 @@ def planned(plan: FleetPlan, word: str, profile: str) -> list[Data]:
     chosen = [one for one in plan.grouped if profile in ("", one.group.profile)]
     if word:
         chosen = [one for one in chosen if word in (one.group.name, one.group.alias, one.group.label)]
-    return [
-        {
-            "name": one.group.name,
-            "profile": one.group.profile,
-            "nodes": list(one.group.nodes),
-            "seat": one.seat.as_dict(),
-            "served": one.group.served,
-        }
-        for one in chosen
-    ]
+    return [rollout.member(one).as_dict() for one in chosen]
 
 
 def told(group: Mapping[str, Any]) -> Data:
@@ -69,8 +60,7 @@ def refused(plan: FleetPlan) -> Data:
 
 def names_of(listed: Mapping[str, Any]) -> list[str]:
     """Of all groups of a list, whichever are judged."""
-    told = [{"profile": item} if isinstance(item, str) else item for item in listed.get("serve", ())]
-    return [Entry.model_construct(**{"name": None, **item}).called for item in told]
+    return [called(item) for item in listed.get("serve", ())]
 
 
 def failures(reached: Client, group: Mapping[str, Any]) -> Data:
