@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+from testbed.base import steps
 from testbed.make import prometheus
 
 
 @cache
 def program(name: str) -> str:
-    for step in prometheus.steps():
-        if not step.done():
-            step.act(lambda text: None)
+    steps.quietly(prometheus.steps())
     return str(prometheus.program(name))

@@ -1,6 +1,7 @@
 """Who may change what at a time: one command per rack, and one on this machine for what all racks share.
 
-Taken in this order: the rack's lock, then the shared one, so that two commands never wait for each other."""
+Taken in this order: the rack's lock, then the shared one, then that of an artefact, so that two commands never wait for
+each other."""
 
 from __future__ import annotations
 
@@ -54,6 +55,13 @@ def shared() -> Iterator[None]:
 def machines() -> Iterator[None]:
     """The virtual machines: their cache and their state."""
     with _held(names.CACHE / "vm-lock", "another command of the virtual machines"):
+        yield
+
+
+@contextmanager
+def making(name: str) -> Iterator[None]:
+    """One kept artefact, which tests side by side and a rack may all want at once."""
+    with _held(names.CACHE / f".making-{name}", f"another command makes {name}"):
         yield
 
 

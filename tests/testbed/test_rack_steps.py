@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,22 @@ def test_built_once_and_again_when_an_input_changes() -> None:
     assert log == ["built"]
     steps.perform([make(log, ["two"])])
     assert log == ["built", "built"]
+
+
+def test_two_that_want_it_at_once_get_one_that_is_whole() -> None:
+    """Red on a bare machine: two workers of a test run unpacked Debian's packages into one folder."""
+    log: list[str] = []
+
+    def build(work: Path, say: steps.Say) -> None:
+        log.append("built")
+        (work / "half").write_text("a")
+        time.sleep(0.2)
+        (work / "whole").write_text((work / "half").read_text())
+
+    step = steps.artefact("demo", "builds a demo", lambda: ["one"], build)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: steps.quietly([step]), range(2)))
+    assert log == ["built"] and step.done()
 
 
 def test_failed_step_is_not_done_and_has_no_time() -> None:

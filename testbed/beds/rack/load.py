@@ -22,6 +22,15 @@ def held(container: str) -> dict[str, str]:
     return {row.split()[0]: row.split()[2] for row in rows if len(row.split()) > 2}
 
 
+def is_everywhere(archive: Path) -> bool:
+    """By name and by what is in it: another build replaces it."""
+    states = docker.containers()
+    if not archive.is_file() or any(states.get(container) != "running" for container in names.NODES.values()):
+        return False
+    wanted = oci.references(archive)
+    return all(wanted.items() <= held(container).items() for container in names.NODES.values())
+
+
 def load(archive: Path, only: Sequence[str] = (), *, unpack: bool = False) -> dict[str, str]:
     """Import into all nodes (or `only`) at once; returns what was done per node: `loaded` or `has it`.
 

