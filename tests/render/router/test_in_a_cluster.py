@@ -20,7 +20,7 @@ import pytest
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import envoy, own_key_file
 from testbed.standins.pacing.process import Engine
-from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running
+from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running, until
 
 pytestmark = pytest.mark.oracle
 
@@ -68,14 +68,6 @@ def router(
 def version(router: Router) -> str:
     name = next(name for name in router.series() if name.startswith("sparkloom_router_table_info"))
     return name.partition('"')[2].rstrip('"}')
-
-
-def until(what: Any, seconds: float = 10) -> float:
-    begun = time.monotonic()
-    while not what():
-        assert time.monotonic() - begun < seconds
-        time.sleep(0.05)
-    return time.monotonic() - begun
 
 
 def test_it_says_by_which_tables_it_goes_without_being_asked_for_a_model(router: Router) -> None:

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tests.render.router.running import (
     asked,
     bearer,
     running,
+    until,
 )  # fmt: skip
 
 pytestmark = pytest.mark.oracle
@@ -258,7 +260,11 @@ def test_a_connection_that_the_engine_closed_costs_no_request(router: Router) ->
 def test_as_many_wait_as_may_and_the_next_is_told_so(router: Router, engines: dict[str, Engine]) -> None:
     answers: list[Answer] = []
     asking = [threading.Thread(target=lambda: answers.append(router.post("narrow"))) for _ in range(4)]
-    for thread in asking:
+    # two have its engine before the others come: to Envoy, who waits for a connection to be made waits too
+    for thread, at_work in zip(asking[:2], (1, 2), strict=True):
+        thread.start()
+        until(partial(has, router, at_work))
+    for thread in asking[2:]:
         thread.start()
     limit = time.monotonic() + 10
     while waiting(router, "narrow") < 2 and time.monotonic() < limit:
@@ -274,8 +280,16 @@ def test_as_many_wait_as_may_and_the_next_is_told_so(router: Router, engines: di
 
 
 def waiting(router: Router, model: str) -> float:
+    return gauge(router, model, "upstream_rq_pending_active")
+
+
+def has(router: Router, requests: int) -> bool:
+    return gauge(router, "narrow", "upstream_rq_active") >= requests
+
+
+def gauge(router: Router, model: str, what: str) -> float:
     page = router.ask("GET", "/stats/prometheus", port=router.terms.metrics_port).body.decode()
-    name = f'envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="{model}"}} '
+    name = f'envoy_cluster_{what}{{envoy_cluster_name="{model}"}} '
     return float(page.partition(name)[2].partition("\n")[0] or 0)
 
 
