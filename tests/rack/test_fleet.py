@@ -12,12 +12,20 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
+from sparkloom import case
+from sparkloom.render.metrics import panels
+from sparkloom.site import client
 from testbed.base import names
-from testbed.beds.rack import cluster, inventory
+from testbed.base.steps import perform
+from testbed.beds.rack import cluster, inventory, load
+from testbed.make import prometheus
 from testbed.trials import neighbours
+from tests.onnode.page.browser import PROGRAM, SIZES, Browser
 from tests.rack.running import LATER, run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses
@@ -110,6 +118,45 @@ def reached(endpoint: neighbours.Endpoint, keys: dict[str, str], *models: str) -
     return {person: {m for m in models if endpoint.once(m, key) == neighbours.WHOLE} for person, key in keys.items()}
 
 
+# Panels of what this rack has no source for: its kernel has no RDMA, and nothing holds its GPU back.
+WITHOUT: set[str] = set()
+FILLED = {"$group": ".*", "$node": ".*", "$person": ".*", "[$__rate_interval]": "[1m]", "[$__range]": "[1h]"}
+
+
+HISTORY = "prometheus-history"  # the claim that the playbook makes
+VOLUME = {
+    "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": HISTORY},
+    "spec": {
+        "capacity": {"storage": "20Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "standard",
+        "local": {"path": "/var/lib/prometheus-history"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [names.NODES["spark2"]]},
+        ]}]}},
+    },
+}  # fmt: skip
+
+
+def prometheus_there() -> None:
+    """What a rack gets when somebody asks for a Prometheus: its image, and a volume, which K3s makes by itself."""
+    perform(prometheus.image_steps())
+    load.load(prometheus.SCRAPER.archive())
+    cluster.node_sh(names.NODES["spark2"], "install -d -m 777 /var/lib/prometheus-history")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(VOLUME))
+
+
+def told(reached: client.Client, path: str, **words: str) -> Any:
+    (pod,) = (one.metadata.name for one in reached.pods({"app.kubernetes.io/name": "prometheus"}))
+    connection = reached.connect(pod, 9090, 20)
+    connection.request("GET", f"/api/v1/{path}?{urlencode(words)}", headers={"Host": "prometheus"})
+    return json.loads(connection.getresponse().read())["data"]
+
+
+def answered(reached: client.Client, expr: str) -> bool:
+    for word, filled in FILLED.items():
+        expr = expr.replace(word, filled)
+    return bool(told(reached, "query", query=expr)["result"])
+
+
 def test_four_sparks_model_gives_way_to_three_groups(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
     write(LIST)
     output = play("site.yml")
@@ -153,6 +200,64 @@ def test_one_group_is_killed_again_and_again_and_the_others_lose_nothing(
     assert "silence" not in killed, killed
 
 
+def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
+    """Asked of a Prometheus that the playbook brings, while all models answer."""
+    cluster.kubectl("-n", "sparkloom", "delete", "pvc", HISTORY, "--ignore-not-found")
+    cluster.kubectl("delete", "pv", HISTORY, "--ignore-not-found")
+    short = ("playbooks/metrics.yml", "-e", "metrics_prometheus=install", "-e", "metrics_wait_seconds=15")
+    refused = run("ansible-playbook", "-i", str(SITE), *short, ANSIBLE_NOCOLOR="1")
+    assert refused.returncode != 0 and "prometheus: 0 of 1 ready" in refused.stdout, refused.stdout[-3000:]
+    prometheus_there()
+    play("playbooks/metrics.yml", "-e", "metrics_prometheus=install")
+    people = {"oss": keys["carol"], "chat": keys["bob"], "more": keys["bob"], "pair": keys["alice"]}
+    asked = [neighbours.Asked(model, key) for model, key in people.items()]
+    expressions = {expr: f"{one.name}: {panel.title}"
+                   for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
+    reached = client.of(case.cluster(SITE))
+    until = time.monotonic() + 180
+    with neighbours.asking(endpoint, asked, 1):
+        while empty := {title for expr, title in expressions.items() if not answered(reached, expr)} - WITHOUT:
+            assert time.monotonic() < until, empty
+            time.sleep(5)
+    targets = told(reached, "targets")["activeTargets"]
+    assert [(one["scrapeUrl"], one["lastError"]) for one in targets if one["health"] != "up"] == []
+
+
+def test_the_page_tells_of_two_groups_that_fail(
+    keys: dict[str, str], endpoint: neighbours.Endpoint, tmp_path: Path
+) -> None:
+    """In a browser, through TLS, on a large and a small screen; the others go on."""
+    assert PROGRAM, "no chromium here; make test installs it"
+    browser, url = Browser(tmp_path / "chromium"), f"https://{endpoint.address}/"
+    down = {"pair": "spark1", "oss": "spark3"}
+    for node in down.values():
+        assert run(".venv/bin/python", "-m", "testbed", "engine", "fault", node, "crash", "stage=load").returncode == 0
+    try:
+        for group in down:
+            cluster.kubectl("-n", "sparkloom", "delete", "pod", f"{group}-rank0-0", "--wait=false")
+        for size, (width, _, _) in SIZES.items():
+            page = browser.page(size)
+            page.call("Security.setIgnoreCertificateErrors", ignore=True)
+            page.go(url)
+            page.js(f"document.getElementById('key').value = '{keys['alice']}'")
+            page.js("document.getElementById('enter').requestSubmit()")
+            page.until("document.getElementById('headline').innerText === '2 of 4 models serve'", 120)
+            page.until("(document.getElementById('groups').innerText.match(/failed/g) || []).length >= 2", 240)
+            assert page.js("document.documentElement.scrollWidth") == width
+            assert page.errors == [] and page.hosts == {endpoint.address}
+            page.shot(Path(os.environ.get("SPARKLOOM_SHOTS") or tmp_path) / f"rack-two-fail-{size}.png")
+        assert endpoint.once("chat", keys["bob"]) == neighbours.WHOLE
+    finally:
+        browser.close()
+        run(".venv/bin/python", "-m", "testbed", "engine", "mend", "all")
+        for group in down:
+            cluster.kubectl("-n", "sparkloom", "delete", "pod", "-l", f"sparkloom/profile={group}", "--wait=false")
+    until = time.monotonic() + 180
+    while reached(endpoint, keys, *down)["alice"] != set(down):
+        assert time.monotonic() < until
+        time.sleep(2)
+
+
 def test_a_key_that_is_taken_away_opens_nothing_within_seconds(
     keys: dict[str, str], endpoint: neighbours.Endpoint
 ) -> None:
@@ -188,6 +293,26 @@ def test_what_was_used_is_told_by_person_and_model(keys: dict[str, str]) -> None
     rows = {(row["person"], row["model"]): row for row in json.loads(done.stdout)["rows"]}
     assert rows["bob", "chat"]["requests"] > 0 and rows["bob", "chat"]["completion_tokens"] > 0
     assert ("carol", "pair") not in rows
+
+
+def test_each_command_takes_one_group(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
+    """Measured, asked for its logs, doctored and taken away alone; where a name is wanted, all are named."""
+    told = run(
+        "sparkloom", "bench", "-i", str(SITE), "--group", "chat", "-n", "1", "--max-tokens", "24", "-q", "--json"
+    )
+    result = json.loads(told.stdout)
+    assert told.returncode in (0, 1) and result["levels"][0]["requests"] == 1, told.stderr
+    unnamed = run("sparkloom", "logs", "-i", str(SITE))
+    assert unnamed.returncode == 2 and all(group in unnamed.stderr for group in ("chat", "more", "oss", "pair"))
+    spoken = run("sparkloom", "logs", "pair", "-i", str(SITE))
+    assert spoken.returncode == 0 and "rank 1" in spoken.stdout, spoken.stderr
+    doctored = run("sparkloom", "doctor", "-i", str(SITE), "--group", "chat", "--json")
+    serving = [one for one in json.loads(doctored.stdout)["findings"] if one["area"] in ("serving", "weights")]
+    assert not [one for one in serving if one["severity"] == "error"], serving
+    before = pods()
+    play("playbooks/teardown.yml", "-e", "teardown_group=more")
+    assert pods() == {name: uid for name, uid in before.items() if not name.startswith("more-")}
+    assert endpoint.once("chat", keys["bob"]) == neighbours.WHOLE
 
 
 def test_the_files_of_the_site_hold_no_key(keys: dict[str, str]) -> None:

@@ -84,6 +84,14 @@ class Client:
         )
         return sorted(listed.items, key=lambda one: str(one.metadata.name))
 
+    def workload(self, kind: str, name: str) -> Any:
+        """A Deployment or a DaemonSet."""
+        from kubernetes import client
+
+        apps = client.AppsV1Api(self.core.api_client)
+        read = apps.read_namespaced_deployment if kind == "Deployment" else apps.read_namespaced_daemon_set
+        return read(name, self.namespace)
+
     def refusals(self, seconds: float) -> list[str]:
         """Why controllers could not make pods during the last seconds, latest last."""
         events = self.core.list_namespaced_event(self.namespace, field_selector="reason=FailedCreate").items

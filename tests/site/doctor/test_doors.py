@@ -17,7 +17,7 @@ from tests import inventories
 from tests.places import REPO
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
-# Cabled through the outer port: pods of a rack beside this test have functions of the inner one, by any of their numbers.
+# Cabled through the outer port: pods of a rack beside this test have functions of the inner one.
 OUTER = {
     "mtu": 9000, "first_host": 11, "vfs_per_rail": 2, "serving_vf": 0, "check_vf": 1, "lossless": False,
     "rails": [{"name": "a", "pf": "enp1s0f1np1", "pci": "0000:01:00.1", "subnet": "192.168.100.0/24"},

@@ -14,9 +14,15 @@ KINDS = {"configmap": "ConfigMap", "secret": "Secret"}
 LONGEST = 240
 
 
-def waits(pod: Any, warnings: Mapping[str, str], nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name."""
-    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get("kubernetes.io/hostname") or "")
+def waits(
+    pod: Any,
+    warnings: Mapping[str, str],
+    nodes: Mapping[str, Mapping[str, Any]],
+    named: str = "engine.image in the profile",
+) -> str:
+    """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
+    `named`: where its image is."""
+    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get("kubernetes.io/hostname") or "any node")
     known = nodes.get(place)
     if nodes and known is None:
         return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"
@@ -29,7 +35,7 @@ def waits(pod: Any, warnings: Mapping[str, str], nodes: Mapping[str, Mapping[str
     if engine and engine.state.waiting.reason in PULL:
         words = _short(engine.state.waiting.message or told or engine.state.waiting.reason)
         image = pod.spec.containers[0].image
-        return f"its image {image} does not come to {place}: {words}; engine.image in the profile"
+        return f"its image {image} does not come to {place}: {words}; {named}"
     return explained(told, place) or _unplaced(pod, place)
 
 
