@@ -9,21 +9,22 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 
-from sparkloom import case
 from sparkloom.render.metrics import panels
-from sparkloom.site import client
 from testbed.base import names
 from testbed.base.steps import perform
 from testbed.beds.rack import cluster, inventory, load
-from testbed.make import prometheus
+from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
 from tests.rack.running import LATER, run
@@ -118,8 +119,6 @@ def reached(endpoint: neighbours.Endpoint, keys: dict[str, str], *models: str) -
     return {person: {m for m in models if endpoint.once(m, key) == neighbours.WHOLE} for person, key in keys.items()}
 
 
-# Panels of what this rack has no source for: its kernel has no RDMA, and nothing holds its GPU back.
-WITHOUT: set[str] = set()
 FILLED = {"$group": ".*", "$node": ".*", "$person": ".*", "[$__rate_interval]": "[1m]", "[$__range]": "[1h]"}
 
 
@@ -144,17 +143,29 @@ def prometheus_there() -> None:
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(VOLUME))
 
 
-def told(reached: client.Client, path: str, **words: str) -> Any:
-    (pod,) = (one.metadata.name for one in reached.pods({"app.kubernetes.io/name": "prometheus"}))
-    connection = reached.connect(pod, 9090, 20)
-    connection.request("GET", f"/api/v1/{path}?{urlencode(words)}", headers={"Host": "prometheus"})
-    return json.loads(connection.getresponse().read())["data"]
+@contextmanager
+def prometheus_asked() -> Iterator[Callable[..., Any]]:
+    """Its API, by a port of this machine."""
+    tool = [nodeimage.kubectl(), "--kubeconfig", names.KUBECONFIG, "-n", "sparkloom", "port-forward"]
+    with subprocess.Popen([*tool, "deployment/prometheus", ":9090"], stdout=subprocess.PIPE, text=True) as tunnel:
+        assert tunnel.stdout
+        port = re.search(r"127\.0\.0\.1:(\d+)", tunnel.stdout.readline())
+        assert port
+
+        def ask(path: str, **words: str) -> Any:
+            with urlopen(f"http://127.0.0.1:{port[1]}/api/v1/{path}?{urlencode(words)}", timeout=30) as answer:
+                return json.load(answer)["data"]
+
+        try:
+            yield ask
+        finally:
+            tunnel.terminate()
 
 
-def answered(reached: client.Client, expr: str) -> bool:
-    for word, filled in FILLED.items():
-        expr = expr.replace(word, filled)
-    return bool(told(reached, "query", query=expr)["result"])
+def filled(expr: str) -> str:
+    for word, value in FILLED.items():
+        expr = expr.replace(word, value)
+    return expr
 
 
 def test_four_sparks_model_gives_way_to_three_groups(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
@@ -213,13 +224,12 @@ def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: 
     asked = [neighbours.Asked(model, key) for model, key in people.items()]
     expressions = {expr: f"{one.name}: {panel.title}"
                    for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
-    reached = client.of(case.cluster(SITE))
     until = time.monotonic() + 180
-    with neighbours.asking(endpoint, asked, 1):
-        while empty := {title for expr, title in expressions.items() if not answered(reached, expr)} - WITHOUT:
+    with neighbours.asking(endpoint, asked, 1), prometheus_asked() as ask:
+        while empty := {told for expr, told in expressions.items() if not ask("query", query=filled(expr))["result"]}:
             assert time.monotonic() < until, empty
             time.sleep(5)
-    targets = told(reached, "targets")["activeTargets"]
+        targets = ask("targets")["activeTargets"]
     assert [(one["scrapeUrl"], one["lastError"]) for one in targets if one["health"] != "up"] == []
 
 

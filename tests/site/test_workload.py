@@ -115,3 +115,10 @@ def test_what_does_not_stand_is_named_with_its_cause(broken: Any, cause: str) ->
     outcome = found.wait(ROUTER, timeout=30)
     assert not outcome.ready and f"router: 0 of 1 ready, {cause}" in outcome.message
     assert found.now == 31 and len(found.said) == 3 and cause in found.said[0] and "of 30 s" in found.said[0]
+
+
+def test_a_doctor_is_told_of_what_is_there_and_does_not_stand() -> None:
+    found = Cluster([pod(restarts=3)], router=[deployment(1, 1, 0)], hosts=[None])
+    (finding,) = workload.late(found, [ROUTER, HOSTS])
+    assert (finding.rule, finding.expected) == ("router", "all")
+    assert finding.message == "0 of 1 ready, one ended 3 times; its last words: cannot bind"

@@ -85,12 +85,12 @@ class Client:
         return sorted(listed.items, key=lambda one: str(one.metadata.name))
 
     def workload(self, kind: str, name: str) -> Any:
-        """A Deployment or a DaemonSet."""
+        """A Deployment or a DaemonSet; None where there is none of that name."""
         from kubernetes import client
 
         apps = client.AppsV1Api(self.core.api_client)
         read = apps.read_namespaced_deployment if kind == "Deployment" else apps.read_namespaced_daemon_set
-        return read(name, self.namespace)
+        return _or_none(lambda: read(name, self.namespace))
 
     def refusals(self, seconds: float) -> list[str]:
         """Why controllers could not make pods during the last seconds, latest last."""

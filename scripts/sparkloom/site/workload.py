@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sparkloom.base.finding import Finding
 from sparkloom.onnode.now import why
 
 KINDS = ("Deployment", "DaemonSet")
 PINS = "versions.yml (group_vars/all)"  # where images of ours are named
 EVERY, TELL_EVERY = 1.0, 10.0
+FIX = "mend what it names; nothing needs a playbook then, its pods are tried again and again"
 LAST_WORDS = 3  # lines of a container that ended
 
 
@@ -54,24 +56,38 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
     """Until every Deployment and DaemonSet of these objects has all its pods, of the newest kind and ready."""
-    awaited = [(str(one["kind"]), str(one["metadata"]["name"])) for one in objects if one["kind"] in KINDS]
+    awaited = _awaited(objects)
     begun, told = clock(), clock()
-    while late := list(_late(reached, awaited)):
+    while missing := list(_late(reached, awaited)):
         now = clock()
         if now - begun > timeout:
-            return Outcome(False, "\n".join(f"{one}, {_cause(reached, one)}" for one in late))
+            return Outcome(False, "\n".join(f"{one}, {_cause(reached, one)}" for one in missing))
         if now - told >= TELL_EVERY:
             told = now
-            for one in late:
+            for one in missing:
                 say(f"{one} after {now - begun:.0f} s of {timeout:.0f} s: {_cause(reached, one)}")
         sleep(EVERY)
     names = ", ".join(name for _, name in awaited) or "nothing to wait for"
     return Outcome(True, f"{names}: ready after {clock() - begun:.0f} s")
 
 
+def late(reached: Source, objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """What is there and does not stand now; that something is not there at all, others say."""
+    found = [(one, _cause(reached, one)) for one in _late(reached, _awaited(objects)) if one.wanted]
+    return [
+        Finding("the cluster", one.name, f"{one.have} of {one.wanted} ready, {why}", "all", FIX) for one, why in found
+    ]
+
+
+def _awaited(objects: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [(str(one["kind"]), str(one["metadata"]["name"])) for one in objects if one["kind"] in KINDS]
+
+
 def _late(reached: Source, awaited: Iterable[tuple[str, str]]) -> Iterator[_Short]:
     for kind, name in awaited:
-        one = reached.workload(kind, name)
+        if (one := reached.workload(kind, name)) is None:
+            yield _Short(name, 0, 0, {})
+            continue
         wanted, have, looked_at = _counts(kind, one)
         if not looked_at or have < wanted:
             yield _Short(name, have, wanted if looked_at else 0, one.spec.selector.match_labels or {})
