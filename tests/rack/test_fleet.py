@@ -23,7 +23,7 @@ import pytest
 from sparkloom.render.metrics import panels
 from testbed.base import names
 from testbed.base.steps import perform
-from testbed.beds.rack import cluster, inventory, load
+from testbed.beds.rack import cluster, faults, inventory, load
 from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
@@ -32,7 +32,7 @@ from tests.rack.running import LATER, run
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 PAIR, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
-CHAT, MORE = "chankhavu--nemotron-cascade-2-30b-a3b-nvfp4", "nvidia--nemotron-3.5-lightning-30b-a3b-nvfp4"
+CHAT, MORE = "radixark--qwen3.8-27b-nvfp4", "nvidia--nemotron-3.5-lightning-30b-a3b-nvfp4"
 LIST = f"""\
 serve:
   - {{profile: {PAIR}, name: pair, alias: pair}}
@@ -162,6 +162,35 @@ def prometheus_asked() -> Iterator[Callable[..., Any]]:
             tunnel.terminate()
 
 
+@contextmanager
+def failing(endpoint: neighbours.Endpoint, key: str, down: dict[str, str]) -> Iterator[None]:
+    """Groups, by the Spark of their rank 0, whose engine crashes at each load; they serve again when it is over."""
+    engine = (".venv/bin/python", "-m", "testbed", "engine")
+    try:
+        for group, node in down.items():
+            assert run(*engine, "fault", node, "crash", "stage=load").returncode == 0
+            cluster.kubectl("-n", "sparkloom", "delete", "pod", f"{group}-rank0-0", "--wait=false")
+        yield
+    finally:
+        run(*engine, "mend", "all")
+        for group in down:
+            cluster.kubectl("-n", "sparkloom", "delete", "pod", "-l", f"sparkloom/profile={group}", "--wait=false")
+    until = time.monotonic() + 180
+    for group in down:
+        while endpoint.once(group, key) != neighbours.WHOLE:
+            assert time.monotonic() < until
+            time.sleep(2)
+
+
+@contextmanager
+def hot(node: str) -> Iterator[None]:
+    faults.break_(node, "hot-gpu", ("a", "b"))
+    try:
+        yield
+    finally:
+        faults.mend(node, "hot-gpu", ("a", "b"))
+
+
 def filled(expr: str) -> str:
     for word, value in FILLED.items():
         expr = expr.replace(word, value)
@@ -212,7 +241,7 @@ def test_one_group_is_killed_again_and_again_and_the_others_lose_nothing(
 
 
 def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
-    """Asked of a Prometheus that the playbook brings, while all models answer."""
+    """Asked of a Prometheus that the playbook brings, while one group fails, one GPU is hot and the others answer."""
     cluster.kubectl("-n", "sparkloom", "delete", "pvc", HISTORY, "--ignore-not-found")
     cluster.kubectl("delete", "pv", HISTORY, "--ignore-not-found")
     short = ("playbooks/metrics.yml", "-e", "metrics_prometheus=install", "-e", "metrics_wait_seconds=15")
@@ -224,8 +253,9 @@ def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: 
     asked = [neighbours.Asked(model, key) for model, key in people.items()]
     expressions = {expr: f"{one.name}: {panel.title}"
                    for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
-    until = time.monotonic() + 180
-    with neighbours.asking(endpoint, asked, 1), prometheus_asked() as ask:
+    until = time.monotonic() + 300
+    troubles = (failing(endpoint, keys["alice"], {"oss": "spark3"}), hot("spark4"))
+    with neighbours.asking(endpoint, asked, 1), prometheus_asked() as ask, troubles[0], troubles[1]:
         while empty := {told for expr, told in expressions.items() if not ask("query", query=filled(expr))["result"]}:
             assert time.monotonic() < until, empty
             time.sleep(5)
@@ -239,33 +269,22 @@ def test_the_page_tells_of_two_groups_that_fail(
     """In a browser, through TLS, on a large and a small screen; the others go on."""
     assert PROGRAM, "no chromium here; make test installs it"
     browser, url = Browser(tmp_path / "chromium"), f"https://{endpoint.address}/"
-    down = {"pair": "spark1", "oss": "spark3"}
-    for node in down.values():
-        assert run(".venv/bin/python", "-m", "testbed", "engine", "fault", node, "crash", "stage=load").returncode == 0
     try:
-        for group in down:
-            cluster.kubectl("-n", "sparkloom", "delete", "pod", f"{group}-rank0-0", "--wait=false")
-        for size, (width, _, _) in SIZES.items():
-            page = browser.page(size)
-            page.call("Security.setIgnoreCertificateErrors", ignore=True)
-            page.go(url)
-            page.js(f"document.getElementById('key').value = '{keys['alice']}'")
-            page.js("document.getElementById('enter').requestSubmit()")
-            page.until("document.getElementById('headline').innerText === '2 of 4 models serve'", 120)
-            page.until("(document.getElementById('groups').innerText.match(/failed/g) || []).length >= 2", 240)
-            assert page.js("document.documentElement.scrollWidth") == width
-            assert page.errors == [] and page.hosts == {endpoint.address}
-            page.shot(Path(os.environ.get("SPARKLOOM_SHOTS") or tmp_path) / f"rack-two-fail-{size}.png")
-        assert endpoint.once("chat", keys["bob"]) == neighbours.WHOLE
+        with failing(endpoint, keys["alice"], {"pair": "spark1", "oss": "spark3"}):
+            for size, (width, _, _) in SIZES.items():
+                page = browser.page(size)
+                page.call("Security.setIgnoreCertificateErrors", ignore=True)
+                page.go(url)
+                page.js(f"document.getElementById('key').value = '{keys['alice']}'")
+                page.js("document.getElementById('enter').requestSubmit()")
+                page.until("document.getElementById('headline').innerText === '2 of 4 models serve'", 120)
+                page.until("(document.getElementById('groups').innerText.match(/failed/g) || []).length >= 2", 240)
+                assert page.js("document.documentElement.scrollWidth") == width
+                assert page.errors == [] and page.hosts == {endpoint.address}
+                page.shot(Path(os.environ.get("SPARKLOOM_SHOTS") or tmp_path) / f"rack-two-fail-{size}.png")
+            assert endpoint.once("chat", keys["bob"]) == neighbours.WHOLE
     finally:
         browser.close()
-        run(".venv/bin/python", "-m", "testbed", "engine", "mend", "all")
-        for group in down:
-            cluster.kubectl("-n", "sparkloom", "delete", "pod", "-l", f"sparkloom/profile={group}", "--wait=false")
-    until = time.monotonic() + 180
-    while reached(endpoint, keys, *down)["alice"] != set(down):
-        assert time.monotonic() < until
-        time.sleep(2)
 
 
 def test_a_key_that_is_taken_away_opens_nothing_within_seconds(

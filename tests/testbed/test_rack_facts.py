@@ -187,19 +187,22 @@ def test_free_memory_is_shown_in_large_blocks_and_in_crumbs_with_the_fault(facts
     assert counts()[4] == 1 << 20 and sum(counts()) == 1 << 20
 
 
-def test_the_gpu_of_a_slow_node_is_busy_and_slow(tmp_path: Path) -> None:
+def test_the_gpu_of_a_slow_or_a_hot_node_is_busy_and_slow(tmp_path: Path) -> None:
     program = (names.NODE_FILES / "usr/local/sbin/nvidia-smi").read_text()
     faults = tmp_path / "faults.json"
     copy = tmp_path / "nvidia-smi"
     copy.write_text(program.replace("/var/lib/sparkloom-testbed/faults.json", str(faults)))
-    query = ["--query-gpu=pstate,utilization.gpu,clocks.sm,power.draw", "--format=csv,noheader,nounits"]
+    asked = "pstate,utilization.gpu,clocks.sm,power.draw,clocks_event_reasons.active"
+    query = [f"--query-gpu={asked}", "--format=csv,noheader,nounits"]
 
     def said() -> str:
         return subprocess.run([sys.executable, copy, *query], capture_output=True, text=True, check=True).stdout.strip()
 
-    assert said() == "P8, 0, 208, 4.12"
+    assert said() == "P8, 0, 208, 4.12, 0x0000000000000001"
     faults.write_text('{"slow-gpu": {"a": {}, "b": {}}}')
-    assert said() == "P0, 97, 611, 14.20"
+    assert said() == "P0, 97, 611, 14.20, 0x0000000000000000"
+    faults.write_text('{"hot-gpu": {"a": {}, "b": {}}}')
+    assert said() == "P0, 97, 1410, 61.00, 0x0000000000000020", "temperature, of NVML's reasons"
 
 
 def test_the_blocks_are_bound_over_the_kernels_own_also_when_started_again(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ FAULTS = {
     **{name: _set_up(name) for name in setups.SETUPS},
     "narrow": Fault("the rail's port has two of its four PCIe lanes"),
     "slow-gpu": Fault("the GPU is busy at 611 MHz and 14 W, the hidden slow state (the rail does not matter)"),
+    "hot-gpu": Fault("the GPU is busy at 87 degrees, which hold its clock back (the rail does not matter)"),
     "crumbs": Fault("the free memory of the node lies in blocks of 64 KiB (the rail does not matter)"),
     "memory-kept": Fault("60 GiB of the node's memory stay used after an engine has ended (the rail does not matter)"),
 }

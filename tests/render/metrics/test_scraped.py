@@ -85,7 +85,8 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         router = site.enter_context(sites.page(sites.growing(sites.ROUTER)))
         exporter, listening = free_port(), free_port()
         _host_file(folder)
-        words = sites.exporter_words(exporter, sites.sysfs(folder / "sys"), folder / "textfiles")
+        places = (sites.procfs(folder / "proc"), sites.sysfs(folder / "sys"), folder / "textfiles")
+        words = sites.exporter_words(exporter, *places)
         _running(site, folder, [program("prometheus-node-exporter"), *words])
         both = [f"127.0.0.{11 + n}:{ranks.plan['probe_port']}" for n in range(2)]
         targets = {
@@ -152,6 +153,13 @@ def test_every_panel_has_data(title: str, expr: str, scraped: Prometheus) -> Non
     for word, real in FILLED.items():
         expr = expr.replace(word, real)
     assert scraped.query(expr), (title, expr)
+
+
+def test_blocks_of_16_mib_and_more_are_counted(scraped: Prometheus) -> None:
+    """On the old code those of 4 MiB alone, though a GB10's go up to 32: an idle Spark looked like one in crumbs."""
+    (expr,) = (expr for title, expr in PANELS if "blocks" in title)
+    (row,) = scraped.query(expr)
+    assert float(row["value"][1]) == 7 * (16 << 20) + 7 * (32 << 20)
 
 
 def test_a_group_s_labels_are_on_its_engine_too(scraped: Prometheus) -> None:

@@ -45,6 +45,8 @@ GROUPS = ("group", "label_values(sparkloom_rank_info, group)")
 NODES = ("node", "label_values(sparkloom_host_written_timestamp_seconds, node)")
 PERSONS = ("person", "label_values(sparkloom_router_requests_total, person)")
 
+# By the power of two that a block's pages are, of 4 KiB each; a GB10's go up to 32 MiB.
+_LARGE = " or ".join(f'node_buddyinfo_blocks{{size="{size}"}} * {4096 << size}' for size in (12, 13))
 FLEET = Dashboard("fleet", "Sparkloom: fleet", (), (
     Panel("Groups that give tokens", (('sum(sparkloom_rank_ready{rank="0"})', "ready"),
                                       ('count(sparkloom_rank_ready{rank="0"})', "all")), kind="stat", width=6),
@@ -120,9 +122,9 @@ HOSTS = Dashboard("hosts", "Sparkloom: Sparks", (NODES,), (
           ((f"rate(node_pressure_memory_waiting_seconds_total{RATE})", "{{node}} {{instance}} some"),
            (f"rate(node_pressure_memory_stalled_seconds_total{RATE})", "{{node}} {{instance}} all")),
                  unit="percentunit"),
-    Panel("Free memory in blocks of 4 MiB", (('sum by (node, instance) (node_buddyinfo_blocks{size="10"}) * 4194304',
-          "{{node}} {{instance}}"),),
-          unit="bytes", help="what large allocations find without moving anything: fragmentation"),
+    Panel("Free memory in blocks of 16 MiB and more",
+          ((f"sum by (node, instance) ({_LARGE})", "{{node}} {{instance}}"),),
+          unit="bytes", help="what a load finds without moving anything; preflight warns below 6.25 GiB"),
     Panel("The memory guard's stops", ((f"increase(sparkloom_host_memory_guard_stops_total{{{NODE}}}[1h])",
           "{{node}}"),)),
     Panel("GPU: power", ((f"sparkloom_gpu_power_watts{{{NODE}}}", "{{node}}"),), unit="watt"),

@@ -91,6 +91,7 @@ def _sglang(config: Config, meter: Meter, usage: float) -> list[str]:
         "token_usage": usage,
         "gen_throughput": meter.throughput,
         "cache_hit_rate": 0.0,
+        "spec_accept_length": 2.5 if config.speculation and meter.running else 0.0,  # 0 without speculation, too
     }
     counters = {
         "prompt_tokens_total": meter.prompt,

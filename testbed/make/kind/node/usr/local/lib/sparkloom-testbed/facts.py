@@ -26,6 +26,18 @@ RUN = Path("/run/sparkloom-testbed")
 INFINIBAND, PCI, NET = RUN / "infiniband", RUN / "pci", RUN / "net"
 KERNELS_NET = RUN / "kernels-net"
 GIDS = 16
+# Of mlx5's counters those that stay at 0 while nothing is wrong.
+QUIET = (
+    "counters/link_downed",
+    "counters/symbol_error",
+    "counters/port_rcv_errors",
+    "counters/port_xmit_discards",
+    "hw_counters/local_ack_timeout_err",
+    "hw_counters/out_of_sequence",
+    "hw_counters/packet_seq_err",
+    "hw_counters/rnr_nak_retry_err",
+    "hw_counters/roce_slow_restart",
+)
 EMPTY_GID = ":".join(["0000"] * 8)
 TOTAL_VFS = 8
 GB10_MEMORY_KIB = 127535156  # what MemTotal says on a Spark
@@ -210,6 +222,8 @@ def show(device: Device, interface: Interface | None, on_node: bool) -> None:
     # the counters of a port count words of four bytes
     put(port / "counters/port_rcv_data", str(stats.get("rx", {}).get("bytes", 0) // 4))
     put(port / "counters/port_xmit_data", str(stats.get("tx", {}).get("bytes", 0) // 4))
+    for name in QUIET:
+        put(port / name, "0")
     gid_table(port, interface, bool(rail) and rail in faulty("no-gid"))
 
 
@@ -306,7 +320,8 @@ class Blocks:
     def __init__(self) -> None:
         while os.path.ismount("/proc/buddyinfo"):
             subprocess.run(["umount", "/proc/buddyinfo"], check=True)
-        self.shown = os.open(RUN / "buddyinfo", os.O_RDWR | os.O_CREAT, 0o400)
+        self.shown = os.open(RUN / "buddyinfo", os.O_RDWR | os.O_CREAT, 0o444)
+        os.fchmod(self.shown, 0o444)  # as the kernel has it: a node-exporter, which is nobody, reads it too
         self.update(0)
         mount("--bind", str(RUN / "buddyinfo"), "/proc/buddyinfo")
 
