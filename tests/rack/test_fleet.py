@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -23,16 +22,19 @@ import pytest
 from sparkloom.render.metrics import panels
 from testbed.base import names
 from testbed.base.steps import perform
-from testbed.beds.rack import cluster, faults, inventory, load
+from testbed.beds.rack import cluster, faults, load
 from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
-from tests.rack.running import LATER, run
+from tests.rack import listed
+from tests.rack.listed import BY_TAG, SITE, begin, groups, key_of, play, pods, shared_gpus, write
+from tests.rack.running import LATER, by_tag, run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 PAIR, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
-CHAT, MORE = "radixark--qwen3.8-27b-nvfp4", "nvidia--nemotron-3.5-lightning-30b-a3b-nvfp4"
+CHAT = by_tag("radixark--qwen3.8-27b-nvfp4", BY_TAG)
+MORE = "nvidia--nemotron-3.5-lightning-30b-a3b-nvfp4"
 LIST = f"""\
 serve:
   - {{profile: {PAIR}, name: pair, alias: pair}}
@@ -43,76 +45,23 @@ ONE_MORE = f"  - {{profile: {MORE}, name: more, alias: more, fraction: 0.38}}\n"
 # Who may ask what. Nobody may ask everything.
 PEOPLE = {"alice": "pair,oss", "bob": "chat,more", "carol": "oss"}
 KILLS = int(os.environ.get("SPARKLOOM_KILLS", "3"))  # `make test-kills` does twenty
-SITE = names.REPO / ".build" / f"fleet-{names.CLUSTER}"
-GATEWAY = names.STATE / "gateway"
-
-
-def write(text: str) -> None:
-    file = SITE / "group_vars/all/cluster.yml"
-    original = (inventory.path() / "group_vars/all/cluster.yml").read_text()
-    file.write_text(re.sub(r"^profile: .*\n", lambda _: text, original, flags=re.M))
-
-
-def play(*words: str) -> str:
-    done = run("ansible-playbook", "-i", str(SITE), *words, ANSIBLE_NOCOLOR="1")
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    return done.stdout
-
-
-def pods() -> dict[str, str]:
-    """The engines' pods that there are, by name; a pod that was made anew has another identity."""
-    told = cluster.kubectl("-n", "sparkloom", "get", "pods", "-l", "app.kubernetes.io/component=engine", "-o", "json")
-    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in json.loads(told)["items"]}
-
-
-def groups(found: dict[str, str]) -> dict[str, int]:
-    ranks = [re.sub(r"-rank\d+-0$", "", name) for name in found]
-    return {name: ranks.count(name) for name in sorted(set(ranks))}
 
 
 @pytest.fixture(scope="module")
-def shared_gpus() -> Iterator[None]:
-    """The rack's nodes offer their GPU once, by a program of their own; for a list ours does, to several pods."""
-    own = "systemctl {} --now sparkloom-gpu 2>/dev/null"
-    for node in names.NODES.values():
-        cluster.node_sh(node, own.format("disable"))
-    until = time.monotonic() + 120
-    while any(row["gpu"] != "0" for row in cluster.nodes().values()) and time.monotonic() < until:
-        time.sleep(1)
-    yield
-    # Ours takes the socket along when it ends: theirs begins after it.
-    gone = ("delete", "daemonset", "sparkloom-gpu", "--ignore-not-found", "--cascade=foreground")
-    cluster.kubectl("-n", "kube-system", *gone)
-    for node in names.NODES.values():
-        cluster.node_sh(node, own.format("enable"))
-    until = time.monotonic() + 120
-    while any(row["gpu"] != "1" for row in cluster.nodes().values()) and time.monotonic() < until:
-        time.sleep(1)
-
-
-@pytest.fixture(scope="module")
-def keys(shared_gpus: None) -> Iterator[dict[str, str]]:
+def keys() -> Iterator[dict[str, str]]:
     """Each person's key, from a rack on which one model has all Sparks and whose list is about to be written."""
-    loaded = run(".venv/bin/python", "-m", "testbed", "engine", "load", ULTRA, PAIR, OSS, CHAT, MORE)
-    assert loaded.returncode == 0, loaded.stderr[-3000:]
-    shutil.rmtree(SITE, ignore_errors=True)
-    shutil.copytree(inventory.path(), SITE)
-    (SITE / "group_vars/all/images.yml").unlink(missing_ok=True)
-    write(f"profile: {ULTRA}\n")
-    play("site.yml", "-e", "model_serving_replace=true")
-    assert groups(pods()) == {ULTRA: 4}
-    given = {}
-    for person, models in PEOPLE.items():
-        done = run("sparkloom", "keys", "add", person, "--models", models, "-i", str(SITE), "--json")
-        assert done.returncode == 0, done.stderr
-        given[person] = json.loads(done.stdout)["key"]
-    yield given
-    play("playbooks/teardown.yml", "-e", "teardown_serving=true")
+    with shared_gpus():
+        begin(ULTRA, PAIR, OSS, CHAT, MORE)
+        write(f"profile: {ULTRA}\n")
+        play("site.yml", "-e", "model_serving_replace=true")
+        assert groups(pods()) == {ULTRA: 4}
+        yield {person: key_of(person, models) for person, models in PEOPLE.items()}
+        play("playbooks/teardown.yml", "-e", "teardown_serving=true")
 
 
 @pytest.fixture(scope="module")
 def endpoint(keys: dict[str, str]) -> neighbours.Endpoint:
-    return neighbours.Endpoint(cluster.nodes()[names.NODES["spark1"]]["ip"], GATEWAY / "ca.pem")
+    return listed.endpoint()
 
 
 def reached(endpoint: neighbours.Endpoint, keys: dict[str, str], *models: str) -> dict[str, set[str]]:

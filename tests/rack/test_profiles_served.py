@@ -13,15 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from sparkloom import case
-from sparkloom.base import document
 from sparkloom.inputs import profile
 from testbed.beds.rack import inventory
 from testbed.face import summary
 from tests.places import REPO
-from tests.rack.running import run
+from tests.rack.running import by_tag, run
 
 ASKED = pytest.mark.skipif(not os.environ.get("SPARKLOOM_SERVED"), reason="make test-profiles, or SPARKLOOM_SERVED=1")
 pytestmark = [pytest.mark.rack, pytest.mark.slow, pytest.mark.served, ASKED]
@@ -42,15 +40,7 @@ def images() -> Iterator[None]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A profile, or a copy that leaves out the digest: no stand-in can have the one of the image that it stands for."""
-    shipped = str(request.param)
-    if not profile.load(shipped).profile.engine.digest:
-        return shipped
-    data = document.load(profile.PROFILES / f"{shipped}.yml").data
-    data.setdefault("engine", {})["digest"] = None
-    copy = tmp_path / f"{shipped}--by-tag.yml"
-    copy.write_text(yaml.safe_dump(data))
-    return str(copy)
+    return by_tag(str(request.param), tmp_path)
 
 
 @pytest.mark.parametrize("name", profile.names(), indirect=True)

@@ -1,0 +1,197 @@
+"""Two models that take turns on one Spark, each asleep while nobody asks for it, beside one that always serves."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPSConnection
+from typing import NamedTuple
+
+import pytest
+
+from testbed.beds.rack import cluster
+from testbed.trials import neighbours
+from tests.rack.listed import BY_TAG, SITE, begin, endpoint, groups, key_of, play, pods, shared_gpus, write
+from tests.rack.running import LATER, by_tag, run
+
+pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes, and most of them waiting for idleness
+PAIR = "nvidia--glm-5.3-flash-nvfp4"
+DAY, NIGHT = "openai--gpt-oss-120b", by_tag("radixark--qwen3.8-27b-nvfp4", BY_TAG)
+IDLE = 60.0  # seconds; a list counts minutes
+LIST = f"""\
+serve:
+  - {{profile: {PAIR}, name: pair, alias: pair}}
+  - {{profile: {DAY}, name: day, alias: day, idle_minutes: 1, turns: desk}}
+  - {{profile: {NIGHT}, name: night, alias: night, idle_minutes: 1, turns: desk}}
+"""
+
+
+class Heard(NamedTuple):
+    """One answer: `waited` counts the comments before the first event, `seconds` is until the first token."""
+
+    status: int
+    text: str
+    again: int
+    waited: int
+    seconds: float
+
+    @property
+    def whole(self) -> bool:
+        return self.status == 200 and ("data: [DONE]" in self.text or '"finish_reason"' in self.text)
+
+
+class Site(NamedTuple):
+    at: neighbours.Endpoint
+    key: str
+
+    def ask(self, model: str, *, stream: bool = True) -> Heard:
+        body = {"model": model, "messages": [{"role": "user", "content": "Good morning?"}], "max_tokens": 24,
+                "stream": stream}  # fmt: skip
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        context, begun, first, text = ssl.create_default_context(cafile=str(self.at.trust)), time.monotonic(), 0.0, ""
+        with closing(HTTPSConnection(self.at.address, timeout=90, context=context)) as connection:
+            connection.request("POST", neighbours.CHAT, json.dumps(body), headers)
+            answer = connection.getresponse()
+            for line in answer:
+                text += line.decode()
+                if not first and ("data:" in text or not stream):
+                    first = time.monotonic() - begun
+        return Heard(answer.status, text, int(answer.headers.get("Retry-After") or 0),
+                     len(re.findall(r"^: ", text, re.M)), first)  # fmt: skip
+
+    def states(self) -> dict[str, str]:
+        context = ssl.create_default_context(cafile=str(self.at.trust))
+        with closing(HTTPSConnection(self.at.address, timeout=30, context=context)) as connection:
+            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {self.key}"})
+            return {one["id"]: one["state"] for one in json.loads(connection.getresponse().read())["data"]}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with shared_gpus():
+        begin(PAIR, DAY, NIGHT)
+        write(LIST)
+        key = key_of("alice", "pair,day,night")
+        output = play("site.yml")
+        assert "asleep" in output
+        yield Site(endpoint(), key)
+        play("playbooks/teardown.yml", "-e", "teardown_serving=true")
+
+
+@contextmanager
+def pair_asked(site: Site) -> Iterator[None]:
+    """Whatever the others do, who always serves loses nothing."""
+    asked = neighbours.Asked("pair", site.key)
+    before = {name: uid for name, uid in pods().items() if name.startswith("pair")}
+    with neighbours.asking(site.at, [asked], 1):
+        yield
+    assert asked.answers.total() > 5 and not asked.lost, asked.answers
+    assert {name: uid for name, uid in pods().items() if name.startswith("pair")} == before
+
+
+def asleep(group: str, seconds: float) -> float:
+    """Until it has no pod; how long that took."""
+    begun = time.monotonic()
+    while group in groups(pods()):
+        assert time.monotonic() - begun < seconds, f"{group} is still awake"
+        time.sleep(1)
+    return time.monotonic() - begun
+
+
+def test_both_are_proved_and_one_of_them_is_awake(site: Site) -> None:
+    assert groups(pods()) == {"night": 1, "pair": 2}
+    found = site.states()
+    assert (found["pair"], found["night"], found["day"]) == ("up", "up", "sleeps")
+
+
+def test_who_is_in_use_is_not_ended_for_another(site: Site) -> None:
+    before = pods()
+    with pair_asked(site):
+        until = time.monotonic() + IDLE * 1.2  # longer than it may be idle: each answer counts anew
+        while time.monotonic() < until:
+            assert site.ask("night").whole
+            for stream in (True, False):
+                refused = site.ask("day", stream=stream)
+                assert refused.status == 503 and "model_in_turn" in refused.text and "night" in refused.text, refused
+                assert 1 <= refused.again <= 60
+            time.sleep(5)
+    assert pods() == before
+
+
+def test_who_is_idle_falls_asleep_and_status_calls_that_no_trouble(site: Site) -> None:
+    with pair_asked(site):
+        assert asleep("night", IDLE + 60) > IDLE / 2
+    found = site.states()
+    assert (found["pair"], found["night"], found["day"]) == ("up", "sleeps", "sleeps")
+    told = run("sparkloom", "status", "-i", str(SITE), "--json")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert told.stdout.count('"asleep"') >= 2
+    shown = run("sparkloom", "status", "-i", str(SITE))
+    assert "asleep, wakes with the next request" in shown.stdout
+    doctored = run("sparkloom", "doctor", "-i", str(SITE), "--json")
+    errors = [one for one in json.loads(doctored.stdout)["findings"] if one["severity"] == "error"]
+    assert not [one for one in errors if one["area"] in ("serving", "cluster")], errors
+
+
+def test_a_playbook_wakes_nobody_and_changes_nothing(site: Site) -> None:
+    before = pods()
+    for playbook in ("playbooks/serve.yml", "playbooks/gateway.yml"):
+        output = play(playbook)
+        changed = re.findall(r"^TASK \[(.+?)\] \*+\n(?:(?!TASK).*\n)*?changed: \[(\w+)", output, re.M)
+        changed = [one for one in changed if one[0] != "roce_fabric : Keep several functions of one subnet apart"]
+        assert not changed, changed
+    assert pods() == before
+
+
+def test_a_stream_wakes_it_and_hears_that_it_does(site: Site) -> None:
+    with pair_asked(site):
+        heard = site.ask("day")
+    print(f"day: first token {heard.seconds:.1f} s after it was asked for asleep, {heard.waited} comments before")
+    assert heard.whole and heard.waited >= 1 and "day starts" in heard.text, heard
+    assert site.ask("day").waited == 0, "awake it is reached without the waker"
+
+
+def test_without_a_stream_it_is_told_when_to_come_again(site: Site) -> None:
+    with pair_asked(site):
+        asleep("day", IDLE + 60)
+        codes = []
+        until = time.monotonic() + 180
+        while not (heard := site.ask("night", stream=False)).whole:
+            codes.append(heard.status)
+            assert heard.status == 503 and "model_wakes" in heard.text and 1 <= heard.again <= 60, heard
+            assert time.monotonic() < until
+            time.sleep(min(heard.again, 10))
+    assert codes, "it was asleep"
+
+
+def test_a_waker_made_anew_knows_all_from_the_cluster(site: Site) -> None:
+    assert site.ask("night").whole
+    before = pods()
+    cluster.kubectl("-n", "sparkloom", "delete", "pod", "-l", "app.kubernetes.io/name=waker")
+    cluster.kubectl("-n", "sparkloom", "rollout", "status", "deployment/waker", "--timeout=120s")
+    refused = site.ask("day")
+    assert refused.status == 503 and "model_in_turn" in refused.text, "idle time is counted anew"
+    assert pods() == before
+    with pair_asked(site):
+        asleep("night", IDLE + 90)
+        assert site.ask("day").whole
+
+
+def test_requests_across_the_moment_of_falling_asleep_lose_nothing(site: Site) -> None:
+    """One asks again just when the minute is over, a few seconds to each side: whole, or told to come again."""
+    what = []
+    with pair_asked(site):
+        assert site.ask("day").whole
+        for early in (4.0, 2.0, 0.0, -2.0, -4.0, -6.0):
+            time.sleep(IDLE - early)
+            heard = site.ask("day")
+            what.append((early, "whole" if heard.whole else f"{heard.status} {heard.text[:120]}", heard.waited))
+            if not heard.whole:
+                assert heard.status == 503 and heard.again, what
+                time.sleep(heard.again)
+                assert site.ask("day").whole, what
+    print(what)
