@@ -73,7 +73,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if not dry:
             usage.note(reached)
         given = router.give(reached, content, Display().display, dry=dry)
-        wanted = objects.Wanted(args["image"], terms, tuple(sorted({one.port for one in found} - {0})), page)
+        engines, waker = tuple(sorted({one.port for one in found} - {0})), any(one.on_demand for one in found)
+        wanted = objects.Wanted(args["image"], terms, engines, page, waker)
         effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
         told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"
         return {

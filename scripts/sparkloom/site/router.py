@@ -52,7 +52,8 @@ ENGINE_S_WAY = (((gateway.API, "Middleware"), gateway.LABELS, gateway.BEFORE_AN_
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none."""
+    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none. One on
+    demand is its waker's as soon as the list says so; what runs without being in it never sleeps."""
 
     name: str
     alias: str
@@ -60,6 +61,7 @@ class Model:
     at_once: int
     secret: str
     facts: Mapping[str, Any]
+    on_demand: bool = False
 
     @property
     def label(self) -> str:
@@ -82,7 +84,8 @@ def _model(need: Need, running: Running | None) -> Model:
         port, at_once, facts = 0, 1, dict[str, Any]()
     else:
         port, at_once, facts = need.launch.port, _at_once(need.launch), _facts(need.launch)
-    return Model(need.name, need.alias, port, at_once, running.engine_key if running else "", facts)
+    secret = running.engine_key if running else ""
+    return Model(need.name, need.alias, port, at_once, secret, facts, need.entry.on_demand)
 
 
 def _unlisted(running: Running, cluster: Cluster) -> Model | None:
@@ -133,6 +136,7 @@ def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespa
             health_path="/ready",
             facts=one.facts,
             label=one.label,
+            waker=f"{objects.WAKER}.{namespace}.svc.cluster.local:{objects.WAKER_PORT}" if one.on_demand else "",
         )
         for one in found
     ]
