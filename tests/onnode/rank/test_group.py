@@ -227,6 +227,34 @@ def test_a_crash_loop_ends_at_its_budget_with_its_cause(pair: Ranks) -> None:
     assert pair.log(1).count("engine: started") == 3
 
 
+@pytest.mark.parametrize("between", [0, 1])
+def test_what_served_and_was_ended_from_outside_is_between_two_failures(pair: Ranks, between: int) -> None:
+    """Kills that come sooner after the token than a group proves itself in: twenty of them were a row without one."""
+    pair.plan["budgets"] |= {"restarts": 1, "window": 1.0}
+    pair.start()
+    pair.wait(pair.serving)
+    for epoch in (2, 4):
+        os.kill(pair.status(1)["engine"], signal.SIGKILL)
+        pair.wait(lambda: pair.serving(epoch=epoch) or "down:" in pair.log(0))  # noqa: B023
+        pair.processes[between].terminate()
+        pair.processes[between].wait(20)
+        pair.start(between)
+        pair.wait(lambda: pair.serving(epoch=epoch + 1) or "down:" in pair.log(0))  # noqa: B023
+    assert "down:" not in pair.log(0)
+
+
+def test_who_falls_at_its_first_token_each_time_is_given_up_in_true_words(pair: Ranks) -> None:
+    pair.plan["budgets"] |= {"restarts": 1, "window": 0.1}
+    pair.start()
+    for epoch in (1, 2):
+        pair.wait(lambda: pair.serving(epoch=epoch))  # noqa: B023
+        os.kill(pair.status(1)["engine"], signal.SIGKILL)
+    cause = pair.until(0, "down")["cause"]
+    assert (
+        "failed 2 times in a row, each time before it had served for 10 s" in cause and "without a token" not in cause
+    )
+
+
 def test_an_engine_that_ignores_term_is_killed_and_nothing_is_left(pair: Ranks) -> None:
     pair.mode(1, "ignore-term")
     pair.start()
