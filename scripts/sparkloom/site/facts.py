@@ -80,6 +80,8 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     return {
         **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "model", "engine")},
         "profile": loaded.name,
+        "idle_minutes": one.need.entry.idle_minutes,
+        "turns": one.need.entry.turns,
         "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,
         "takes_gib": memory.pop("takes_gib"),
