@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
 from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories

@@ -14,6 +14,7 @@ from sparkloom.onnode import loglines
 
 PR_SET_CHILD_SUBREAPER = 36
 DEAD = ("Z", "X")
+ESTABLISHED = "01"  # as /proc/net/tcp says it
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,34 @@ def described(code: int, said: Iterable[str] = ()) -> str:
 
 def connections(port: int) -> int:
     """Open TCP connections to a port of this pod: requests that run, or clients that keep a line open."""
-    count = 0
-    for name in ("tcp", "tcp6"):
-        try:
-            rows = Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-        except OSError:
-            continue
-        fields = (row.split() for row in rows)
-        count += sum(1 for row in fields if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
-    return count
+    rows = (row for name in ("tcp", "tcp6") for row in _table(name))
+    return sum(1 for row in rows if row[3] == ESTABLISHED and _port(row[1]) == port)
+
+
+def clients(port: int) -> int:
+    """Those of them that others opened: not this process, whose questions to its engine are nobody's request."""
+    rows = [row for name in ("tcp", "tcp6") for row in _table(name)]
+    mine = _sockets()
+    own = {_port(row[1]) for row in rows if _port(row[2]) == port and row[9] in mine}
+    open_now = [row for row in rows if row[3] == ESTABLISHED and _port(row[1]) == port]
+    return sum(1 for row in open_now if _port(row[2]) not in own)
+
+
+def _table(name: str) -> list[list[str]]:
+    try:
+        return [row.split() for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    except OSError:
+        return []
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
+
+
+def _sockets() -> set[str]:
+    """The kernel's numbers of this process's sockets."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(str(entry.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found
