@@ -60,7 +60,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str,
     return fleet.running(cluster)
 
 
-def test_one_that_sleeps_runs_with_the_hash_of_its_last_proof(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_that_sleeps_runs_with_the_hash_of_its_last_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = case.render(GLM, force=True)
     cluster = inventory.load()
     awake = asked(monkeypatch, cluster, *rendered.objects, proved="one")[GLM]
