@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sparkloom.base.finding import Finding
@@ -57,7 +58,7 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     placed = [
         groups.Placed(
             need.name, need.entry.profile, need.alias, seats[need.name].nodes, seats[need.name].vf,
-            need.launch.port if need.launch else 0, need.entry.fraction,
+            need.launch.port if need.launch else 0, need.entry.fraction, need.entry.idle_minutes, need.turn,
         )
         for need in blank.unplaced
     ]  # fmt: skip
@@ -69,7 +70,7 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     unsure = [one for one in grouped if one.fit.fits is None]
     # of two groups with one profile everything is said once
     findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
-    findings += [_uncertain(one) for one in unsure]
+    findings += [*map(_uncertain, unsure), *_by_itself(blank.unplaced)]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
     return FleetPlan(
         blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
@@ -86,6 +87,19 @@ def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: 
     stays = held.seat == Seat(group.nodes, group.vf)
     state = "changes" if not held.same else "stays" if stays else "moves"
     return Grouped(group, need, worst.fit, told, state, running.nodes)
+
+
+def _by_itself(wanted: Sequence[Need]) -> list[Finding]:
+    """A turn of one is no mistake: the others may come later, or are taken out for a while."""
+    often = Counter(need.turn for need in wanted if need.turn)
+    return [
+        Finding(
+            need.where, "fleet-turn-of-one", f"{need.name} takes turns in {need.turn} with nobody", "",
+            f"turns: {need.turn} for those that are to have its Sparks while it sleeps, or take the line out", "info",
+        )
+        for need in wanted
+        if need.turn and often[need.turn] == 1
+    ]  # fmt: skip
 
 
 def _uncertain(one: Grouped) -> Finding:
