@@ -33,8 +33,12 @@ def awake(sets: Sequence[Any]) -> bool:
 
 
 def _proved(reached: Client, one: Running) -> str:
-    name = served.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
-    return str(served.read(reached, name).get("config_hash") or "")
+    return str(served.read(reached, record_name(one)).get("config_hash") or "")
+
+
+def record_name(one: Running) -> str:
+    """Of what was proved of it last."""
+    return served.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
 
 
 def known(cluster: Cluster) -> dict[str, Running]:

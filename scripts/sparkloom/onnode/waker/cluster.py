@@ -17,7 +17,6 @@ from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.told import Group
 
-SUPERVISOR, ROUTER_PORT = 20101, 9090
 READY = "/ready"
 AT_ONCE = 8  # questions
 Asked = Callable[[str, int, str, str], bytes]
@@ -47,8 +46,12 @@ class There(NamedTuple):
 
 @dataclass
 class Cluster:
+    """`probes`: the port of supervisors; `figures`: the router's."""
+
     reached: Reached
     namespace: str
+    probes: int
+    figures: int
     asked: Asked = kube.asked
 
     def sets(self) -> dict[str, int]:
@@ -76,7 +79,7 @@ class Cluster:
     def ready(self, group: Group) -> bool:
         """As the router finds it: by the Service, at the supervisor."""
         try:
-            self.asked(group.address, SUPERVISOR, READY, group.name)
+            self.asked(group.address, self.probes, READY, group.name)
         except Unreached:
             return False
         return True
@@ -84,7 +87,7 @@ class Cluster:
     def down(self, address: str) -> str:
         """Why its supervisor starts nothing any more; empty while it does, or says nothing."""
         try:
-            told = json.loads(self.asked(address, SUPERVISOR, STATUS_PATH, "rank 0"))
+            told = json.loads(self.asked(address, self.probes, STATUS_PATH, "rank 0"))
         except (Unreached, ValueError):
             return ""
         if not isinstance(told, dict) or told.get("phase") != "down":
@@ -94,7 +97,7 @@ class Cluster:
     def connections(self, group: Group) -> int | None:
         """Clients' at its engine; None where nobody says."""
         try:
-            page = self.asked(group.address, SUPERVISOR, PATH, group.name).decode(errors="replace")
+            page = self.asked(group.address, self.probes, PATH, group.name).decode(errors="replace")
         except Unreached:
             return None
         found = re.search(rf"^{CONNECTIONS}\{{[^}}]*\}} (\d+)$", page, re.M)
@@ -110,7 +113,7 @@ class Cluster:
     def _page(self, pod: Pod) -> str | None:
         path = f"/stats/prometheus?filter={use.FILTER}"
         try:
-            return self.asked(pod.address, ROUTER_PORT, path, pod.name).decode(errors="replace")
+            return self.asked(pod.address, self.figures, path, pod.name).decode(errors="replace")
         except Unreached:
             return None
 

@@ -20,7 +20,7 @@ from sparkloom.onnode.waker.state import Groups
 from sparkloom.onnode.waker.told import Told
 
 PORT = 8091
-GRACE = 600.0  # seconds that answers have which it passes on, when another one takes over
+GRACE = 50.0  # seconds that answers have which it passes on, when it is told to go; an engine that drains gives 40
 LATE = 4.0  # seconds in which some still come, who do not know yet that it leaves
 
 
@@ -28,6 +28,10 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("waker", description=__doc__)
     parser.add_argument("--groups", type=Path, required=True, help="file that says which groups are on demand")
     parser.add_argument("--namespace", required=True, help="of the site's objects")
+    parser.add_argument(
+        "--probes", type=int, required=True, help="port at which supervisors say whether they are ready"
+    )
+    parser.add_argument("--figures", type=int, required=True, help="port of the router's figures")
     parser.add_argument("--address", default="0.0.0.0")
     parser.add_argument("--port", type=int, default=PORT)
     asked = parser.parse_args(words)
@@ -48,7 +52,8 @@ async def _run(asked: argparse.Namespace) -> int:
     me = f"{os.environ.get('HOSTNAME') or socket.gethostname()}-{os.urandom(4).hex()}"
     groups = Groups(clock)
     lease = Lease(reached, asked.namespace, me, clock)
-    keeper = Keeper(groups, Told(asked.groups), Cluster(reached, asked.namespace), lease, say)
+    cluster = Cluster(reached, asked.namespace, asked.probes, asked.figures)
+    keeper = Keeper(groups, Told(asked.groups), cluster, lease, say)
     server = Server(groups, keeper, Room(), say)
     listener = await server.listen(asked.address, asked.port)
     told = asyncio.Event()

@@ -26,6 +26,11 @@ class Count(NamedTuple):
     now: int = 0  # on their way, or kept back
 
 
+def called(group: Group) -> tuple[str, ...]:
+    """As the router may count it: by its name, or by one that has no dots."""
+    return group.name, group.label, group.address.partition(".")[0]
+
+
 def plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
@@ -64,11 +69,11 @@ class Counters:
     def _of(self, group: Group, pod: str, counts: Mapping[str, Count] | None, now: dict[tuple[str, str], int]) -> bool:
         if counts is None:
             return True
-        names = {plain(group.name), plain(group.label)}
+        names = {plain(name) for name in called(group)}
         if not names & counts.keys():
             return True  # this router does not say what it knows of the group
         used = False
-        for name in (*names, *(plain(one + HERE) for one in (group.name, group.label))):
+        for name in (*names, *(plain(name + HERE) for name in called(group))):
             if count := counts.get(name):
                 before = self._before.get((pod, name), 0)
                 now[pod, name] = count.total

@@ -21,7 +21,7 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, RANK, ROUTER
+from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, ROUTER
 from sparkloom.render import certificates, pack
 
 NAMESPACE = "site"
@@ -240,7 +240,7 @@ class Cluster:
             return {"items": [{"metadata": {"name": name}, "spec": {"replicas": count}} for name, count in
                               self.replicas.items()]}  # fmt: skip
         ranks = [
-            {"metadata": {"name": f"{name}-0", "uid": f"{name}-0", "labels": {**ENGINES, PROFILE: model.name, RANK: "0"}},
+            {"metadata": {"name": f"{name}-0", "uid": f"{name}-0", "labels": {**ENGINES, PROFILE: model.name}},
              "status": {"phase": "Running", "podIP": model.address}}
             for model in self.models.values() for name in model.sets if f"{name}-0" in self.pods
         ]  # fmt: skip
@@ -361,6 +361,7 @@ class Waker:
             "KUBERNETES_SERVICE_PORT": str(site.api.server_address[1]), "HOSTNAME": "waker-0",
         }  # fmt: skip
         words = ["--groups", str(site.file), "--namespace", NAMESPACE, "--address", "127.0.0.1"]
+        words += ["--probes", str(SUPERVISOR), "--figures", str(FIGURES)]
         start = f"import runpy, sys\nsys.path.insert(0, {str(program)!r})\nfrom pathlib import Path\n"
         start += "from sparkloom.onnode import kube\n"
         start += f"kube.InCluster.__init__.__defaults__ = (Path({str(site.given)!r}),)\n"
