@@ -10,7 +10,7 @@ from sparkloom.site import ansible, client, fleet, waker
 DOCUMENTATION = r"""
 module: sparkloom_waker
 short_description: Plan what starts groups that are on demand, or take it away
-description: [Which groups are on demand says the inventory's list; which are set up, the cluster.]
+description: ["Which groups are on demand says the inventory's list, and which are set up the cluster."]
 options:
   what:
     type: str

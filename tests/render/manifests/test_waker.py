@@ -84,7 +84,8 @@ def test_the_last_proved_start_says_how_long_one_takes(tmp_path: Path, monkeypat
 
 
 def test_it_scales_the_sets_on_demand_and_changes_nothing_else(tmp_path: Path) -> None:
-    rules = one(rendered(tmp_path), "Role")["rules"]
+    built = rendered(tmp_path)
+    rules = one(built, "Role")["rules"]
     changes = [rule for rule in rules if not set(rule["verbs"]) <= {"get", "list"}]
     assert changes == [
         {"apiGroups": ["apps"], "resources": ["statefulsets/scale"], "verbs": ["patch"],
@@ -95,7 +96,7 @@ def test_it_scales_the_sets_on_demand_and_changes_nothing_else(tmp_path: Path) -
     assert {kind for rule in rules for kind in rule["resources"]} == {
         "pods", "statefulsets", "statefulsets/scale", "leases",
     }  # fmt: skip
-    assert not case.of_kind(rendered(tmp_path), "ClusterRole")
+    assert not case.of_kind(built, "ClusterRole")
 
 
 def test_its_pod_may_nothing(tmp_path: Path) -> None:

@@ -81,10 +81,8 @@ class State:
             return "unknown"
         if self.ready:
             return "awake"
-        if self.failure and (self.up or self.gone):
-            return "failed"
         if self.up:
-            return "waking"
+            return "failed" if self.failure else "waking"
         return "asleep" if self.gone else "going"
 
 
