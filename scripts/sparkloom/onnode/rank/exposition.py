@@ -174,8 +174,8 @@ def _count(file: Path) -> float | None:
 
 
 def _connections(state: State) -> Iterator[Sample]:
-    """Of rank 0, which has the engine's API."""
-    if state.rank == 0:
+    """Of rank 0, which has the engine's API, while its engine runs: the kernel's tables take milliseconds to read."""
+    if state.rank == 0 and state.status["engine"]:
         yield {}, float(procs.clients(state.order.port))
 
 
