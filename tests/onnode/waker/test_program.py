@@ -349,3 +349,16 @@ def test_a_slow_reader_holds_its_engine_back_and_nobody_else(tmp_path: Path) -> 
 def _memory(waker: Waker) -> int:
     text = Path(f"/proc/{waker.process.pid}/status").read_text()
     return int(text.split("VmRSS:")[1].split()[0]) << 10
+
+
+def test_who_waits_long_is_not_asked_for_all_the_time(tmp_path: Path) -> None:
+    with site(tmp_path, "chat", load=30.0) as made:
+        waker = made.waker()
+        open_ones = [waker.ask("chat") for _ in range(20)]
+        time.sleep(2)
+        before = len(made.cluster.tokens)
+        time.sleep(8)
+        assert len(made.cluster.tokens) - before < 8 / 2 * 5  # a look in 2 s: two lists, and the Lease
+        for connection, answer in open_ones:
+            answer.close()
+            connection.close()

@@ -15,6 +15,7 @@ CONNECT = 2.0
 AGAIN = 0.5
 PATIENCE = 20.0  # seconds in which a group that was ready a moment ago may still refuse
 OUR_HEADER = "x-sparkloom-group"
+KEPT_BACK = (OUR_HEADER, "accept-encoding")  # a stream that began here says nothing of a coding
 
 
 class Lost(Exception):
@@ -65,7 +66,7 @@ async def _once(group: Group, asked: Head, body: bytes | bytearray) -> Reply:
     reader, writer = await asyncio.wait_for(opened, CONNECT)
     try:
         method, path, _ = asked.first
-        kept = [(name, value) for name, value in asked.passed_on if name != OUR_HEADER]
+        kept = [(name, value) for name, value in asked.passed_on if name not in KEPT_BACK]
         headers = [*kept, ("content-length", str(len(body))), ("connection", "close")]
         writer.write(wire.written(f"{method} {path} HTTP/1.1", headers))
         for start in range(0, len(body), wire.PIECE):

@@ -18,7 +18,7 @@ from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.state import Act, Groups, Seen, Use
 from sparkloom.onnode.waker.told import Group, Told
 
-EVERY, MOVING = 4.0, 1.0  # seconds between looks; while something starts or goes
+EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes
 
 
 class Bell:

@@ -62,7 +62,7 @@ class Server:
     def page(self, path: str) -> tuple[int, str, str] | None:
         """Status, kind and text."""
         if path == READY:
-            ok = self.keeper.looked > float("-inf") and not self.groups.leaving
+            ok = self.keeper.told.known and self.keeper.looked > float("-inf") and not self.groups.leaving
             return (200 if ok else 503), TEXT, "ready\n" if ok else f"not ready: {self.groups.problem or 'leaves'}\n"
         if path == LIVE:
             ok = self.groups.clock() - self.keeper.round_at < STUCK
@@ -176,12 +176,13 @@ class Client:
         begun = said = self.groups.clock()
         longest = self.groups.states[name].group.limit_seconds + PLACE
         self.groups.enter(name)
+        if not self.groups.states[name].ready:
+            self.server.keeper.asked.set()
         try:
             while (verdict := self.groups.verdict(name)) is False:
                 now = self.groups.clock()
                 if now - begun >= (longest if stream else self.server.patience):
                     return self.groups.wakes(name)
-                self.server.keeper.asked.set()
                 if stream and (not self.told or now - said >= self.server.comment):
                     said = now
                     await self._comment(name)

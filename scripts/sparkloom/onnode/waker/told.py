@@ -57,6 +57,11 @@ class Told:
         self.file = file
         self._stamp: tuple[int, int, int] | None = None
 
+    @property
+    def known(self) -> bool:
+        """It could be read once."""
+        return self._stamp is not None
+
     def new(self) -> tuple[Group, ...] | None:
         """None while it is as it was; ValueError or OSError for a file that cannot be gone by."""
         found = self.file.stat()
