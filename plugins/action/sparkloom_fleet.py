@@ -28,7 +28,7 @@ options:
   force: {type: bool, default: false, description: [Go on in spite of error findings; with plan.]}
   transport: {type: str, default: refuse, choices: [refuse, warn], description: [As sparkloom_render takes it.]}
   kept: {type: list, elements: str, default: [], description: [Records of proved starts that groups have; with keep.]}
-  labels: {type: list, elements: str, default: [], description: ["Of the list's groups, where there is one; with keep."]}
+  labels: {type: list, elements: str, default: [], description: ["Of a list's groups; with keep."]}
 """
 
 

@@ -26,6 +26,7 @@ LOOKS = {  # of a group's state: in words, and its colour
     "starts": ("starts", COLOURS["warning"]),
     "incomplete": ("lacks a rank", COLOURS["error"]),
     "failed": ("failed", COLOURS["error"]),
+    "asleep": ("asleep, wakes with the next request", "dim"),
     "down": ("does not run", "dim"),
     "gone": ("is left of what was served", "dim"),
 }
@@ -60,7 +61,7 @@ def _shown(as_json: bool) -> Iterator[Callable[[Shown], None]]:
 def line(shown: Shown) -> str:
     """When, how much of it serves, how fast, and what is wrong."""
     wrong = [f"{one['name']} {_state(one)}" + (f": {one['cause']}" if one["cause"] else "")
-             for one in shown["groups"] if one["state"] != "serves"]  # fmt: skip
+             for one in shown["groups"] if one["state"] not in ("serves", "asleep")]  # fmt: skip
     return f"{_at(shown)}  " + "; ".join([_head(shown), *wrong, *shown["problems"]])
 
 
@@ -75,6 +76,8 @@ def _head(shown: Shown) -> str:
     counted = [one for one in groups if one["listed"] or one["ranks"]]
     up = sum(one["serving"] for one in counted)
     words = [f"{shown['site']}: {up} of {len(counted)} group{'s' * (len(counted) != 1)} serve{'s' * (up == 1)}"]
+    asleep = sum(one["state"] == "asleep" for one in counted)
+    words += [f"{asleep} asleep"] if asleep else []
     if shown.get("tokens_per_second") is not None:
         words.append(f"{shown['tokens_per_second']:g} tok/s")
     if shown.get("running") is not None:

@@ -78,7 +78,7 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     loaded = one.need.loaded
     memory = dict(shown["memory"])
     return {
-        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "model", "engine")},
+        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "idle_minutes", "model", "engine")},
         "profile": loaded.name,
         "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,

@@ -10,9 +10,10 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import fleet_record, group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric
 from sparkloom.launch.groups import ONLY_KEY
-from sparkloom.render.manifests.names import PROFILE, RANK
+from sparkloom.render.manifests.names import PROFILE, RANK, marked
 from sparkloom.site import client, served
 from sparkloom.site.client import Client
 
@@ -30,6 +31,15 @@ def running(cluster: Cluster) -> dict[str, Running]:
 def awake(sets: Sequence[Any]) -> bool:
     """Whether a rank is wanted of a group that is set up so; one that sleeps keeps its StatefulSets, without pods."""
     return any(one.spec.replicas != 0 for one in sets)
+
+
+def sleeping(reached: Client, listed: Serving) -> set[str]:
+    """Labels of the list's groups that are on demand, are set up, and sleep."""
+    demanded = {marked(entry.called) for entry in listed.entries if entry.on_demand}
+    sets: dict[str, list[Any]] = {}
+    for one in reached.engine_sets() if demanded else ():
+        sets.setdefault(str(one.metadata.labels.get(PROFILE)), []).append(one)
+    return {label for label in demanded & set(sets) if not awake(sets[label])}
 
 
 def _proved(reached: Client, one: Running) -> str:

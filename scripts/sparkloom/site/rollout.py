@@ -143,7 +143,8 @@ def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, 
     wanted = [steps.Wanted(one.name, one.nodes, one.state, one.turns) for one in made]
     here = {name: one.nodes for name, one in runs.items()} | dict(more)
     waves = steps.order(wanted, here)
-    return Rollout(made, waves, planned.findings, words(made, here, waves))
+    said = [words(made, here, waves), *(one.message for one in planned.findings if one.rule == "fleet-nobody-wakes")]
+    return Rollout(made, waves, planned.findings, "\n".join(said))
 
 
 def _looked_at(one: Member, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Member:

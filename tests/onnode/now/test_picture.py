@@ -52,6 +52,14 @@ def test_two_groups_fail_and_the_third_is_told_as_before(site: Recorded) -> None
     assert "its image" in chat["cause"] and "spark4" in chat["cause"]
 
 
+def test_a_group_on_demand_without_pods_is_asleep_and_no_fault(site: Recorded) -> None:
+    site.pods = [pod for pod in site.pods if not pod["metadata"]["name"].startswith("chat")]
+    assert group(site.gathers().look(), "chat")["state"] == "down"
+    next(one for one in site.facts["groups"] if one["name"] == "chat")["idle_minutes"] = 5
+    shown = site.gathers().look()
+    assert group(shown, "chat")["state"] == "asleep" and not group(shown, "chat")["serving"] and shown["serving"]
+
+
 def test_supervisors_and_engines_that_do_not_answer_leave_the_rest(site: Recorded) -> None:
     site.silent = {pod["metadata"]["name"] for pod in site.pods if not pod["metadata"]["name"].startswith("chat")}
     shown = site.gathers().look()

@@ -24,6 +24,7 @@ def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | No
     sparks = needs.platforms(cluster)
     gone = sorted(set(known) - {need.name for need in wanted})
     blank = FleetPlan(cluster, sparks, False, "", unplaced=wanted, gone=gone)
+    blank.findings.extend(_nobody_wakes(serving))
     problem = pose(wanted, cluster, sparks, known)
     try:
         seats = packing.solve(problem) if problem else None
@@ -70,7 +71,7 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     unsure = [one for one in grouped if one.fit.fits is None]
     # of two groups with one profile everything is said once
     findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
-    findings += [*map(_uncertain, unsure), *_by_itself(blank.unplaced)]
+    findings += [*map(_uncertain, unsure), *_by_itself(blank.unplaced), *blank.findings]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
     return FleetPlan(
         blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
@@ -87,6 +88,17 @@ def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: 
     stays = held.seat == Seat(group.nodes, group.vf)
     state = "changes" if not held.same else "stays" if stays else "moves"
     return Grouped(group, need, worst.fit, told, state, running.nodes)
+
+
+def _nobody_wakes(serving: Serving) -> list[Finding]:
+    """Where no request of a client's comes through anything of ours."""
+    names = ", ".join(serving.entries[number].called for number in serving.demanded)
+    if not names or serving.reached:
+        return []
+    message = f"{names}: on demand, and this site has no endpoint that would wake what sleeps (gateway_enabled: false)"
+    fix = "take idle_minutes out, or let playbooks/gateway.yml open one"
+    where = serving.where(serving.demanded[0], "idle_minutes")
+    return [Finding(where, "fleet-nobody-wakes", message, "", fix, "warning")]
 
 
 def _by_itself(wanted: Sequence[Need]) -> list[Finding]:

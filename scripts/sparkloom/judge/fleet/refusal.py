@@ -14,7 +14,7 @@ from sparkloom.judge.fleet.problem import Problem, Undecided
 from sparkloom.judge.fleet.result import FleetPlan
 
 # What the list itself can be blamed for.
-RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain", "fleet-turn-of-one")
+RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain", "fleet-turn-of-one", "fleet-nobody-wakes")
 UNDECIDED = "too many ways to look at all of them; give some groups their Sparks by nodes: [...]"
 MOST_FUNCTIONS = 16  # of a port
 

@@ -53,7 +53,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "site": facts.get("site"),
         "at": round(look.at, 1),
         "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
-        "serving": bool(groups) and all(one["serving"] for one in groups if one["listed"] or one["ranks"]),
+        "serving": bool(groups) and all(_well(one) for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),
         "queued": _sum(one[where] for one in groups for where in ("queued", "held")),
@@ -68,6 +68,11 @@ def _sum(values: Any) -> float | None:
     """Of what is known; None where nothing is."""
     known = [value for value in values if value is not None]
     return round(sum(known), 1) if known else None
+
+
+def _well(one: Mapping[str, Any]) -> bool:
+    """It serves, or would with the next request."""
+    return bool(one["serving"]) or one["state"] == "asleep"
 
 
 # --- groups -------------------------------------------------------------------------------------------------------
@@ -173,9 +178,12 @@ def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
 
 
 def _state(one: Known, rows: Sequence[Shown]) -> str:
-    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), down, gone (from the list)."""
+    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), asleep (the next request wakes it),
+    down, gone (from the list).
+    """
     if not one.pods:
-        return "down" if one.told else "gone"
+        demanded = one.told.get("idle_minutes") and one.record
+        return "asleep" if demanded else "down" if one.told else "gone"
     if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in rows):
         return "failed"
     if any(not rank["pod"] for rank in rows):

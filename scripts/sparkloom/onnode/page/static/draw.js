@@ -4,7 +4,7 @@ import { duration, fill, find, make, moment, number, pair } from "./dom.js";
 
 export const STATES = {
   serves: "serves", starts: "starts", failed: "failed", incomplete: "lacks a rank",
-  down: "does not run", gone: "left over",
+  asleep: "asleep, wakes with the next request", down: "does not run", gone: "left over",
 };
 const PARTS = {
   host: "the host", own: "its group's alone", free: "free to share", guard: "kept by the memory guard",
