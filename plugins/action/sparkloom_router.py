@@ -55,7 +55,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
         listed = serving.from_vars(said(args, task_vars), cluster)
-        found = router.models(listed, cluster, fleet.running(cluster))
+        runs = fleet.running(cluster)
+        found = router.models(listed, cluster, runs)
+        asleep = {name for name, one in runs.items() if not one.awake}
         page = reached.has_service(objects.PAGE)
         terms = Terms(
             paths=tuple(args["paths"]),
@@ -73,15 +75,15 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if not dry:
             usage.note(reached)
         given = router.give(reached, content, Display().display, dry=dry)
-        engines, waker = tuple(sorted({one.port for one in found} - {0})), any(one.on_demand for one in found)
-        wanted = objects.Wanted(args["image"], terms, engines, page, waker)
+        wanted = objects.Wanted(args["image"], terms, tuple(sorted({one.port for one in found} - {0})), page)
         effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
         told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"
         return {
             "changed": given.changed,
             "drift": drift.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
             "objects": objects.router(wanted, cluster, content),
-            "names": [one.name for one in found if one.secret],
+            "names": [one.name for one in found if one.secret and one.name not in asleep],
+            "asleep": sorted(asleep),
             "msg": told,
         }
 

@@ -6,7 +6,7 @@ An entry is a profile's name, or a mapping with `profile:` and what else is to b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.profile import Strict
 
 OURS = ("router", "page", "waker")  # Services beside those of groups
+GATEWAY = "gateway_enabled"  # false in an inventory: this site has no endpoint of ours
 MOST = 64  # groups of one site
 MOST_IDLE = 1440  # minutes, a day: who waits longer than that wants a group that does not stop
 LEAST_SHARE, MOST_SHARE = 0.02, 0.95  # of a Spark's memory: less holds no model, and the host needs the rest
@@ -124,6 +125,12 @@ class Serving:
     entries: tuple[Entry, ...]
     document: Document
     listed: bool  # by `serve:`; else it is the one `profile:`
+    reached: bool = True  # through an endpoint of ours: without one no request wakes what sleeps
+
+    @property
+    def demanded(self) -> list[int]:
+        """Which entries are on demand."""
+        return [number for number, entry in enumerate(self.entries) if entry.on_demand]
 
     def loc(self, number: int, *keys: str | int) -> Loc:
         if self.listed:
@@ -142,7 +149,9 @@ class Serving:
 def load(folder: str | Path | None, cluster: Cluster) -> Serving:
     """Of an inventory folder; the shipped example's when none is given."""
     path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY
-    return of_document(document.load(_file(path)), cluster)
+    listed = of_document(document.load(_file(path)), cluster)
+    said = [document.load(file).data for file in sorted(_file(path).parent.glob("*.yml"))] if listed.demanded else []
+    return replace(listed, reached=all(data.get(GATEWAY, True) is not False for data in said))
 
 
 def has_list(folder: str | Path) -> bool:
@@ -157,7 +166,8 @@ def _file(folder: Path) -> Path:
 def from_vars(variables: Mapping[str, Any], cluster: Cluster) -> Serving:
     """From Ansible's variables: `serve`, `profile`, either or both."""
     given = {key: variables[key] for key in ("serve", "profile") if variables.get(key) is not None}
-    return of_document(Document("inventory variables", given), cluster)
+    listed = of_document(Document("inventory variables", given), cluster)
+    return replace(listed, reached=variables.get(GATEWAY, True) is not False)
 
 
 def of_document(source: Document, cluster: Cluster) -> Serving:

@@ -78,9 +78,8 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     loaded = one.need.loaded
     memory = dict(shown["memory"])
     return {
-        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "model", "engine")},
+        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "idle_minutes", "model", "engine")},
         "profile": loaded.name,
-        "idle_minutes": one.need.entry.idle_minutes,
         "turns": one.need.entry.turns,
         "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,

@@ -26,7 +26,7 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.render import keys
-from sparkloom.render.manifests import gateway
+from sparkloom.render.manifests import gateway, waker
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
 from sparkloom.site.client import Client, selector
@@ -39,6 +39,7 @@ LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
 GIVES = "playbooks/gateway.yml"
+Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
 # The Service last: while it is there, there may be more.
 ROUTER_S_WAY = tuple(
     (kind, objects.LABELS, ())
@@ -136,7 +137,7 @@ def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespa
             health_path="/ready",
             facts=one.facts,
             label=one.label,
-            waker=f"{objects.WAKER}.{namespace}.svc.cluster.local:{objects.WAKER_PORT}" if one.on_demand else "",
+            waker=f"{waker.NAME}.{namespace}.svc.cluster.local:{waker.PORT}" if one.on_demand else "",
         )
         for one in found
     ]
@@ -286,13 +287,18 @@ def metrics(reached: Client, pod: str) -> str:
 def take_away(reached: Client, *, routed: bool, dry: bool = False) -> list[str]:
     """Kind and name of what the way to the models that this site has not, left in its namespace: a router's objects
     where Traefik leads to an engine, or what Traefik asks an engine where it leads to a router."""
+    if not routed and not reached.has_service(objects.NAME):
+        return []
+    return taken(reached, ENGINE_S_WAY if routed else ROUTER_S_WAY, dry=dry)
+
+
+def taken(reached: Client, listed: Iterable[Picked], *, dry: bool) -> list[str]:
+    """Kind and name of what these pick; an empty tuple of names means all that the labels find."""
     from kubernetes.dynamic import DynamicClient
     from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
-    if not routed and not reached.has_service(objects.NAME):
-        return []
     api, gone = DynamicClient(reached.core.api_client), []
-    for kind, picked, names in ENGINE_S_WAY if routed else ROUTER_S_WAY:
+    for kind, picked, names in listed:
         try:
             interface = api.resources.get(api_version=kind[0], kind=kind[1])
         except ResourceNotFoundError:

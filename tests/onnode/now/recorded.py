@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
 from sparkloom.onnode.now.labels import PROFILE, ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories

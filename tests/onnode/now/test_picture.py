@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.now.gather import Gatherer, Unreached
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.labels import PROFILE
 from sparkloom.onnode.now.seen import Seen
 from tests import golden_files

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.render import pack
+from tests import exposition
 from tests.onnode.rank.ranks import Ranks, oldest_python
 
 
@@ -280,6 +281,35 @@ def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> N
     client.close()
     pair.processes[1].wait(30)
     assert "draining: rank 1 on spark2 was told to go" in pair.log(0)
+
+
+def test_a_client_s_connection_is_told_and_the_rank_s_own_questions_are_not(pair: Ranks) -> None:
+    """By this gauge a group on demand is left alone; the supervisor asks its engine every 0.3 s here."""
+    pair.start()
+    pair.wait(pair.serving)
+
+    def told(rank: int = 0) -> list[float]:
+        page = exposition.read(pair.ask(rank, "/metrics")[1] + "\n")
+        return [sample.value for sample in page if sample.name == "sparkloom_rank_connections"]
+
+    assert {value for _ in range(40) for value in told()} == {0.0}
+    assert told(1) == []
+    with socket.create_connection(("127.0.0.1", pair.plan["port"])):
+        pair.wait(lambda: told() == [1.0])
+    pair.wait(lambda: told() == [0.0])
+
+
+def test_a_rank_that_drains_is_not_ready_while_what_runs_comes_to_its_end(pair: Ranks) -> None:
+    pair.start()
+    pair.wait(pair.serving)
+    pair.mode(0, "slow-request")
+    client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=30)
+    client.request("POST", "/v1/chat/completions", "{}")
+    time.sleep(0.3)
+    pair.processes[0].terminate()
+    pair.wait(lambda: pair.ask(0, "/ready")[0] == 503, 2)
+    assert b"hello" in client.getresponse().read()
+    client.close()
 
 
 def test_a_missing_peer_is_named(pair: Ranks) -> None:

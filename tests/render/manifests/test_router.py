@@ -152,17 +152,6 @@ def test_a_group_on_demand_is_its_waker_s_and_no_other_is(tmp_path: Path) -> Non
     (place,) = made["chat+waker"]["load_assignment"]["endpoints"][0]["lb_endpoints"]
     where = place["endpoint"]["address"]["socket_address"]
     assert where == {"address": "waker.sparkloom.svc.cluster.local", "port_value": 8091}
-    wanted = objects.Wanted(IMAGE, Terms(), (30000,), waker=any(one.on_demand for one in found))
-    heard, out, _ = case.of_kind(objects.router(wanted, cluster, files), "NetworkPolicy")
-    waker = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": "waker", **names.PART_OF}}}
-    assert out["spec"]["egress"][-1] == {"to": [waker], "ports": [{"protocol": "TCP", "port": 8091}]}
-    assert waker in heard["spec"]["ingress"][1]["from"], "it reads who was asked for"
-    plain = objects.router(replace(wanted, waker=False), cluster, files)
-    assert "waker" not in json.dumps(case.of_kind(plain, "NetworkPolicy"))
-    (one,), (other,) = (
-        case.of_kind(listed, "Deployment") for listed in (plain, objects.router(wanted, cluster, files))
-    )
-    assert one == other, "the same pod"
 
 
 def test_no_secret_and_no_hash_is_in_an_object(tmp_path: Path) -> None:

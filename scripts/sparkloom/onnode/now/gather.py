@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sparkloom.onnode.kube import JSON, Unreached
 from sparkloom.onnode.now import gauges, pods
 from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, RANK, ROUTER
 from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.rank.order import STATUS_PATH
 
-JSON = "application/json"
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
 RECORD, SERVED, SITE = "record.json", "served.json", "site.json"
 SITE_MAP = "page-site"  # of what the controller knows of the site
@@ -32,10 +32,6 @@ HELD = re.compile(
     r'|active\{envoy_cluster_name="([^"+]+\+waker)")\} (\d+)$', re.M
 )  # fmt: skip
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
-
-
-class Unreached(Exception):
-    """The cluster, or a pod of it, did not answer: one line."""
 
 
 class Reached(Protocol):

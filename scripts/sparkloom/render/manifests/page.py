@@ -19,7 +19,7 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import access, names
 
 NAME = "page"
 PORT = program.PORT
@@ -83,9 +83,8 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
     """
     router = {"podSelector": {"matchLabels": dict(ROUTER)}}
     heard = [{"from": [router], "ports": [_tcp(PORT)]}]
-    mask = {True: 128, False: 32}
     reached = [
-        *({"to": [{"ipBlock": {"cidr": f"{ip}/{mask[':' in ip]}"}}], "ports": [_tcp(port)]} for ip, port in api),
+        *access.api_server(api),
         {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
         {"to": [router], "ports": [_tcp(ROUTER_PORT)]},
     ]

@@ -23,13 +23,11 @@ from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
 PAGE, PAGE_PORT = "page", 8090  # what people look at, where it is there
-WAKER, WAKER_PORT = "waker", 8091  # what starts a group that is asked for, where one is on demand
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": NAME, **names.PART_OF}
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
 METRICS = {"app.kubernetes.io/name": "prometheus"}  # as its charts label it, in whatever namespace
 USER = 65532
 GRACE = 600  # seconds that streams have when another pod takes over
-GONE = 20  # seconds after which a pod of a Spark that does not answer is made anew elsewhere; the cluster notices in 40
 PROGRAM = "/usr/local/bin/envoy"
 # Its Service names it no more when this begins. What is on its way goes on; the connections that idle are closed.
 DRAIN = """\
@@ -52,13 +50,12 @@ done
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`engines`: the ports at which engines answer; `page`, `waker`: whether there is one."""
+    """`engines`: the ports at which engines answer; `page`: whether there is one."""
 
     image: str
     terms: Terms
     engines: tuple[int, ...]
     page: bool = False
-    waker: bool = False
 
 
 def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -109,21 +106,11 @@ def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> d
 
 
 def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
-    """On any Spark. Away from one that is gone within a minute: ranks wait for theirs, a router needs none."""
-    sparks = [node.kubernetes_node for node in cluster.nodes]
-    placed = {"key": "kubernetes.io/hostname", "operator": "In", "values": sparks}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [placed]}]}
-    left = [
-        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": GONE}
-        for why in ("not-ready", "unreachable")
-    ]
     return {
         "serviceAccountName": NAME,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "priorityClassName": names.PRIORITY,
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, *left],
+        **access.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
         "securityContext": {
@@ -178,33 +165,26 @@ def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
     engines = {"matchLabels": dict(names.ENGINES)}
     heard = [
         {"from": [access.traefik()], "ports": _tcp(wanted.terms.port)},
-        {"from": _watchers(wanted), "ports": _tcp(wanted.terms.metrics_port)},
+        {"from": _watchers(), "ports": _tcp(wanted.terms.metrics_port)},
     ]
     asked = _tcp(*sorted({*wanted.engines, ports.PROBES}))
     reached = [{"to": [{"podSelector": engines}], "ports": asked}, access.name_service()]
     if wanted.page:
-        reached.append({"to": [_pods(PAGE)], "ports": _tcp(PAGE_PORT)})
-    if wanted.waker:
-        reached.append({"to": [_pods(WAKER)], "ports": _tcp(WAKER_PORT)})
+        page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
+        reached.append({"to": [page], "ports": _tcp(PAGE_PORT)})
     asks = [{"from": [mine], "ports": _tcp(ports.PROBES)}]
     yield _policy(space, NAME, mine["podSelector"], {"policyTypes": ["Ingress"], "ingress": heard})
     yield _policy(space, f"{NAME}-out", mine["podSelector"], {"policyTypes": ["Egress"], "egress": reached})
     yield _policy(space, f"{NAME}-asks", engines, {"policyTypes": ["Ingress"], "ingress": asks})
 
 
-def _watchers(wanted: Wanted) -> list[dict[str, Any]]:
-    """A Prometheus wherever it is, this namespace's page and waker, and namespaces that may reach engines too."""
+def _watchers() -> list[dict[str, Any]]:
+    """A Prometheus wherever it is, the page of this namespace, and namespaces that may reach engines too."""
     return [
         {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}},
-        _pods(PAGE),
-        *([_pods(WAKER)] if wanted.waker else []),
+        {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
         {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
     ]
-
-
-def _pods(name: str) -> dict[str, Any]:
-    """Of this namespace."""
-    return {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name, **names.PART_OF}}}
 
 
 def _tcp(*numbers: int) -> list[dict[str, Any]]:
