@@ -117,8 +117,8 @@ def test_who_does_not_stream_hears_when_to_come_again(pair: Pair) -> None:
 
 
 def test_a_storm_across_the_moment_of_falling_asleep_loses_nothing(pair: Pair) -> None:
-    """Sixteen streams each time, begun within the two seconds after its sets want no pod any more (its engine drains, or
-    is gone and the router has not noticed) or around the moment when they would."""
+    """Sixteen streams each time, begun within two seconds after its sets want no pod any more (its engine drains, or is
+    gone and the router has not noticed), or around the moment when they would."""
     dice, slept, found = random.Random(7), 0, Counter[str]()
     until(lambda: pair.stream() == "whole", 30)
     used, took = time.monotonic(), 0.0
