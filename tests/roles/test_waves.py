@@ -92,10 +92,10 @@ class Site:
         self.cluster.seen.clear()
         return found
 
-    def play(self, runs: dict[str, Running], *words: str, **more: str) -> tuple[str, list[str]]:
-        """What Ansible said, and which groups were proved in that order."""
+    def play(self, runs: dict[str, Running], *words: str, renewed: bool = False, **more: str) -> tuple[str, list[str]]:
+        """What Ansible said, and which groups were proved in that order. `renewed`: the engines' keys are others."""
         made = rollout.of_list(case.fleet(self.inventory, runs=runs), runs, {}, "refuse")
-        planned = {one.name: {"plan": self._plan(one), "last": "", "renewed": False} for one in made.members}
+        planned = {one.name: {"plan": self._plan(one), "last": "", "renewed": renewed} for one in made.members}
         reached = {"kubeconfig": str(self.folder / "kubeconfig"), "namespace": "sparkloom"}
         told = {
             "__model_serving_fleet": {**made.as_dict(), **reached, "listed": True},
@@ -114,7 +114,7 @@ class Site:
             **more,
         }  # fmt: skip
         done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.inventory), "-c", "local", str(self.folder / "play.yml"), *words],
+            ["ansible-playbook", "-i", str(self.inventory), "-c", "local", "-l", "spark1,spark2", str(self.folder / "play.yml"), *words],
             cwd=REPO, env=env, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == (2 if "FAILS" in more else 0), done.stdout + done.stderr
@@ -158,6 +158,15 @@ def test_a_second_run_changes_nothing_and_wakes_nobody(site: Site) -> None:
     assert proved == ["chat"] and site.cluster.asleep() == {"big": True, "chat": False}
     assert not [one for one in site.cluster.done if "StatefulSet" in one or "Deployment" in one], site.cluster.done
     assert "changed=0" in said
+
+
+def test_another_key_starts_who_is_awake_anew_and_wakes_nobody(site: Site) -> None:
+    _, proved = site.play(site.runs(big="asleep", chat="awake"), renewed=True)
+    assert proved == ["chat"] and site.cluster.asleep() == {"big": True, "chat": False}
+    assert [one for one in site.cluster.done if "StatefulSet" in one] == [
+        "DELETE StatefulSet chat-rank0", "PATCH StatefulSet chat-rank0"
+    ]  # fmt: skip
+    assert site.cluster.done[0] == "PATCH Deployment waker" == site.cluster.done[-1]
 
 
 def test_who_is_awake_sleeps_for_one_that_changed(site: Site) -> None:
