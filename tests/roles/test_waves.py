@@ -113,8 +113,9 @@ class Site:
             "ANSIBLE_ROLES_PATH": str(REPO / "roles"), "ANSIBLE_CALLBACKS_ENABLED": "sparkloom_once",
             **more,
         }  # fmt: skip
+        play, two = str(self.folder / "play.yml"), "spark1,spark2"
         done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.inventory), "-c", "local", "-l", "spark1,spark2", str(self.folder / "play.yml"), *words],
+            ["ansible-playbook", "-i", str(self.inventory), "-c", "local", "-l", two, play, *words],
             cwd=REPO, env=env, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == (2 if "FAILS" in more else 0), done.stdout + done.stderr
