@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import random
+import re
 import signal
 import ssl
 import subprocess
@@ -309,6 +310,7 @@ class Site:
         self.cluster = Cluster(list(self.models.values()), self.routers)
         self.file = folder / "groups.json"
         self.wakers: list[Waker] = []
+        self.figures = FIGURES
         self._api(folder)
 
     def _api(self, folder: Path) -> None:
@@ -335,8 +337,8 @@ class Site:
         new.write_text(json.dumps({"groups": listed}))
         new.replace(self.file)
 
-    def waker(self) -> Waker:
-        self.wakers.append(Waker(self))
+    def waker(self, port: int = 0) -> Waker:
+        self.wakers.append(Waker(self, port))
         return self.wakers[-1]
 
     def close(self) -> None:
@@ -353,15 +355,15 @@ class Site:
 
 
 class Waker:
-    def __init__(self, site: Site) -> None:
-        self.port = _free()
+    def __init__(self, site: Site, port: int = 0) -> None:
+        self.port = port or _free()
         program = pack.program("waker").keep(site.folder)
         environment = {
             **os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": str(site.api.server_address[1]), "HOSTNAME": "waker-0",
         }  # fmt: skip
         words = ["--groups", str(site.file), "--namespace", NAMESPACE, "--address", "127.0.0.1"]
-        words += ["--probes", str(SUPERVISOR), "--figures", str(FIGURES)]
+        words += ["--probes", str(SUPERVISOR), "--figures", str(site.figures)]
         start = f"import runpy, sys\nsys.path.insert(0, {str(program)!r})\nfrom pathlib import Path\n"
         start += "from sparkloom.onnode import kube\n"
         start += f"kube.InCluster.__init__.__defaults__ = (Path({str(site.given)!r}),)\n"
@@ -390,9 +392,8 @@ class Waker:
         return next((float(value) for series, _, value in lines if series == name), float("nan"))
 
     def state(self, name: str) -> str:
-        states = ("unknown", "asleep", "waking", "awake", "going", "failed")
-        own = f'group="{name}",model="{name}"'
-        return next((one for one in states if self.series(f'sparkloom_waker_state{{{own},state="{one}"}}') == 1), "")
+        mine = re.compile(rf'^sparkloom_waker_state{{group="[^"]+",model="{re.escape(name)}",state="(\w+)"}} 1$', re.M)
+        return next(iter(mine.findall(self.get("/metrics")[1])), "")
 
     def ask(self, group: str, body: Any = None, **headers: str) -> tuple[HTTPConnection, HTTPResponse]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
