@@ -15,12 +15,16 @@ Object = Mapping[str, Any]
 
 
 class FleetCluster:
-    """`lost`: pods that are not there; `ill`: pods that run and are not ready; both by name."""
+    """`lost`: pods that are not there; `ill`: pods that run and are not ready; both by name. `asleep`: groups of which
+    no rank is wanted, by label.
+    """
 
     namespace = "sparkloom"
 
-    def __init__(self, objects: Sequence[Object], lost: Sequence[str] = (), ill: Sequence[str] = ()) -> None:
-        self.objects, self.lost, self.ill = list(objects), lost, ill
+    def __init__(
+        self, objects: Sequence[Object], lost: Sequence[str] = (), ill: Sequence[str] = (), asleep: Sequence[str] = ()
+    ) -> None:
+        self.objects, self.lost, self.ill, self.asleep = list(objects), lost, ill, asleep
         self.kept: dict[str, dict[str, str]] = {}
         self.supervisors: dict[str, dict[str, Any]] = {}
         self.events: dict[str, str] = {}
@@ -42,10 +46,14 @@ class FleetCluster:
 
     def engine_sets(self) -> list[Any]:
         sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
-        return [_plain({**item, "spec": {**item["spec"], "template": _template(item)}}) for item in sets]
+        return [_plain({**item, "spec": {**item["spec"], **self._wanted(item)}}) for item in sets]
+
+    def _wanted(self, item: Object) -> dict[str, Any]:
+        sleeps = item["metadata"]["labels"][PROFILE] in self.asleep
+        return {"template": _template(item), "replicas": 0 if sleeps else item["spec"]["replicas"]}
 
     def pods(self, labels: Mapping[str, str]) -> list[Any]:
-        sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
+        sets = [item for item in self.objects if item["kind"] == "StatefulSet" and self._wanted(item)["replicas"]]
         there = [self._pod(item) for item in sets if f"{item['metadata']['name']}-0" not in self.lost]
         return sorted(there, key=lambda pod: str(pod.metadata.name))
 

@@ -253,7 +253,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         assert api
         try:
             wanted = asked.args(task)["definition"]
-            differing = api.differing(wanted)
+            differing = api.differing(wanted, groups.demanded(asked.known.get(groups.KNOWN) or ()))
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"}
         names = {(one["kind"], one["name"]) for one in differing}

@@ -3,7 +3,8 @@ from __future__ import annotations
 from ansible.plugins.action import ActionBase
 
 from sparkloom import case
-from sparkloom.site import ansible, client, fleet, rollout
+from sparkloom.render.manifests import names
+from sparkloom.site import ansible, client, fleet, leftovers, rollout
 
 DOCUMENTATION = r"""
 module: sparkloom_fleet
@@ -14,31 +15,42 @@ options:
   what:
     type: str
     default: groups
-    choices: [groups, plan, back, keep]
+    choices: [groups, plan, back, asleep, keep]
     description:
       - C(groups) says which groups there are to be, each with its profile, its nodes and its seat; without a cluster
         that answers, by what was recorded last.
       - C(plan) asks the cluster, judges every group, and says in which waves they end and start.
       - C(back) is that plan for one group alone, with the profile that it had before.
-      - C(keep) records what runs in build/<site>/fleet.json.
+      - C(asleep) asks which groups sleep now, and gives their labels.
+      - C(keep) records what runs in build/<site>/fleet.json, and takes away what groups left that are in no list.
   profile: {type: str, default: "", description: [What a site without a list serves; with back what was there.]}
   group: {type: str, default: "", description: ["Which group of the list; with back."]}
   force: {type: bool, default: false, description: [Go on in spite of error findings; with plan.]}
   transport: {type: str, default: refuse, choices: [refuse, warn], description: [As sparkloom_render takes it.]}
   kept: {type: list, elements: str, default: [], description: [Records of proved starts that groups have; with keep.]}
+  labels: {type: list, elements: str, default: [], description: ["Of a list's groups; with keep."]}
 """
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         if args["what"] == "keep":
-            cluster = ansible.cluster(task_vars)
-            if not self._task.check_mode:
-                rollout.forget(cluster, args["kept"])
-                rollout.keep(cluster)
-            return {}
-        work = {"groups": self._groups, "plan": self._plan, "back": self._back}
+            return self._keep(args, task_vars)
+        work = {"groups": self._groups, "plan": self._plan, "back": self._back, "asleep": self._asleep}
         return work[args["what"]](args, task_vars)
+
+    def _keep(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        cluster = ansible.cluster(task_vars)
+        if self._task.check_mode:
+            return {}
+        # a proof takes these away, too; where all sleep none was asked for
+        gone = leftovers.take(client.of(cluster), args["labels"]) if args["labels"] else []
+        rollout.forget(cluster, args["kept"])
+        return {"changed": bool(gone), "gone": gone, "asleep": rollout.keep(cluster)}
+
+    def _asleep(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
+        runs = fleet.running(ansible.cluster(task_vars)).values()
+        return {"labels": [names.marked(one.name) for one in runs if not one.awake]}
 
     def _groups(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         cluster = ansible.cluster(task_vars)

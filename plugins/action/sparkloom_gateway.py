@@ -33,6 +33,7 @@ options:
   requests_at_once: {type: int, description: ["How many are on their way, for each key."]}
   routed: {type: bool, default: false, description: ["Whether a router is between Traefik and the engines."]}
   models: {type: list, elements: str, default: [], description: ["With prove: the groups to ask, each by its name."]}
+  asleep: {type: list, elements: str, default: [], description: ["With prove: those that nobody is to wake by asking."]}
   address: {type: str, description: ["Where the endpoint is; with prove, as all below."]}
   name: {type: str, description: [Whom its certificate must name.]}
   port: {type: int, description: [Its port for TLS.]}
@@ -104,11 +105,16 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         key = keys.read(key_file)
         answers = [
             endpoint.prove(served, key, args["max_tokens"], lambda text: show.display(text, newline=False), model)
-            for model in args["models"] or [""]
+            for model in args["models"] or ([] if args["asleep"] else [""])
         ]
+        if not answers:
+            endpoint.prove_doors(served)
         if args["routed"]:
             endpoint.prove_router(served, key)
         show.display("\n")
         line = endpoint.curl(served.url.removesuffix("/v1"), args["trust"], key_file)
         told = f"{served.url} streams{' from ' + ', '.join(args['models']) if args['models'] else ''}"
-        return {"answer": answers[0], "answers": answers, "url": served.url, "curl": line, "msg": told}
+        told = told if answers else f"{served.url} is open, and all sleep that it leads to"
+        told += f"; asleep, wakes with the next request: {', '.join(args['asleep'])}" if args["asleep"] else ""
+        first = answers[0] if answers else None
+        return {"answer": first, "answers": answers, "url": served.url, "curl": line, "msg": told}

@@ -55,7 +55,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
         listed = serving.from_vars(said(args, task_vars), cluster)
-        found = router.models(listed, cluster, fleet.running(cluster))
+        runs = fleet.running(cluster)
+        found = router.models(listed, cluster, runs)
+        asleep = {name for name, one in runs.items() if not one.awake}
         page = reached.has_service(objects.PAGE)
         terms = Terms(
             paths=tuple(args["paths"]),
@@ -80,7 +82,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             "changed": given.changed,
             "drift": drift.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
             "objects": objects.router(wanted, cluster, content),
-            "names": [one.name for one in found if one.secret],
+            "names": [one.name for one in found if one.secret and one.name not in asleep],
+            "asleep": sorted(asleep),
             "msg": told,
         }
 

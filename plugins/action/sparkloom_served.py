@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ansible.plugins.action import ActionBase
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from sparkloom.base.finding import Finding
+from sparkloom.inputs import serving as serving_list
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, client, leftovers
+from sparkloom.site import ansible, client, fleet, leftovers
 from sparkloom.site import ranks as every
 from sparkloom.site.checks import kubernetes, serving
 
@@ -22,8 +25,20 @@ options:
 """
 
 
-def ranks(cluster: Cluster, reached: client.Client, plan: ansible.Data, *, listed: bool = False) -> list[Finding]:
-    """`listed`: of a site that serves several, where others are beside this group and not in place of it."""
+def ranks(
+    cluster: Cluster,
+    reached: client.Client,
+    plan: ansible.Data,
+    *,
+    listed: bool = False,
+    asleep: Collection[str] = (),
+) -> list[Finding]:
+    """`listed`: of a site that serves several, where others are beside this group and not in place of it.
+
+    `asleep`: labels of groups that the next request wakes.
+    """
+    if plan["labels"][names.PROFILE] in asleep:
+        return []
     by_name = {node.kubernetes_node: node.name for node in cluster.nodes}
     pods = [item["spec"]["template"] for item in plan["objects"] if item["kind"] == "StatefulSet"]
     nodes = [by_name[pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]] for pod in pods]
@@ -48,7 +63,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 findings = kubernetes.judge(cluster, plan["objects"], reached.facts("nvidia"))
                 findings += kubernetes.names(cluster, reached.dns()) if args["dns"] else []
             else:
-                findings = ranks(cluster, reached, plan, listed=ansible.listed(task_vars) is not None)
+                listed = ansible.listed(task_vars)
+                asleep = fleet.sleeping(reached, serving_list.from_vars(listed, cluster)) if listed else ()
+                findings = ranks(cluster, reached, plan, listed=listed is not None, asleep=asleep)
         except (ApiException, HTTPError) as error:
             findings = [kubernetes.silent(cluster, error)]
         return ansible.verdict(findings, "as planned")

@@ -30,6 +30,55 @@ def test_one_screen_shows_who_is_where(tmp_path: Path) -> None:
         assert "C0" in spark and "CC" in spark and ".." in spark and "gg" in spark
 
 
+TURNS = f"""\
+serve:
+  - {{profile: {OSS}, idle_minutes: 15, turns: big}}
+  - {{profile: {QWEN}, name: chat, idle_minutes: 5, turns: big}}
+  - {{profile: {GLM}, name: glm}}
+"""
+
+
+def test_who_takes_turns_is_shown_in_one_place(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, TURNS)
+    shown = seen(120, "fleet", "plan", "-i", str(site))
+    spark = next(line for line in shown.lines if "spark3" in line)
+    assert "A0/B0" in spark and "AA" in spark and "BB" not in spark, "the one that takes most"
+    text = " ".join(shown.text.split())
+    assert f"A {OSS} on spark3" in text
+    assert "on demand, stops after 15 min without a request, in turn with chat; new" in text
+    plan = json.loads(piped("fleet", "plan", "-i", str(site), "--json").text)
+    oss, chat, glm = plan["groups"]
+    assert oss["nodes"] == chat["nodes"] and (oss["turns"], oss["idle_minutes"], glm["turns"]) == ("big", 15, None)
+    assert oss["secrets"] != chat["secrets"] and plan["nodes"][2]["gpu"] == "one group's"
+    assert sum(bool(node["groups"]) for node in plan["nodes"]) == 3
+
+
+def test_a_turn_of_one_is_a_remark_and_one_of_two_sizes_a_mistake(tmp_path: Path) -> None:
+    alone = inventories.serving(tmp_path, f"serve:\n  - {{profile: {OSS}, idle_minutes: 15, turns: big}}\n")
+    done = piped("lint", "-i", str(alone), "--json")
+    (finding,) = [one for one in json.loads(done.text) if one["rule"] == "fleet-turn-of-one"]
+    assert finding["severity"] == "info" and done.code == 0
+    unlike = inventories.serving(tmp_path, TURNS.replace("glm}", "glm, idle_minutes: 5, turns: big}"), name="unlike")
+    done = piped("lint", "-i", str(unlike))
+    assert done.code == 2 and f"glm takes 2 Sparks, and {OSS} of turn big 1 Spark" in " ".join(done.errors.split())
+
+
+@pytest.mark.parametrize(("said", "rules"), [("gateway_enabled: false\n", ["fleet-nobody-wakes"]), ("", [])])
+def test_where_nothing_would_wake_a_group_a_warning_says_so(said: str, rules: list[str], tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {{profile: {OSS}, idle_minutes: 15}}\n")
+    (site / "group_vars" / "all" / "gateway.yml").write_text(f"---\n{said}gateway_port: 443\n")
+    plan = json.loads(piped("fleet", "plan", "-i", str(site), "--json").text)
+    assert [one["rule"] for one in plan["findings"] if one["rule"].startswith("fleet")] == rules
+    assert [one["severity"] for one in plan["findings"] if one["rule"].startswith("fleet")] == ["warning"] * len(rules)
+
+
+def test_a_refusal_names_taking_turns(tmp_path: Path) -> None:
+    more = f"  - {OSS}\n  - {QWEN}\n  - {{profile: {QWEN}, name: b, alias: b}}\n"
+    full = f"serve:\n  - {{profile: {GLM}, name: glm}}\n{more}"
+    plan = json.loads(piped("fleet", "plan", "-i", str(inventories.serving(tmp_path, full)), "--json").text)
+    assert f"one of them awake at a time: turns: {OSS} and idle_minutes: for {OSS}, {QWEN}" in plan["advice"]
+
+
 def test_a_refusal_shows_what_would_fit_on_one_screen(tmp_path: Path) -> None:
     shown = seen(80, "fleet", "plan", "-i", str(inventories.serving(tmp_path, FULL)))
     assert shown.code == 1 and len(shown.lines) <= 24 and len(shown.widest) <= 80

@@ -73,6 +73,23 @@ def test_what_fails_is_in_the_line(site: Recorded) -> None:
     assert "; chat failed: rank 0 on spark4: its image" in line
 
 
+def test_who_sleeps_is_no_trouble_and_who_wakes_says_how_far_it_is(site: Recorded) -> None:
+    recorded.one_sleeps(site)
+    site.route(0)
+    with ends_after(site, 1):
+        (line,) = piped(*WATCH).lines
+    assert "fleet: 1 of 3 groups serves, 1 asleep" in line and "; glm wakes" in line and "chat" not in line
+    with ends_after(site, 1):
+        shown = seen(140, *WATCH)
+    text = " ".join(shown.text.split())
+    assert "chat asleep, wakes with the next request" in text and shown.code == 1
+    assert "glm wakes engine: loading weights, shard 3 of 10, 38 s, 95 s of about 611 s, 2 waiting" in text
+    assert "sleeps after 60 min without a request" in text
+    site.demand("glm", 30, 0)
+    with ends_after(site, 1):
+        assert piped(*WATCH).code == 0, "all that is to serve does"
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_window_keeps_the_last_picture_and_each_line_of_it_fits(site: Recorded, columns: int) -> None:
     recorded.two_fail(site)

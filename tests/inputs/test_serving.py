@@ -26,6 +26,15 @@ def refused(text: str) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
+def turn(*said: str) -> str:
+    """A list of groups that take turns, each with so much more said of it."""
+    entries = [
+        f"  - {{profile: {OSS}, name: g{number}, idle_minutes: 5, turns: t{', ' if more else ''}{more}}}\n"
+        for number, more in enumerate(said)
+    ]
+    return "".join(["serve:\n", *entries])
+
+
 def test_one_profile_is_read_as_ever() -> None:
     one = read(f"profile: {QWEN}\n")
     assert [entry.called for entry in one.entries] == [QWEN] and not one.listed
@@ -43,12 +52,20 @@ serve:
     alias: qwen
     fraction: 0.4
     nodes: [spark3]
+    idle_minutes: 15
+    turns: mine
   - {{profile: {QWEN}--2node, nodes: 2}}
 """
     first, second, third = read(text).entries
     assert first.called == OSS and first.fraction is None and first.count is None
     assert (second.called, second.alias, second.fraction, second.pinned) == ("small", "qwen", 0.4, ("spark3",))
+    assert (second.idle_minutes, second.turns, second.on_demand) == (15, "mine", True) and not first.on_demand
     assert third.count == 2 and third.pinned == ()
+
+
+def test_who_takes_turns_may_leave_the_place_to_another_of_the_turn() -> None:
+    text = turn("nodes: [spark2, spark1]", "", "nodes: 2", "nodes: [spark2, spark1]")
+    assert [entry.turns for entry in read(text).entries] == ["t"] * 4
 
 
 def test_an_empty_list_serves_nothing() -> None:
@@ -81,10 +98,22 @@ def test_ansible_hands_over_the_same() -> None:
         (f"serve:\n  - profile: {OSS}\n    nodes: [spark1, spark1]\n", "3:21", "spark1 stands there twice"),
         (f"serve:\n  - {OSS}\n  - {OSS}\n", "3:5", f"both would have an object {OSS}; write another `name:`"),
         (f"serve:\n  - {{profile: {OSS}, name: router}}\n", "2:", "called router, as a Service of this site's own is"),
+        (f"serve:\n  - {{profile: {OSS}, name: waker}}\n", "2:", "called waker, as a Service of this site's own is"),
         (f"serve:\n  - {{profile: {OSS}, name: a}}\n  - {{profile: {QWEN}, name: a-rank}}\n", "3:", "an object a-rank"),
         (f"serve:\n  - {{profile: {OSS}, name: Big One}}\n", "2:", "serve.0.name"),
         (f"serve:\n  - {{profile: {OSS}, alias: m}}\n  - {{profile: {QWEN}, alias: m}}\n", "3:", "clients could mean"),
         (f"serve:\n  - {{profile: {OSS}, alias: ' m'}}\n", "2:", "without spaces around it"),
+        (f"serve:\n  - {{profile: {OSS}, idle_minutes: 0}}\n", "2:", "minutes without a request it stops, 1 to 1440"),
+        (f"serve:\n  - {{profile: {OSS}, idle_minutes: 1441}}\n", "2:", "minutes without a request it stops"),
+        (f"serve:\n  - {{profile: {OSS}, idle_minutes: true}}\n", "2:", "minutes without a request it stops"),
+        (f"serve:\n  - {{profile: {OSS}, idle_minutes: 1.5}}\n", "2:", "minutes without a request it stops"),
+        (f"serve:\n  - profile: {OSS}\n    turns: t\n", "3:5", "turns: t needs `idle_minutes:` beside it"),
+        (f"serve:\n  - {{profile: {OSS}, idle_minutes: 5, turns: My Turn}}\n", "2:", "serve.0.turns"),
+        (turn("fraction: 0.4", "fraction: 0.5"), "3:", "fraction: 0.5, and entry 1 of turn t has fraction: 0.4"),
+        (turn("fraction: 0.4", ""), "3:", "no fraction, and entry 1 of turn t has fraction: 0.4"),
+        (turn("nodes: [spark1]", "nodes: [spark2]"), "3:", "[spark2], and entry 1 of turn t has [spark1]"),
+        (turn("nodes: [spark1]", "", "nodes: [spark2]"), "4:", "[spark2], and entry 1 of turn t has [spark1]"),
+        (turn("", "nodes: [spark1]", "nodes: [spark2]"), "4:", "[spark2], and entry 2 of turn t has [spark1]"),
         (f"serve: [{OSS}]\nprofile: {QWEN}\n", "2:1", "is not in serve:"),
     ],
 )  # fmt: skip

@@ -34,6 +34,7 @@ HARMLESS = {
     "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
     "rails_table": (["--help"], 0, "usage: sparkloom-rails-table"),
     "rank": (["status"], 2, "is no plan of a group"),
+    "waker": (["--help"], 0, "usage: waker"),
     "weights": (["--help"], 2, "usage: store start|"),
 }
 

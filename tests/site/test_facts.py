@@ -11,7 +11,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base import repository
-from sparkloom.onnode.now.gather import Unreached
+from sparkloom.onnode.kube import Unreached
 from sparkloom.site import client, facts, now
 from tests import inventories
 from tests.inventories import GLM, OSS, THREE

@@ -22,8 +22,14 @@ GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
 class Cluster_:
     """A cluster in which these objects were applied and became pods; `gone`: labels of those that have none."""
 
-    def __init__(self, objects: list[dict[str, Any]], gone: tuple[str, ...] = ()) -> None:
-        self.objects, self.gone = objects, gone
+    def __init__(
+        self, objects: list[dict[str, Any]], gone: tuple[str, ...] = (), asleep: tuple[str, ...] = (), proved: str = ""
+    ) -> None:
+        self.objects, self.gone, self.asleep, self.proved = objects, gone, asleep, proved
+
+    def config_map(self, name: str) -> dict[str, str]:
+        assert name == "served", "that of a site with one profile, whose names it has"
+        return {"served.json": json.dumps({"config_hash": self.proved})}
 
     def records(self) -> list[dict[str, Any]]:
         maps = [item for item in self.objects if item["kind"] == "ConfigMap"]
@@ -44,15 +50,25 @@ class Cluster_:
         labels = template["metadata"]["labels"]
         assert {PROFILE, RANK} <= set(labels)
         pod = SimpleNamespace(volumes=volumes, node_selector=template["spec"]["nodeSelector"])
-        made = SimpleNamespace(template=SimpleNamespace(spec=pod))
+        replicas = 0 if labels[PROFILE] in self.asleep else 1
+        made = SimpleNamespace(template=SimpleNamespace(spec=pod), replicas=replicas)
         return SimpleNamespace(metadata=SimpleNamespace(labels=labels), spec=made)
 
 
-def asked(
-    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str, Any], gone: tuple[str, ...] = ()
-) -> Any:
-    monkeypatch.setattr(client, "of", lambda _: Cluster_(list(applied), gone))
+def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str, Any], **state: Any) -> Any:
+    monkeypatch.setattr(client, "of", lambda _: Cluster_(list(applied), **state))
     return fleet.running(cluster)
+
+
+def test_one_that_sleeps_runs_with_the_hash_of_its_last_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = case.render(GLM, force=True)
+    cluster = inventory.load()
+    awake = asked(monkeypatch, cluster, *rendered.objects, proved="one")[GLM]
+    assert awake.awake and awake.whole and awake.proved == "", "nobody asks for it"
+    asleep = asked(monkeypatch, cluster, *rendered.objects, asleep=(GLM,), proved="one")[GLM]
+    assert (asleep.awake, asleep.whole, asleep.proved, asleep.config_hash) == (False, True, "one", rendered.digest)
+    lost = [item for item in rendered.objects if not str(item["metadata"]["name"]).endswith("rank1")]
+    assert not asked(monkeypatch, cluster, *lost, asleep=(GLM,))[GLM].whole
 
 
 def test_one_profile_as_it_is_served_today_is_known_and_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

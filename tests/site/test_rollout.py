@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,83 @@ def test_what_no_record_tells_of_is_in_the_way(tmp_path: Path) -> None:
     assert found.waves == [Wave(("stray",), (OSS,), ("spark1",))]
 
 
+TURNS = f"""\
+serve:
+  - {{profile: {OSS}, idle_minutes: 10, turns: t}}
+  - {{profile: {QWEN}, name: chat, idle_minutes: 10, turns: t}}
+"""
+
+
+def told(found: rollout.Rollout) -> dict[str, str]:
+    """What is said of each group."""
+    return {line.partition(" on ")[0]: line.partition("spark1 ")[2] for line in found.said.splitlines()}
+
+
+def test_of_a_turn_each_is_proved_and_the_last_stays_awake(tmp_path: Path) -> None:
+    found = made(inventories.serving(tmp_path, TURNS), {})
+    first = ("spark1",)
+    assert found.waves == [Wave((), (OSS,), first), Wave((), ("chat",), first, (OSS,))] and found.holds
+    assert found.as_dict()["waves"][1]["sleep"] == [OSS]
+    assert told(found)[OSS] == (
+        "starts, and is put to sleep once it was proved, as chat starts in its place; a request wakes it"
+    )
+    assert told(found)["chat"] == "starts"
+
+
+def test_who_sleeps_as_it_should_is_not_woken(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, TURNS)
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    runs[OSS] = replace(runs[OSS], awake=False, proved=runs[OSS].config_hash)
+    again = made(site, runs)
+    assert {one.state for one in again.members} == {"stays"} and not again.holds
+    assert again.waves == [Wave((), (OSS, "chat"), ())]
+    assert told(again) == {OSS: "stays as it is (asleep)", "chat": "stays as it is"}
+
+
+def test_who_is_awake_sleeps_for_one_that_changed(tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, TURNS)
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    runs[OSS] = replace(runs[OSS], awake=False, config_hash="of-before")
+    found = made(site, runs)
+    assert found.waves == [Wave((OSS,), (OSS, "chat"), ("spark1",), ("chat",))] and found.holds
+    assert told(found)["chat"] == (
+        f"stays as it is, and is put to sleep, as {OSS} starts in its place; a request wakes it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sleeper", "state"),
+    [
+        (TURNS, {"proved": "another"}, rollout.UNPROVED),
+        (TURNS, {"proved": "", "whole": False}, rollout.LACKS),
+        (f"serve:\n  - {OSS}\n  - {{profile: {QWEN}, name: chat}}\n", {}, rollout.WAKES),
+    ],
+)
+def test_who_sleeps_and_should_not_starts(text: str, sleeper: dict[str, Any], state: str, tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, text)
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    runs["chat"] = replace(runs["chat"], awake=False, **sleeper)
+    assert {one.name: one.state for one in made(site, runs).members}["chat"] == state
+
+
+def test_one_of_a_turn_goes_back_alone_while_the_others_sleep(tmp_path: Path) -> None:
+    back = rollout.only(made(inventories.serving(tmp_path, TURNS), {}), OSS)
+    assert back.waves == [Wave((OSS,), (OSS,), ("spark1",), ("chat",))]
+
+
+def test_on_demand_changes_nothing_that_is_rendered(tmp_path: Path) -> None:
+    """So a group that runs goes on when its list begins to say after how long it may stop."""
+    site = inventories.serving(tmp_path, f"serve:\n  - profile: {OSS}\n")
+    was = case.render_group(OSS, site, force=True)
+    said = site / "group_vars" / "all" / "cluster.yml"
+    said.write_text(
+        said.read_text().replace(f"- profile: {OSS}\n", f"- {{profile: {OSS}, idle_minutes: 1, turns: t}}\n")
+    )
+    now = case.render_group(OSS, site, force=True)
+    assert now.objects
+    assert (now.objects, now.digest) == (was.objects, was.digest)
+
+
 def test_a_list_that_does_not_pack_is_refused_with_what_helps(tmp_path: Path) -> None:
     site = inventories.serving(tmp_path, f"serve:\n  - {ULTRA}\n  - {OSS}\n")
     with pytest.raises(InputError, match="what would help"):
@@ -86,7 +164,7 @@ def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
     assert found.as_dict()["groups"] == [
         {
             "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "alone": True,
-            "seat": {}, "served": "served",
+            "seat": {}, "served": "served", "on_demand": False,
         }
     ]  # fmt: skip
     assert rollout.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"

@@ -107,6 +107,34 @@ def test_a_site_on_which_no_group_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert status.text(down) == "fleet: glm is not running; playbooks/serve.yml starts it"
 
 
+DEMAND = LIST.replace("alias: glm-5.3}", "alias: glm-5.3, idle_minutes: 10}")
+
+
+def test_a_group_that_sleeps_is_no_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    site = Site(tmp_path, monkeypatch, text=DEMAND, asleep=["glm"])
+    now = site.status()
+    glm, oss = now["groups"]
+    assert now["serving"] and status.good(now) and oss["state"] == "serves"
+    assert (glm["state"], glm["serving"], glm["cause"], glm["ranks"]) == ("asleep", False, None, [])
+    assert glm["nodes"] == ["spark1", "spark2"] and glm["profile"] == GLM and glm["proved"] and glm["current"] is True
+    text = status.text(now)
+    assert text.splitlines()[0] == "fleet: 1 of 2 groups serves, 1 asleep"
+    assert "    is asleep, wakes with the next request\n" in text
+    alone = site.status(group="glm")
+    assert status.good(alone) and status.text(alone) == f"fleet: glm ({GLM}) is asleep, wakes with the next request"
+
+
+def test_a_group_that_is_not_on_demand_does_not_sleep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Somebody scaled it down."""
+    now = Site(tmp_path, monkeypatch, asleep=["glm"]).status()
+    assert now["groups"][0]["state"] == "down" and not now["serving"] and not status.good(now)
+
+
+def test_who_sleeps_has_no_log_and_it_is_said_what_wakes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="glm is asleep and has no log; it wakes with the next request"):
+        said(Site(tmp_path, monkeypatch, text=DEMAND, asleep=["glm"]), group="glm")
+
+
 def test_a_list_with_nothing_in_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     site = Site(tmp_path, monkeypatch, text="serve: []\n")
     site.cluster.objects = []

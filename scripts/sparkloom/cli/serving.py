@@ -62,7 +62,7 @@ def status(
         raise typer.Exit(0 if watching.watch(inventory, every, json) else 1)
     now = served.status(inventory, profile and names.exact(profile), group)
     show.out(now, json, served.text)
-    raise typer.Exit(0 if now["serving"] else 1)
+    raise typer.Exit(0 if served.good(now) else 1)
 
 
 def logs(

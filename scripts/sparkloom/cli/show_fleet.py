@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +67,19 @@ def _sparks(terminal: Console, data: dict[str, Any]) -> None:
     paragraph(terminal, LEGEND, style="dim")
     for node in data["nodes"]:
         drawn = Text.assemble(*((sign * count, style) for sign, count, style in bar(node, signs, cells)))
-        used = sum(each["gib"] for each in node["groups"])
-        ranks = " ".join(f"{signs[each['group']][0]}{each['rank']}" for each in node["groups"])
+        used = sum(float(each["gib"]) for each in bars.counted(node["groups"]))
+        ranks = " ".join(_ranks(node["groups"], signs))
         told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
         told += f", {node['left_gib']:.1f} left" if node["groups"] and node["left_gib"] else ""
         paragraph(terminal, Text.assemble(f"  {node['name']:<{widest}}  ", drawn, f"  {told}"))
+
+
+def _ranks(here: list[dict[str, Any]], signs: dict[str, tuple[str, str]]) -> Iterator[str]:
+    """Letter and rank; those that take turns behind one another, as A0/B0."""
+    for first in bars.counted(here):
+        turn = first["turns"] or ""
+        mates = [one for one in here if (one["turns"] == turn if turn else one is first)]
+        yield "/".join(f"{signs[one['group']][0]}{one['rank']}" for one in mates)
 
 
 def letters(groups: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
@@ -101,9 +110,19 @@ def _groups(terminal: Console, data: dict[str, Any]) -> None:
         name = "" if group["name"] == group["profile"] else f": {group['profile']}"
         head = (f"{letter} ", shade), (group["name"], "bold"), name
         where = f" on {share}{', '.join(group['nodes'])}{rails}; asked for as {group['alias']}; "
+        where += _demand(group, data["groups"])
         paragraph(terminal, Text.assemble(*head, where, (f"{WORDS[group['state']]}{was}", _colour(group["state"]))))
     for name in data["gone"]:
         paragraph(terminal, Text.assemble("  ", (name, "bold"), " is in the list no more: stops"))
+
+
+def _demand(group: dict[str, Any], groups: list[dict[str, Any]]) -> str:
+    """When it stops by itself, and whom it has its Sparks with by turns."""
+    if group["idle_minutes"] is None:
+        return ""
+    mates = [one["name"] for one in groups if group["turns"] and one["turns"] == group["turns"] and one is not group]
+    turn = f", in turn with {', '.join(mates)}" if mates else ""
+    return f"on demand, stops after {group['idle_minutes']} min without a request{turn}; "
 
 
 def _colour(state: str) -> str:

@@ -18,7 +18,7 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
-from sparkloom.site import play, status
+from sparkloom.site import play, status, status_fleet
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of
 from sparkloom.site.endpoint import curl, reach
@@ -176,10 +176,11 @@ def _served(site: Path, terminal: Console) -> None:
     try:
         now = status.status(site)
         show.paragraph(terminal, status.text(now))
-        up = [one for one in now["groups"] if one["serving"]]
+        groups = now["groups"]
+        up = [one for one in groups if one["serving"]] or [one for one in groups if status_fleet.well(one)]
         if now["serving"] or len(up) > 1:
             # several answer at one address, each to its own name
-            model = str(up[0]["alias"] or up[0]["model"] or "") if len(now["groups"]) > 1 and up else ""
+            model = str(up[0]["alias"] or up[0]["model"] or "") if len(groups) > 1 and up else ""
             # the terminal breaks the line, not we: it is there to be copied
             terminal.print(curl(*reach(case.cluster(site), site), model), soft_wrap=True)
     except InputError as error:

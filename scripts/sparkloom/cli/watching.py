@@ -24,6 +24,8 @@ FURTHER = "    "  # before what is said of a group on lines of its own
 LOOKS = {  # of a group's state: in words, and its colour
     "serves": ("serves", COLOURS["ok"]),
     "starts": ("starts", COLOURS["warning"]),
+    "wakes": ("wakes", COLOURS["warning"]),
+    "asleep": ("asleep, wakes with the next request", "dim"),
     "incomplete": ("lacks a rank", COLOURS["error"]),
     "failed": ("failed", COLOURS["error"]),
     "down": ("does not run", "dim"),
@@ -60,7 +62,7 @@ def _shown(as_json: bool) -> Iterator[Callable[[Shown], None]]:
 def line(shown: Shown) -> str:
     """When, how much of it serves, how fast, and what is wrong."""
     wrong = [f"{one['name']} {_state(one)}" + (f": {one['cause']}" if one["cause"] else "")
-             for one in shown["groups"] if one["state"] != "serves"]  # fmt: skip
+             for one in shown["groups"] if one["state"] not in ("serves", "asleep")]  # fmt: skip
     return f"{_at(shown)}  " + "; ".join([_head(shown), *wrong, *shown["problems"]])
 
 
@@ -75,6 +77,8 @@ def _head(shown: Shown) -> str:
     counted = [one for one in groups if one["listed"] or one["ranks"]]
     up = sum(one["serving"] for one in counted)
     words = [f"{shown['site']}: {up} of {len(counted)} group{'s' * (len(counted) != 1)} serve{'s' * (up == 1)}"]
+    if asleep := sum(one["state"] == "asleep" for one in counted):
+        words.append(f"{asleep} asleep")
     if shown.get("tokens_per_second") is not None:
         words.append(f"{shown['tokens_per_second']:g} tok/s")
     if shown.get("running") is not None:
@@ -128,6 +132,7 @@ def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
     letter, shade = signs[one["name"]]
     words, colour = LOOKS[one["state"]]
     told = [f"since {one['since']}"] if one["since"] else [one["doing"]] if one["doing"] else []
+    told += _on_demand(one)
     told += _figures(one)
     told += [f"{one['restarts']} restarts"] if one["restarts"] else []
     told += ["this start was not proved"] if one["serving"] and not one["proved"] else []
@@ -137,6 +142,16 @@ def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
     if one["ended"] and one["epochs"] > 1:
         more.append(f"epoch {one['ended']['epoch']} of {one['epochs']} ended: {one['ended']['why']}")
     return [first, *(Text(f"{FURTHER}{text}") for text in more)]
+
+
+def _on_demand(one: Shown) -> list[str]:
+    told = one.get("on_demand")
+    if not told:
+        return []
+    found = [f"sleeps after {told['idle_minutes']} min without a request"] if one["serving"] else []
+    if told["seconds"] is not None:
+        found.append(f"{told['seconds']} s" + (f" of about {told['expected']:.0f} s" if told["expected"] else ""))
+    return [*found, *([f"{one['held']} waiting"] if one["held"] and not one["serving"] else [])]
 
 
 def _figures(one: Shown) -> list[str]:

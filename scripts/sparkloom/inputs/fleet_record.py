@@ -28,7 +28,11 @@ class Running:
     vf: int | None = None
     fraction: float | None = None
     engine_key: str = ""
-    config_hash: str = field(default="", compare=False)  # of what was applied; told by a cluster only
+    # What only a cluster tells. `proved`: the hash of its last proved start, looked at where it sleeps.
+    config_hash: str = field(default="", compare=False)  # of what was applied
+    awake: bool = field(default=True, compare=False)  # a rank of it is wanted there
+    whole: bool = field(default=True, compare=False)  # all its ranks are set up
+    proved: str = field(default="", compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         return {

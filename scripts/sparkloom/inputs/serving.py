@@ -6,7 +6,7 @@ An entry is a profile's name, or a mapping with `profile:` and what else is to b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +20,10 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.profile import Strict
 
-OURS = ("router", "page")  # Services beside those of groups
+OURS = ("router", "page", "waker")  # Services beside those of groups
+GATEWAY = "gateway_enabled"  # false in an inventory: this site has no endpoint of ours
 MOST = 64  # groups of one site
+MOST_IDLE = 1440  # minutes, a day: who waits longer than that wants a group that does not stop
 LEAST_SHARE, MOST_SHARE = 0.02, 0.95  # of a Spark's memory: less holds no model, and the host needs the rest
 
 
@@ -38,6 +40,13 @@ def _share(value: float) -> float:
     if not LEAST_SHARE <= value <= MOST_SHARE:
         limits = f"{LEAST_SHARE:g} to {MOST_SHARE:g}"
         raise ValueError(f"expected the share of a Spark's memory that it may take, {limits}; found {value:g}")
+    return value
+
+
+def _idle(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_IDLE:
+        limits = f"1 to {MOST_IDLE}"
+        raise ValueError(f"expected after how many minutes without a request it stops, {limits}; found {value!r}")
     return value
 
 
@@ -66,6 +75,14 @@ class Entry(Strict):
         default=None,
         description="share of each Spark's memory; others may have the rest. Without it, Sparks of its own",
     )
+    idle_minutes: Annotated[int | None, BeforeValidator(_idle)] = Field(
+        default=None,
+        description="on demand: it stops after so many minutes without a request, and the next request starts it",
+    )
+    turns: GroupName | None = Field(
+        default=None,
+        description="groups that say the same here stand on the same Sparks, and one of them is awake at a time",
+    )
 
     @property
     def called(self) -> str:
@@ -80,6 +97,11 @@ class Entry(Strict):
     def count(self) -> int | None:
         """How many Sparks the inventory asks for; None where the profile decides."""
         return len(self.nodes) if isinstance(self.nodes, tuple) else self.nodes
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether it stops by itself, and a request starts it again."""
+        return self.idle_minutes is not None
 
 
 def called(item: Any) -> str:
@@ -103,6 +125,12 @@ class Serving:
     entries: tuple[Entry, ...]
     document: Document
     listed: bool  # by `serve:`; else it is the one `profile:`
+    reached: bool = True  # through an endpoint of ours: without one no request wakes what sleeps
+
+    @property
+    def demanded(self) -> list[int]:
+        """Which entries are on demand."""
+        return [number for number, entry in enumerate(self.entries) if entry.on_demand]
 
     def loc(self, number: int, *keys: str | int) -> Loc:
         if self.listed:
@@ -121,7 +149,9 @@ class Serving:
 def load(folder: str | Path | None, cluster: Cluster) -> Serving:
     """Of an inventory folder; the shipped example's when none is given."""
     path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY
-    return of_document(document.load(_file(path)), cluster)
+    listed = of_document(document.load(_file(path)), cluster)
+    said = [document.load(file).data for file in sorted(_file(path).parent.glob("*.yml"))] if listed.demanded else []
+    return replace(listed, reached=all(data.get(GATEWAY, True) is not False for data in said))
 
 
 def has_list(folder: str | Path) -> bool:
@@ -136,7 +166,8 @@ def _file(folder: Path) -> Path:
 def from_vars(variables: Mapping[str, Any], cluster: Cluster) -> Serving:
     """From Ansible's variables: `serve`, `profile`, either or both."""
     given = {key: variables[key] for key in ("serve", "profile") if variables.get(key) is not None}
-    return of_document(Document("inventory variables", given), cluster)
+    listed = of_document(Document("inventory variables", given), cluster)
+    return replace(listed, reached=variables.get(GATEWAY, True) is not False)
 
 
 def of_document(source: Document, cluster: Cluster) -> Serving:
@@ -145,7 +176,8 @@ def of_document(source: Document, cluster: Cluster) -> Serving:
         serving = Serving(_single(source), source, listed=False)
     else:
         serving = Serving(_listed(source), source, listed=True)
-    if problems := [*_beside(serving), *_twice(serving), *_pins(serving, cluster), *_missing(serving)]:
+    problems = [*_beside(serving), *_twice(serving), *_pins(serving, cluster), *_turns(serving), *_missing(serving)]
+    if problems:
         raise InputError(problems)
     return serving
 
@@ -218,6 +250,41 @@ def _pins(serving: Serving, cluster: Cluster) -> Iterator[Problem]:
             elif name in entry.pinned[:place]:
                 message = f"nodes: {name} stands there twice; a Spark has one GPU and takes one rank of a group"
                 yield serving.problem(number, message, "node-twice", "nodes", place)
+
+
+def _turns(serving: Serving) -> Iterator[Problem]:
+    """Who takes turns stops by itself, and has the place of the others."""
+    first: dict[str, int] = {}
+    for number, entry in enumerate(serving.entries):
+        if entry.turns is None:
+            continue
+        if entry.idle_minutes is None:
+            message = (
+                f"turns: {entry.turns} needs `idle_minutes:` beside it; {entry.called} would never stop, and the "
+                "others of this turn never start"
+            )
+            yield serving.problem(number, message, "turn-never-ends", "turns")
+        other = first.setdefault(entry.turns, number)
+        if other != number:
+            yield from _unlike(serving, number, other)
+        if entry.pinned and not serving.entries[other].pinned:
+            first[entry.turns] = number  # the place that later ones are held against
+
+
+def _unlike(serving: Serving, number: int, other: int) -> Iterator[Problem]:
+    """Groups of one turn take one place, so whatever says which place is the same."""
+    entry, earlier = serving.entries[number], serving.entries[other]
+    if entry.pinned and earlier.pinned and entry.pinned != earlier.pinned:
+        message = (
+            f"nodes: [{', '.join(entry.pinned)}], and entry {other + 1} of turn {entry.turns} has "
+            f"[{', '.join(earlier.pinned)}]; they take turns in one place: write the same Sparks in the same order"
+        )
+        yield serving.problem(number, message, "turns-differ", "nodes")
+    if entry.fraction != earlier.fraction:
+        mine, its = (f"fraction: {one:g}" if one else "no fraction" for one in (entry.fraction, earlier.fraction))
+        key = "turns" if entry.fraction is None else "fraction"
+        message = f"{mine}, and entry {other + 1} of turn {entry.turns} has {its}; the place they take turns in is one"
+        yield serving.problem(number, message, "turns-differ", key)
 
 
 def _missing(serving: Serving) -> Iterator[Problem]:

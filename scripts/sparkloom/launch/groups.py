@@ -36,11 +36,17 @@ class Placed:
     vf: int | None
     port: int  # of its API, as its engine has it
     fraction: float | None = None
+    idle_minutes: int | None = None
+    turns: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`addresses`: by node and rail, with the prefix; empty for one rank, which needs no rail."""
+    """`addresses`: by node and rail, with the prefix; empty for one rank, which needs no rail.
+
+    `idle_minutes`: it is on demand, and stops after so many without a request. `turns`: whoever says the same has the
+    same Sparks and functions, and so the same addresses; one of them is awake at a time. Neither is told to its pods.
+    """
 
     name: str
     profile: str
@@ -57,6 +63,12 @@ class Group:
     record: str
     served: str
     addresses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    idle_minutes: int | None = None
+    turns: str = ""
+
+    @property
+    def on_demand(self) -> bool:
+        return self.idle_minutes is not None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -65,6 +77,8 @@ class Group:
             "alias": self.alias,
             "nodes": list(self.nodes),
             "fraction": self.fraction,
+            "idle_minutes": self.idle_minutes,
+            "turns": self.turns or None,
             "vf": self.vf,
             "addresses": {node: dict(rails) for node, rails in self.addresses.items()},
             "label": self.label,
@@ -108,6 +122,8 @@ def _group(one: Placed, cluster: Cluster, *, only: bool) -> Group:
         record=f"{label}-record",
         served=ONLY_SERVED if only else f"{label}-served",
         addresses=_addresses(one, cluster) if many and one.vf is not None else {},
+        idle_minutes=one.idle_minutes,
+        turns=one.turns,
     )
 
 

@@ -24,7 +24,7 @@ from sparkloom.base.errors import InputError
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
     "allreduce", "functions", "host_metrics", "images", "memory_guard", "page", "patch_image", "rails_table", "rank",
-    "weights",
+    "waker", "weights",
 )  # fmt: skip
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.

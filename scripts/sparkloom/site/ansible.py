@@ -13,7 +13,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
-from sparkloom.inputs import image_lock, model_lock
+from sparkloom.inputs import image_lock, model_lock, serving
 from sparkloom.inputs import lock_file as locks
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
@@ -69,7 +69,8 @@ def listed(task_vars: Mapping[str, Any]) -> dict[str, Any] | None:
         if not chosen:
             raise InputError.single("-e group", f"{group}: which profile? add -e profile=NAME", rule="missing-key")
         serve, chosen = rollout.entry(serve, str(group), str(chosen)), None
-    return {**inventory(task_vars), "serve": serve, **({"profile": str(chosen)} if chosen else {})}
+    reached = {serving.GATEWAY: plain(task_vars[serving.GATEWAY])} if serving.GATEWAY in task_vars else {}
+    return {**inventory(task_vars), "serve": serve, **reached, **({"profile": str(chosen)} if chosen else {})}
 
 
 def lock_file(task_vars: Mapping[str, Any]) -> Path:

@@ -163,11 +163,16 @@ def _shut(endpoint: Endpoint, seconds: float) -> list[str]:
 
 def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str = "") -> dict[str, Any]:
     """A streamed answer with the key; `smoke.NoAnswer` says what came instead."""
+    prove_doors(endpoint)
+    return _asked(endpoint, key, max_tokens, say, model).as_dict()
+
+
+def prove_doors(endpoint: Endpoint) -> None:
+    """It is there, for nobody without a key, and leads nowhere else."""
     if waiting := settled(endpoint, 30):
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")
     if open_doors := _shut(endpoint, TAKES):
         raise smoke.NoAnswer("; ".join(open_doors))
-    return _asked(endpoint, key, max_tokens, say, model).as_dict()
 
 
 def _asked(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str) -> smoke.Answer:

@@ -78,8 +78,9 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     loaded = one.need.loaded
     memory = dict(shown["memory"])
     return {
-        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "model", "engine")},
+        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "idle_minutes", "model", "engine")},
         "profile": loaded.name,
+        "turns": one.need.entry.turns,
         "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,
         "takes_gib": memory.pop("takes_gib"),

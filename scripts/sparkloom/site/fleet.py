@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import fleet_record, group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric
-from sparkloom.render.manifests.names import PROFILE, RANK
-from sparkloom.site import client
+from sparkloom.launch.groups import ONLY_KEY
+from sparkloom.render.manifests.names import PROFILE, RANK, marked
+from sparkloom.site import client, served
+from sparkloom.site.client import Client
 
 FUNCTIONS = range(16)  # of a port
 
@@ -20,7 +24,31 @@ def running(cluster: Cluster) -> dict[str, Running]:
     """By the group's name; a cluster that does not answer is refused, as nothing is known then."""
     reached = client.of(cluster)
     sets, records = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
-    return {one.name: one for one in (_running(record, sets, cluster) for record in records) if one}
+    there = [one for one in (_running(record, sets, cluster) for record in records) if one]
+    return {one.name: one if one.awake else replace(one, proved=_proved(reached, one)) for one in there}
+
+
+def awake(sets: Sequence[Any]) -> bool:
+    """Whether a rank is wanted of a group that is set up so; one that sleeps keeps its StatefulSets, without pods."""
+    return any(one.spec.replicas != 0 for one in sets)
+
+
+def sleeping(reached: Client, listed: Serving) -> set[str]:
+    """Labels of the list's groups that are on demand, are set up, and sleep."""
+    demanded = {marked(entry.called) for entry in listed.entries if entry.on_demand}
+    sets: dict[str, list[Any]] = {}
+    for one in reached.engine_sets() if demanded else ():
+        sets.setdefault(str(one.metadata.labels.get(PROFILE)), []).append(one)
+    return {label for label in demanded & set(sets) if not awake(sets[label])}
+
+
+def _proved(reached: Client, one: Running) -> str:
+    return str(served.read(reached, record_name(one)).get("config_hash") or "")
+
+
+def record_name(one: Running) -> str:
+    """Of what was proved of it last."""
+    return served.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
 
 
 def known(cluster: Cluster) -> dict[str, Running]:
@@ -52,8 +80,8 @@ def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple
 def _running(record: Mapping[str, Any], sets: list[Any], cluster: Cluster) -> Running | None:
     """None of a record whose ranks are gone; one whose pod is being made anew is there."""
     name = str(record.get("group") or record["profile"])
-    heads = {str(one.metadata.labels.get(PROFILE)): one for one in sets if one.metadata.labels.get(RANK) == "0"}
-    head = heads.get(name) or heads.get(group_name.label(name))
+    mine = [one for one in sets if str(one.metadata.labels.get(PROFILE)) in (name, group_name.label(name))]
+    head = next((one for one in mine if one.metadata.labels.get(RANK) == "0"), None)
     if head is None:
         return None
     ranks = sorted(record["ranks"], key=lambda rank: int(rank["rank"]))
@@ -66,6 +94,8 @@ def _running(record: Mapping[str, Any], sets: list[Any], cluster: Cluster) -> Ru
         fraction=record.get("fraction"),
         engine_key=next((v.secret.secret_name for v in volumes if v.name == "key" and v.secret), ""),
         config_hash=str(record.get("config_hash") or ""),
+        awake=awake(mine),
+        whole=len(mine) >= len(ranks),
     )
 
 

@@ -41,6 +41,9 @@ def _group(there: Roster, cluster: Cluster, wanted: str | None) -> Member | None
     names = ", ".join(one.name for one in runs)
     if wanted:
         chosen = there.one(wanted)
+        if chosen.asleep and not chosen.pods:
+            message = f"{chosen.name} is asleep and has no log; it wakes with the next request"
+            raise InputError.single(cluster.name, message, rule="no-such-group")
         if not chosen.pods:
             beside = f"; these run: {names}" if runs else "; nothing runs here"
             raise InputError.single(cluster.name, f"{chosen.name} has no pod{beside}", rule="no-such-group")

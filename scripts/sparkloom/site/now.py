@@ -10,7 +10,8 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.onnode.now.gather import Gatherer, Unreached
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.picture import BLIND, picture
 from sparkloom.site import client, facts, patience
 from sparkloom.site.client import Client

@@ -24,18 +24,27 @@ from sparkloom.render.manifests import names
 from sparkloom.site import client, fleet
 
 RENEWS = "renews"  # stands where it should, and what it is started with has changed
+LACKS = "lacks"  # on demand, and a rank of it is set up no more
+UNPROVED = "unproved"  # sleeps, and nobody has seen it start so
+WAKES = "wakes"  # sleeps, and is on demand no more
 WHAT = {
     steps.STAYS: "stays as it is",
     "new": "starts",
     "moves": "moves there",
     "changes": "is replaced",
     RENEWS: "starts anew, as its profile or the inventory has changed",
+    LACKS: "starts anew, as one of its ranks is gone",
+    UNPROVED: "starts, as this start of it was not proved yet",
+    WAKES: "starts again, as it is on demand no more",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One group as the roles take it; `seat` is empty for the one of a site with one profile."""
+    """One group as the roles take it; `seat` is empty for the one of a site with one profile.
+
+    `turns`, `idle_minutes`: as the list has them. `asleep`: it is set up, and no rank of it is wanted now.
+    """
 
     name: str
     profile: str
@@ -43,6 +52,13 @@ class Member:
     state: str
     seat: Mapping[str, Any] = field(default_factory=dict)
     served: str = groups.ONLY_SERVED
+    idle_minutes: int | None = None
+    turns: str = ""
+    asleep: bool = False
+
+    @property
+    def on_demand(self) -> bool:
+        return self.idle_minutes is not None
 
     @property
     def alone(self) -> bool:
@@ -59,6 +75,7 @@ class Member:
             "alone": self.alone,
             "seat": dict(self.seat),
             "served": self.served,
+            "on_demand": self.on_demand,
         }
 
 
@@ -69,6 +86,12 @@ class Rollout:
     findings: Sequence[Finding] = ()
     said: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether a group that is on demand starts, or is put to sleep: nobody else may do so meanwhile."""
+        starts = any(one.on_demand and one.state != steps.STAYS for one in self.members)
+        return starts or any(wave.sleep for wave in self.waves)
+
     def as_dict(self) -> dict[str, Any]:
         """Groups by name in the waves are whole groups here: Ansible loops over them."""
         told = {one.name: one.as_dict() for one in self.members}
@@ -76,11 +99,12 @@ class Rollout:
             {
                 **wave.as_dict(),
                 "stop": [names.marked(name) for name in wave.stop],
+                "sleep": [names.marked(name) for name in wave.sleep],
                 "start": [told[n] for n in wave.start],
             }
             for wave in self.waves
         ]
-        return {"groups": list(told.values()), "waves": waves}
+        return {"groups": list(told.values()), "waves": waves, "holds": self.holds}
 
 
 def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> Rollout:
@@ -100,7 +124,8 @@ def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> R
 def member(one: Grouped) -> Member:
     """As the plan has it."""
     group = one.group
-    return Member(group.name, group.profile, group.nodes, one.state, one.seat.as_dict(), group.served)
+    told = group.name, group.profile, group.nodes, one.state, one.seat.as_dict(), group.served
+    return Member(*told, group.idle_minutes, group.turns)
 
 
 def members(planned: FleetPlan) -> list[Member]:
@@ -115,33 +140,58 @@ def members(planned: FleetPlan) -> list[Member]:
 def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, Sequence[str]], policy: str) -> Rollout:
     """`more`: what stands on the site without a record of it."""
     made = [_looked_at(one, planned, runs, policy) for one in members(planned)]
-    wanted = [steps.Wanted(one.name, one.nodes, one.state) for one in made]
+    wanted = [steps.Wanted(one.name, one.nodes, one.state, one.turns) for one in made]
     here = {name: one.nodes for name, one in runs.items()} | dict(more)
-    return Rollout(made, steps.order(wanted, here), planned.findings, words(made, here))
+    waves = steps.order(wanted, here)
+    said = [words(made, here, waves), *(one.message for one in planned.findings if one.rule == "fleet-nobody-wakes")]
+    return Rollout(made, waves, planned.findings, "\n".join(said))
 
 
 def _looked_at(one: Member, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Member:
-    """One that stays, unless what it starts with has changed since."""
+    """One that stays, unless what it starts with has changed since, or it does not sleep as it should."""
+    if one.name in runs:
+        one = replace(one, asleep=not runs[one.name].awake)
     if one.state != steps.STAYS:
         return one
-    now = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one.seat).digest
-    return one if now == runs[one.name].config_hash else replace(one, state=RENEWS)
+    now, ran = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one.seat), runs[one.name]
+    if now.digest != ran.config_hash:
+        return replace(one, state=RENEWS)
+    if not ran.awake and not one.on_demand:
+        return replace(one, state=WAKES)
+    if one.on_demand and not ran.whole:
+        return replace(one, state=LACKS)
+    return one if ran.awake or ran.proved == now.digest else replace(one, state=UNPROVED)
 
 
-def words(made: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> str:
+def words(made: Sequence[Member], runs: Mapping[str, Sequence[str]], waves: Sequence[steps.Wave] = ()) -> str:
     """What is about to happen, a line for each group that is not as it should be."""
     listed = {one.name for one in made}
     gone = [
         f"{name} on {', '.join(at)} stops: it is not in the list" for name, at in runs.items() if name not in listed
     ]
-    told = [f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}" for one in made]
+    told = [f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}{_sleep(one, made, waves)}" for one in made]
     return "\n".join([*gone, *told])
+
+
+def _sleep(one: Member, made: Sequence[Member], waves: Sequence[steps.Wave]) -> str:
+    """Of one that sleeps, or that another of its turn needs the place of."""
+    stays = one.state == steps.STAYS
+    if stays and one.asleep:
+        return " (asleep)"
+    wave = next((wave for wave in reversed(waves) if one.name in wave.sleep), None)
+    if wave is None:
+        return ""
+    turns = {each.name: each.turns for each in made if each.state != steps.STAYS}
+    other = next(name for name in wave.start if turns.get(name) == one.turns)
+    put = "is put to sleep, as" if stays else "is put to sleep once it was proved, as"
+    return f", and {put} {other} starts in its place; a request wakes it"
 
 
 def only(made: Rollout, name: str) -> Rollout:
     """The part of one group: it ends, and it starts; what becomes of the others is not decided here."""
     mine = next(one for one in made.members if one.name == name)
-    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.alone else ())])
+    mates = tuple(one.name for one in made.members if mine.turns and one.turns == mine.turns and one is not mine)
+    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.alone else (), mates)])
 
 
 def refuse(findings: Iterable[Finding], *, force: bool) -> None:
@@ -151,11 +201,11 @@ def refuse(findings: Iterable[Finding], *, force: bool) -> None:
         raise case.Refused(errors(found))
 
 
-def keep(cluster: Cluster) -> int:
-    """build/<site>/fleet.json says what the cluster says; how many groups run."""
+def keep(cluster: Cluster) -> list[str]:
+    """build/<site>/fleet.json says what the cluster says; which of these groups sleep."""
     runs = fleet.running(cluster)
     fleet_record.write(fleet_record.path(cluster.name), runs.values())
-    return len(runs)
+    return [name for name, one in runs.items() if not one.awake]
 
 
 def forget(cluster: Cluster, kept: Iterable[str]) -> None:

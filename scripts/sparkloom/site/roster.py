@@ -15,8 +15,8 @@ from sparkloom.inputs import group_name, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch.groups import ONLY_KEY
-from sparkloom.render.manifests.names import ENGINES, PROFILE, RANK
-from sparkloom.site import served
+from sparkloom.render.manifests.names import ENGINES, PROFILE, RANK, marked
+from sparkloom.site import fleet, served
 from sparkloom.site.client import Client
 from sparkloom.site.served import Record
 
@@ -34,6 +34,8 @@ class Member:
     record: Record
     served: Record
     kept_in: str = "served"  # the ConfigMap that has `served`
+    on_demand: bool = False  # as the list says
+    asleep: bool = False  # it is, and no rank of it is wanted now: the next request wakes it
 
     @property
     def label(self) -> str:
@@ -48,7 +50,7 @@ class Member:
     @property
     def carries(self) -> str:
         """The profile that runs, which may be another than the list's: after a switch, or in a matrix."""
-        return str(self.record.get("profile") or self.profile) if self.pods else self.profile
+        return str(self.record.get("profile") or self.profile) if self.pods or self.asleep else self.profile
 
     def goes_by(self, word: str) -> bool:
         return word in (self.name, self.alias, self.profile, self.label)
@@ -95,6 +97,7 @@ def read(reached: Client, cluster: Cluster, inventory: Inventory = None) -> Rost
     if listing is None and len({_label(pod) for pod in pods}) < 2 and not problem:
         return Roster(tuple(_as_ever(reached, pods, records)), listed=False)
     entries = {} if listing is None else {entry.called: entry for entry in listing.entries}
+    resting = fleet.sleeping(reached, listing) if listing else set()
     applied = {str(record.get("group") or record["profile"]): record for record in records}
     names = list(dict.fromkeys([*entries, *sorted(applied)]))
     spelt = {spelling: name for name in names for spelling in (name, group_name.label(name))}
@@ -108,7 +111,8 @@ def read(reached: Client, cluster: Cluster, inventory: Inventory = None) -> Rost
         alias = (entry.alias if entry else "") or ""
         proved = _proved(reached, name, str(record.get("profile") or profile), mine)
         share = entry.fraction if entry else record.get("fraction")
-        members.append(Member(name, profile, alias, entry is not None, share, mine, record, *proved))
+        demanded = bool(entry and entry.on_demand), marked(name) in resting
+        members.append(Member(name, profile, alias, entry is not None, share, mine, record, *proved, *demanded))
     return Roster(tuple(members), listing is not None, problem)
 
 

@@ -26,7 +26,7 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.render import keys
-from sparkloom.render.manifests import gateway
+from sparkloom.render.manifests import gateway, waker
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
 from sparkloom.site.client import Client, selector
@@ -39,6 +39,7 @@ LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
 GIVES = "playbooks/gateway.yml"
+Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
 # The Service last: while it is there, there may be more.
 ROUTER_S_WAY = tuple(
     (kind, objects.LABELS, ())
@@ -52,7 +53,8 @@ ENGINE_S_WAY = (((gateway.API, "Middleware"), gateway.LABELS, gateway.BEFORE_AN_
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none."""
+    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none. One on
+    demand is its waker's as soon as the list says so; what runs without being in it never sleeps."""
 
     name: str
     alias: str
@@ -60,6 +62,7 @@ class Model:
     at_once: int
     secret: str
     facts: Mapping[str, Any]
+    on_demand: bool = False
 
     @property
     def label(self) -> str:
@@ -82,7 +85,8 @@ def _model(need: Need, running: Running | None) -> Model:
         port, at_once, facts = 0, 1, dict[str, Any]()
     else:
         port, at_once, facts = need.launch.port, _at_once(need.launch), _facts(need.launch)
-    return Model(need.name, need.alias, port, at_once, running.engine_key if running else "", facts)
+    secret = running.engine_key if running else ""
+    return Model(need.name, need.alias, port, at_once, secret, facts, need.entry.on_demand)
 
 
 def _unlisted(running: Running, cluster: Cluster) -> Model | None:
@@ -133,6 +137,7 @@ def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespa
             health_path="/ready",
             facts=one.facts,
             label=one.label,
+            waker=f"{waker.NAME}.{namespace}.svc.cluster.local:{waker.PORT}" if one.on_demand else "",
         )
         for one in found
     ]
@@ -282,13 +287,18 @@ def metrics(reached: Client, pod: str) -> str:
 def take_away(reached: Client, *, routed: bool, dry: bool = False) -> list[str]:
     """Kind and name of what the way to the models that this site has not, left in its namespace: a router's objects
     where Traefik leads to an engine, or what Traefik asks an engine where it leads to a router."""
+    if not routed and not reached.has_service(objects.NAME):
+        return []
+    return taken(reached, ENGINE_S_WAY if routed else ROUTER_S_WAY, dry=dry)
+
+
+def taken(reached: Client, listed: Iterable[Picked], *, dry: bool) -> list[str]:
+    """Kind and name of what these pick; an empty tuple of names means all that the labels find."""
     from kubernetes.dynamic import DynamicClient
     from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
-    if not routed and not reached.has_service(objects.NAME):
-        return []
     api, gone = DynamicClient(reached.core.api_client), []
-    for kind, picked, names in ENGINE_S_WAY if routed else ROUTER_S_WAY:
+    for kind, picked, names in listed:
         try:
             interface = api.resources.get(api_version=kind[0], kind=kind[1])
         except ResourceNotFoundError:

@@ -89,13 +89,15 @@ def summary(
     """
     running = sorted({str(pod.metadata.labels.get(PROFILE)) for pod in pods})
     hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
+    asleep = bool(member and member.asleep)
+    hashes |= {member.record.get("config_hash")} if member and asleep else set()
     whole = bool(ranks) and all(rank["ready"] for rank in ranks)
     named = record.get("profile", "")
-    ours = bool(pods and record) and record.get("config_hash") in hashes and len(hashes) == 1
+    ours = bool((pods or asleep) and record) and record.get("config_hash") in hashes and len(hashes) == 1
     carried = next(iter(hashes)) if len(hashes) == 1 else None
     rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
     profile = (named if ours else member.carries if member else ", ".join(running)) or None
-    profile = profile if pods or not member else None
+    profile = profile if pods or asleep or not member else None
     return {
         "site": cluster.name,
         "serving": whole and len(running) == 1 and asked in (None, profile),
@@ -158,6 +160,8 @@ def _head(shown: dict[str, Any]) -> str:
             f"{shown['site']}: {shown['asked']} does not serve, {there}; "
             f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
         )
+    if _asleep(shown):
+        return f"{shown['site']}: {_named(shown)} {status_fleet.ASLEEP}"
     if not shown["ranks"] and shown.get("group"):
         return f"{shown['site']}: {shown['group']} is not running; playbooks/serve.yml starts it"
     if not shown["ranks"]:
@@ -170,6 +174,15 @@ def _head(shown: dict[str, Any]) -> str:
     if shown["current"] is False:
         words += "; profile or inventory have changed since: playbooks/serve.yml would renew it"
     return words if shown["proved"] else words + "; this start was not proved"
+
+
+def _asleep(shown: dict[str, Any]) -> bool:
+    return [one["state"] for one in shown.get("groups", ())] == ["asleep"]
+
+
+def good(shown: dict[str, Any]) -> bool:
+    """Whether all that is asked about serves, or would with the next request."""
+    return bool(shown["serving"]) or _asleep(shown)
 
 
 def _named(shown: dict[str, Any]) -> str:

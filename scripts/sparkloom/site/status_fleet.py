@@ -9,10 +9,12 @@ from sparkloom.site.roster import Member, Roster
 from sparkloom.site.served import Record
 
 Shown = dict[str, Any]
+ASLEEP = "is asleep, wakes with the next request"
 STATES = {
     "serves": "serves",
     "starts": "does not serve yet",
     "incomplete": "lacks a rank",
+    "asleep": ASLEEP,
     "down": "is not running; playbooks/serve.yml starts it",
     "gone": "has no pods any more, but what was applied is left; playbooks/serve.yml takes it away",
 }
@@ -22,6 +24,8 @@ OF_ONE = ("model", "config_hash", "engine", "release", "image", "digest", "trans
 
 def state(member: Member, ranks: Sequence[Shown]) -> str:
     """One of STATES."""
+    if member.asleep:
+        return "asleep"
     if not member.pods:
         return "down" if member.listed else "gone"
     if any(not rank["pod"] for rank in ranks):
@@ -59,18 +63,23 @@ def group(member: Member, summed: Shown, *, alias: str, nodes: Sequence[str]) ->
     }
 
 
+def well(one: Shown) -> bool:
+    """Whether a group is as it should be: it serves, or a request is enough that it does."""
+    return bool(one["serving"]) or one["state"] == "asleep"
+
+
 def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None, problem: str = "") -> Shown:
     """The keys of a site with one group, told of all; `groups` has each."""
     wanted = (
         [one for one in groups if one["listed"]] if roster.listed else [one for one in groups if one["state"] != "gone"]
     )
     there = [one for one in groups if one["state"] not in ("down", "gone")]
-    runs = dict.fromkeys(one.carries for one in roster.running)
+    runs = dict.fromkeys(one.carries for one in roster.members if one.pods or one.asleep)
     failed: list[Record] = [one["failed"] for one in groups if one["failed"]]
     current = [one["current"] for one in there if one["current"] is not None]
     return {
         "site": site,
-        "serving": bool(wanted) and all(one["serving"] for one in wanted),
+        "serving": bool(wanted) and all(well(one) for one in wanted),
         "asked": asked,
         "profile": ", ".join(runs) or None,
         **dict.fromkeys(OF_ONE),
@@ -122,9 +131,11 @@ def _head(shown: Shown, listed: Sequence[Shown], others: Sequence[Shown]) -> str
         return f"{site}: nothing is served, and the inventory's list is empty"
     wanted = listed or [one for one in others if one["state"] != "gone"]
     up = [one for one in wanted if one["serving"]]
+    asleep = sum(one["state"] == "asleep" for one in wanted)
+    rest = f", {asleep} asleep" if asleep else ""
     if len(up) == len(wanted):
         return f"{site}: {'all ' if len(up) > 1 else ''}{_groups(len(up))} {'serve' if len(up) > 1 else 'serves'}"
-    return f"{site}: {len(up)} of {_groups(len(wanted))} serve{'s' if len(up) == 1 else ''}"
+    return f"{site}: {len(up)} of {_groups(len(wanted))} serve{'s' if len(up) == 1 else ''}{rest}"
 
 
 def _groups(count: int) -> str:
@@ -141,6 +152,9 @@ def _lines(one: Shown) -> list[str]:
 
 def _told(one: Shown) -> str:
     words = STATES[one["state"]]
+    if one["state"] == "asleep":
+        stale = "profile or inventory have changed since: playbooks/serve.yml would renew it"
+        return f"{words}; {stale}" if one["current"] is False else words
     if one["state"] in ("down", "gone"):
         return words
     parts = [f"{words} since {one['since']}" if one["since"] else words]

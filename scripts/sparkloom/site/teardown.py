@@ -30,7 +30,7 @@ REST = (
     ("rbac.authorization.k8s.io/v1", "Role"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
     (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
-    (gateway.API, "Middleware"),
+    (gateway.API, "Middleware"), ("coordination.k8s.io/v1", "Lease"),
 )  # fmt: skip
 ACROSS = ((page.API, "ClusterRoleBinding"), (page.API, "ClusterRole"))  # of the page, in no namespace
 # For a Prometheus' operator; in its own namespace where it looks nowhere else.

@@ -21,6 +21,7 @@ def told(problem: Problem) -> str:
         parts = [f"{want.name}: {want.count} Sparks, {share}"]
         parts += [f"not {', '.join(sorted(missing))}"] if missing else []
         parts += [f"on {', '.join(want.fixed)}"] if want.fixed else []
+        parts += [f"in turn {want.turn}"] if want.turn else []
         if held := problem.held.get(want.name):
             parts.append(f"{'runs' if held.same else 'another ran'} on {', '.join(held.seat.nodes)} vf {held.seat.vf}")
         lines.append("; ".join(parts))
@@ -41,8 +42,29 @@ def broken(problem: Problem, seats: Mapping[str, Seat]) -> list[str]:
             said.append(f"{want.name}: not where it was told to be")
         if (seat.vf in problem.functions) != want.rails or (seat.vf is not None) != want.rails:
             said.append(f"{want.name}: function {seat.vf}")
+        said += [
+            f"{want.name} and {other.name}: apart, and they take turns"
+            for other in problem.wants
+            if want.turn and other.turn == want.turn and seats[other.name] != seat
+        ]
+    # Whoever is awake: every way in which one group of each turn is, beside all that take none.
+    for awake in product(*turns(problem)):
+        said += _crowded(rooms, [(want, seats[want.name]) for want in awake])
+    return list(dict.fromkeys(said))
+
+
+def turns(problem: Problem) -> list[list[Want]]:
+    """Who takes turns with whom; who does with nobody is a turn alone."""
+    named = dict.fromkeys(want.turn for want in problem.wants if want.turn)
+    return [[want for want in problem.wants if want.turn == name] for name in named] + [
+        [want] for want in problem.wants if not want.turn
+    ]
+
+
+def _crowded(rooms: Mapping[str, int], awake: list[tuple[Want, Seat]]) -> list[str]:
+    said = []
     for node, room in rooms.items():
-        here = [(want, seats[want.name]) for want in problem.wants if node in seats[want.name].nodes]
+        here = [(want, seat) for want, seat in awake if node in seat.nodes]
         if len(here) > 1 and any(want.share is None for want, _ in here):
             said.append(f"{node}: one has it alone, and another is there")
         if sum(want.share or 0 for want, _ in here) > room:
@@ -61,7 +83,7 @@ def cost(problem: Problem, seats: Mapping[str, Seat]) -> Cost:
             moved += seat != held.seat
         elif held and len(held.seat.nodes) == want.count:
             lost += set(seat.nodes) != set(held.seat.nodes)
-    ranks = [node for seat in seats.values() for node in seat.nodes]
+    ranks = [node for one in turns(problem) for node in seats[one[0].name].nodes]
     return moved, lost, len(ranks) - len(set(ranks))
 
 
@@ -92,12 +114,26 @@ def possible(problem: Problem, kept: Mapping[str, Seat] | None = None) -> bool:
     alike = not kept and len({spot.room for spot in problem.spots}) < 2
     alike = alike and all(not want.fixed and len(want.able) == len(problem.spots) for want in problem.wants)
     states: set[State] = {tuple((0, False, 0, ()) for _ in problem.spots)}
-    for want in problem.wants:
-        ways = [kept[want.name]] if kept and want.name in kept else list(seats(problem, want))
-        states = {after for state in states for seat in ways if (after := _with(problem, want, seat, state))}
+    for mates in turns(problem):
+        told = {kept[want.name] for want in mates if kept and want.name in kept}
+        ways = [seat for seat in dict.fromkeys(seats_of(problem, mates)) if told <= {seat}]
+        states = {after for state in states for seat in ways if (after := _all(problem, mates, seat, state))}
         if alike:
             states = {tuple(sorted(state)) for state in states}
     return bool(states)
+
+
+def seats_of(problem: Problem, mates: list[Want]) -> Iterator[Seat]:
+    return (seat for want in mates for seat in seats(problem, want))
+
+
+def _all(problem: Problem, mates: list[Want], seat: Seat, state: State) -> State | None:
+    """Each of them fits there by itself; what is left is what the one leaves that takes most."""
+    each = [after for want in mates if (after := _with(problem, want, seat, state))]
+    if len(each) < len(mates):
+        return None
+    spots = zip(*each, strict=True)
+    return tuple((max(s[0] for s in spot), any(s[1] for s in spot), spot[0][2], spot[0][3]) for spot in spots)
 
 
 def _with(problem: Problem, want: Want, seat: Seat, state: State) -> State | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ PROFILES = (
     "google--gemma-4-31b-it",
     "nvidia--nemotron-3-ultra-550b-a55b-nvfp4",
 )
+ALIKE = (PROFILES[:3], PROFILES[3:5])  # on as many Sparks, so that they may take turns
 SMALL = (PROFILES[0], PROFILES[2], PROFILES[3])  # what has room for others beside it
 
 
@@ -63,7 +65,21 @@ def items(draw: st.DrawFn, name: str, sparks: int) -> dict[str, Any]:
 def lists(draw: st.DrawFn, most: int = 7) -> tuple[Cluster, Items]:
     sparks = draw(st.integers(1, 8))
     cluster = site(sparks, vfs_per_rail=draw(st.sampled_from([2, 4])))
-    return cluster, [draw(items(letter, sparks)) for letter in "abcdefg"[: draw(st.integers(0, most))]]
+    return cluster, draw(turned([draw(items(letter, sparks)) for letter in "abcdefg"[: draw(st.integers(0, most))]]))
+
+
+@st.composite
+def turned(draw: st.DrawFn, listed: Items) -> Items:
+    """Sometimes two or three of them take turns."""
+    if draw(st.booleans()):
+        return listed
+    mates, profiles = draw(st.permutations(listed))[: draw(st.integers(1, 3))], draw(st.sampled_from(ALIKE))
+    for item in mates:
+        item |= {"idle_minutes": 5, "turns": "t", "profile": draw(st.sampled_from(profiles))}
+        item.pop("nodes", None)
+        item.pop("fraction", None)
+        item |= {"fraction": mates[0]["fraction"]} if "fraction" in mates[0] else {}
+    return listed
 
 
 def planned(cluster: Cluster, wanted: Items, running: dict[str, Running] | None = None) -> FleetPlan | None:
@@ -71,7 +87,7 @@ def planned(cluster: Cluster, wanted: Items, running: dict[str, Running] | None 
     try:
         return fleet.plan(serves(cluster, *wanted), cluster, running)
     except InputError as error:
-        assert {problem.rule for problem in error.problems} == {"no-such-split"}
+        assert {problem.rule for problem in error.problems} <= {"no-such-split", "turns-differ"}
         return None
 
 
@@ -102,9 +118,25 @@ def test_packed_within_every_limit_or_refused_with_reason(drawn: tuple[Cluster, 
 
 
 def within_limits(cluster: Cluster, plan: FleetPlan) -> None:
-    """Read off what is printed, not off the search's own data."""
+    """Read off what is printed, not off the search's own data; whichever group of a turn is awake."""
     told = plan.as_dict()
-    groups, spark = told["groups"], next(iter(plan.sparks.values()))
+    groups = told["groups"]
+    asleep = {group["turns"]: [one for one in groups if one["turns"] == group["turns"]] for group in groups}
+    asleep.pop(None, None)
+    for mates in asleep.values():
+        assert len({(*mate["nodes"], mate["vf"], mate["fraction"], str(mate["addresses"])) for mate in mates}) == 1
+    for awake in product(*asleep.values()):
+        together(cluster, plan, [one for one in groups if one["turns"] is None or one in awake])
+    for names in ("engine_key",):
+        assert len({group["secrets"][names] for group in groups}) == len(groups)
+    for unique in ("label", "service", "alias"):
+        assert len({group[unique] for group in groups}) == len(groups)
+    assert len({group["records"]["served"] for group in groups}) == len(groups)
+
+
+def together(cluster: Cluster, plan: FleetPlan, groups: Items) -> None:
+    """What is awake at once."""
+    told, spark = plan.as_dict(), next(iter(plan.sparks.values()))
     for node in told["nodes"]:
         here = [group for group in groups if node["name"] in group["nodes"]]
         if len(here) > 1:
@@ -119,28 +151,20 @@ def within_limits(cluster: Cluster, plan: FleetPlan) -> None:
         assert parts <= memory["takes_gib"] + 0.05
     ends = [address for group in groups for rails in group["addresses"].values() for address in rails.values()]
     assert len(set(ends)) == len(ends)
-    for names in ("engine_key",):
-        assert len({group["secrets"][names] for group in groups}) == len(groups)
-    for unique in ("label", "service", "alias"):
-        assert len({group[unique] for group in groups}) == len(groups)
-    assert len({group["records"]["served"] for group in groups}) == len(groups)
 
 
 def taken(text: str, cluster: Cluster, wanted: Items) -> Iterator[tuple[Cluster, Items]]:
     """What a piece of advice says, done."""
 
-    def changed(name: str, **values: Any) -> Items:
-        return [
-            {key: value for key, value in {**item, **values}.items() if value is not None}
-            if item["name"] == name
-            else item
-            for item in wanted
-        ]
+    def changed(names: str, **values: Any) -> Items:
+        return [{**item, **values} if item["name"] in names.split(", ") else item for item in wanted]
 
-    if found := re.fullmatch(r"(\w): fraction \S+ -> (\S+)", text):
+    if found := re.fullmatch(r"([\w, ]+): fraction \S+ -> (\S+)", text):
         yield cluster, changed(found[1], fraction=float(found[2]))
-    elif found := re.fullmatch(r"(\w): nodes: (\d) (?:instead|in place) of .*", text):
+    elif found := re.fullmatch(r"([\w, ]+): nodes: (\d) (?:instead|in place) of .*", text):
         yield cluster, changed(found[1], nodes=int(found[2]))
+    elif found := re.fullmatch(r"one of them awake at a time: turns: (\w+) and idle_minutes: for (.*)", text):
+        yield cluster, changed(found[2], turns=found[1], idle_minutes=5)
     elif found := re.fullmatch(r"one profile less: without (.*)", text):
         for name in found[1].split(" or "):
             yield cluster, [item for item in wanted if item["name"] != name]

@@ -34,7 +34,21 @@ def problems(draw: st.DrawFn, most_spots: int = 8, most_wants: int = 6, alike: b
     spots = tuple(Spot(name, draw(rooms)) for name in names)
     functions = tuple(range(draw(st.integers(0, 2))))
     letters = LETTERS[: draw(st.integers(0, most_wants))]
-    return Problem(spots, tuple(draw(wants(letter, names, alike)) for letter in letters), functions)
+    return Problem(spots, draw(turned([draw(wants(letter, names, alike)) for letter in letters])), functions)
+
+
+@st.composite
+def turned(draw: st.DrawFn, asked: list[Want]) -> tuple[Want, ...]:
+    """Some of them in turns: mostly of one size, as the inventory has it; the product must not depend on that."""
+    for turn in "uv"[: draw(st.sampled_from([0, 0, 1, 1, 2]))]:
+        free = [number for number, want in enumerate(asked) if not want.turn]
+        mates = draw(st.permutations(free))[: draw(st.integers(1, 3))]
+        for number in mates:
+            first = asked[mates[0]]
+            size = {"count": first.count, "share": first.share, "rails": first.rails} if draw(st.integers(0, 5)) else {}
+            fixed = () if size else asked[number].fixed
+            asked[number] = replace(asked[number], turn=turn, fixed=fixed, **size)
+    return tuple(asked)
 
 
 @st.composite
@@ -78,8 +92,8 @@ def scattered(draw: st.DrawFn, most_spots: int, most_wants: int) -> Problem:
     """Small groups that could share, and may stand apart: who then wants a Spark alone may need one to move."""
     names = [f"spark{number}" for number in range(1, draw(st.integers(2, most_spots)) + 1)]
     letters = LETTERS[: draw(st.integers(1, most_wants))]
-    asked = tuple(Want(letter, 1, frozenset(names), draw(st.sampled_from([25, 30, 40, 50]))) for letter in letters)
-    return Problem(tuple(Spot(name, ROOM) for name in names), asked, (0,))
+    asked = [Want(letter, 1, frozenset(names), draw(st.sampled_from([25, 30, 40, 50]))) for letter in letters]
+    return Problem(tuple(Spot(name, ROOM) for name in names), tuple(asked), (0,))
 
 
 @st.composite
@@ -96,6 +110,8 @@ def changes(draw: st.DrawFn, most_spots: int, most_wants: int) -> Problem:
         if free:
             placed.append(want)
             held[want.name] = Held(draw(st.sampled_from(free)))
+    if draw(st.booleans()):  # who stood apart before is to take turns now
+        placed = list(draw(turned([replace(want, turn="") for want in placed])))
     what = draw(st.sampled_from(["add", "add", "remove", "change"]))
     if what != "add" and placed:
         number = draw(st.integers(0, len(placed) - 1))
@@ -105,6 +121,10 @@ def changes(draw: st.DrawFn, most_spots: int, most_wants: int) -> Problem:
             held[gone.name] = replace(held[gone.name], same=False)
         else:
             del held[gone.name]
+    elif placed and draw(st.integers(0, 2)) == 0:
+        beside = draw(st.sampled_from(placed))  # which may have run elsewhere than those it takes turns with now
+        placed[placed.index(beside)] = replace(beside, turn="u")
+        placed.append(replace(beside, name="new", turn="u"))
     elif draw(st.booleans()):
         placed.append(draw(wants("new", nodes)))
     else:
@@ -193,6 +213,28 @@ def test_groups_of_several_that_share_have_functions_of_their_own() -> None:
     assert four(part("a", 40, 4), part("b", 40, 4)) is None
     both = four(part("a", 40, 4), part("b", 40, 4), functions=(0, 2))
     assert both and {both["a"].vf, both["b"].vf} == {0, 2}
+
+
+def test_who_takes_turns_takes_one_place_and_one_function() -> None:
+    both = four(replace(whole("a", 4), turn="t"), replace(whole("b", 4), turn="t"))
+    assert both and both["a"] == both["b"] == Seat(tuple(sorted(ALL)), 0)
+    shared = four(*(replace(part(name, 60), turn="t") for name in "ab"), *(part(name, 40) for name in "cdef"))
+    assert shared and shared["a"] == shared["b"]
+    assert four(replace(whole("a", 4), turn="t"), replace(whole("b", 4), turn="t"), whole("c", 1)) is None
+
+
+def test_a_group_that_joins_a_turn_comes_to_where_the_other_runs() -> None:
+    joined = four(replace(whole("new", 1), turn="t"), replace(whole("a", 1), turn="t"), a=Seat(("spark3",)))
+    assert joined == {"new": Seat(("spark3",)), "a": Seat(("spark3",))}
+    apart = {"a": Seat(("spark2",)), "b": Seat(("spark4",))}
+    moved = four(replace(whole("a", 1), turn="t"), replace(whole("b", 1), turn="t"), **apart)
+    assert moved and moved["a"] == moved["b"] and moved["a"] in apart.values()
+
+
+def test_who_cannot_have_one_place_fits_nowhere() -> None:
+    on = [replace(whole(name, 1), turn="t", fixed=(f"spark{number}",)) for number, name in enumerate("ab", 1)]
+    assert four(*on) is None
+    assert four(replace(whole("a", 1), turn="t"), replace(whole("b", 2), turn="t")) is None
 
 
 def test_a_move_is_made_only_to_make_room_and_only_one() -> None:

@@ -49,6 +49,30 @@ def test_who_moves_makes_room_and_comes_back() -> None:
     assert order(wanted, {"small": ["spark1"]}) == [Wave(("small",), ("big", "small"), ("spark1", "spark2", "spark3"))]
 
 
+def test_of_a_turn_one_starts_after_the_other_and_the_last_is_awake() -> None:
+    wanted = [Wanted(name, ("spark1", "spark2"), "new", "t") for name in "abc"]
+    both = ("spark1", "spark2")
+    assert order(wanted, {}) == [
+        Wave((), ("a",), both), Wave((), ("b",), both, ("a",)), Wave((), ("c",), both, ("b",))
+    ]  # fmt: skip
+
+
+def test_who_stays_sleeps_for_the_one_of_its_turn_that_starts() -> None:
+    wanted = [Wanted("a", ("spark1",), "stays", "t"), Wanted("b", ("spark1",), "changes", "t")]
+    assert order(wanted, {"a": ["spark1"], "b": ["spark1"]}) == [Wave(("b",), ("b", "a"), ("spark1",), ("a",))]
+    stays = [Wanted("a", ("spark1",), "stays", "t"), Wanted("b", ("spark1",), "stays", "t")]
+    assert order(stays, {"a": ["spark1"], "b": ["spark1"]}) == [Wave((), ("a", "b"), ())]
+
+
+def test_beside_a_turn_on_a_share_somebody_else_is_left_alone() -> None:
+    wanted = [
+        Wanted("a", ("spark1",), "stays", "t"),
+        Wanted("b", ("spark1",), "new", "t"),
+        Wanted("c", ("spark1",), "stays"),
+    ]
+    assert order(wanted, {"a": ["spark1"], "c": ["spark1"]}) == [Wave((), ("b", "a", "c"), (), ("a",))]
+
+
 def test_nothing_listed_ends_all() -> None:
     assert order([], {"old": ["spark1"]}) == [Wave(("old",), (), ())]
 
@@ -57,9 +81,15 @@ nodes = st.lists(st.sampled_from(SPARKS), min_size=1, max_size=4, unique=True).m
 states = st.sampled_from(["new", "stays", "moves", "changes"])
 
 
-@given(st.lists(st.tuples(nodes, states), max_size=6), st.lists(nodes, max_size=4), nodes)
-def test_any_step(groups: list[tuple[tuple[str, ...], str]], gone: list[tuple[str, ...]], was: tuple[str, ...]) -> None:
-    wanted = [Wanted(f"g{number}", at, state) for number, (at, state) in enumerate(groups)]
+turns = st.sampled_from(["", "", "t", "u"])
+
+
+@given(st.lists(st.tuples(nodes, states, turns), max_size=6), st.lists(nodes, max_size=4), nodes)
+def test_any_step(
+    groups: list[tuple[tuple[str, ...], str, str]], gone: list[tuple[str, ...]], was: tuple[str, ...]
+) -> None:
+    place = {turn: at for at, _, turn in groups if turn}
+    wanted = [Wanted(f"g{number}", place.get(turn, at), state, turn) for number, (at, state, turn) in enumerate(groups)]
     runs: dict[str, tuple[str, ...]] = {f"gone{number}": at for number, at in enumerate(gone)}
     runs |= {one.name: one.nodes if one.state == "stays" else was for one in wanted if one.state != "new"}
     waves = order(wanted, runs)
@@ -68,10 +98,12 @@ def test_any_step(groups: list[tuple[tuple[str, ...], str]], gone: list[tuple[st
     stopped = [name for wave in waves for name in wave.stop]
     assert sorted(stopped) == sorted(set(runs) - {one.name for one in wanted if one.state == "stays"}), "each ends once"
     by_name = {one.name: one for one in wanted}
-    up = dict(runs)
+    up, asleep = dict(runs), set[str]()
     for wave in waves:
         for name in wave.stop:
             del up[name]
+        assert not set(wave.sleep) & (asleep | set(wave.stop)) and set(wave.sleep) <= set(up)
+        asleep |= set(wave.sleep)
         loading = [by_name[name] for name in wave.start if by_name[name].state != "stays"]
         taken = [node for one in loading for node in one.nodes]
         assert len(taken) == len(set(taken)), "no two load on one Spark"
@@ -79,6 +111,15 @@ def test_any_step(groups: list[tuple[tuple[str, ...], str]], gone: list[tuple[st
             there = {name for name, at in up.items() if set(at) & set(one.nodes)}
             assert all((name in by_name and by_name[name].state == "stays") or name in started for name in there)
             assert not any(name.startswith("gone") for name in there), "what is gone is gone where others load"
+            mates = {name for name in there if one.turn and name in by_name and by_name[name].turn == one.turn}
+            assert mates <= asleep, "who takes turns with it sleeps by then"
             up[one.name] = one.nodes
-        busy = {node for name, at in up.items() if name not in wave.start for node in at}
+            asleep -= {one.name}
+        busy = {node for name, at in up.items() if name not in (*wave.start, *asleep) for node in at}
         assert not busy & set(wave.idle)
+    for turn in place:
+        new = [name for name in started if by_name[name].turn == turn and by_name[name].state != "stays"]
+        if new:
+            assert {one.name for one in wanted if one.turn == turn} - asleep == {new[-1]}, (
+                "the last one started is awake"
+            )

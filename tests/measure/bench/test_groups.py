@@ -63,6 +63,19 @@ def test_of_several_one_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert command._which(Settings(url="http://h:1"), dict(several)).model is None, "whoever names a server may ask it"
 
 
+def test_who_sleeps_is_not_measured_and_it_is_said_what_wakes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    inventory = served(monkeypatch, tmp_path)
+    said = inventory / "group_vars" / "all" / "cluster.yml"
+    said.write_text(said.read_text().replace("name: glm,", "name: glm, idle_minutes: 5,"))
+    client.of(case.cluster(inventory)).asleep = ["glm"]  # type: ignore[attr-defined]
+    told = measured(inventory, group="glm")
+    with pytest.raises(InputError, match="glm is asleep; ask it something first, which wakes it"):
+        command._which(Settings(url=""), dict(told))
+    assert command._which(Settings(url="http://h:1"), dict(told)).model == "glm-5.3"
+
+
 def test_a_group_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="glmm: the site has no such group"):
         measured(served(monkeypatch, tmp_path), group="glmm")

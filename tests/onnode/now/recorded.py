@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer, Unreached
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
+from sparkloom.onnode.now.labels import PROFILE, ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories
 from tests.inventories import OSS, THREE
@@ -48,6 +50,7 @@ class Recorded:
         self.facts: dict[str, Any] = json.loads(FACTS.read_text())
         self.namespace = case.cluster(self.folder).namespace
         self.pods: list[dict[str, Any]] = []
+        self.sets: list[dict[str, Any]] = []
         self.maps: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         self.nodes = [_node(node["kubernetes_node"]) for node in self.facts["nodes"]]
@@ -65,6 +68,7 @@ class Recorded:
         for item in rendered.objects:
             if item["kind"] == "StatefulSet":
                 pod = _pod(item)
+                self.sets.append(item)
                 self.pods.append(pod)
                 self.told[pod["metadata"]["name"]] = _supervisor(pod, len(launch.ranks))
             elif item["kind"] == "ConfigMap" and item["metadata"]["name"].endswith("-record"):
@@ -85,7 +89,8 @@ class Recorded:
         if kind.endswith("/configmaps"):
             return deepcopy(self.maps[name])
         listed = {
-            "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events
+            "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events,
+            "statefulsets": self.sets,
         }[name]  # fmt: skip
         wanted = dict(pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair)
         chosen = [one for one in listed if wanted.items() <= one["metadata"].get("labels", {}).items()]
@@ -102,12 +107,15 @@ class Recorded:
         self.pending = f"""# TYPE envoy_cluster_upstream_rq_pending_active gauge
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm"}} {held}
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="router-itself"}} 0
+envoy_cluster_upstream_rq_active{{envoy_cluster_name="glm"}} 4
+envoy_cluster_upstream_rq_active{{envoy_cluster_name="glm+waker"}} 2
+envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm+waker"}} 0
 """
 
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         name = pod.metadata.name
         if name.startswith("router"):
-            assert (port, path) == (9090, "/stats/prometheus?filter=upstream_rq_pending_active")
+            assert (port, path) == (9090, "/stats/prometheus?filter=upstream_rq_(pending_active|active)$")
             return self.pending.encode()
         if name in self.silent:
             raise Unreached(f"{name} does not answer: timed out")
@@ -116,6 +124,16 @@ envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="router-itself"}} 0
             return json.dumps(self.told[name]).encode()
         group = next(group for group in PAGES if name.startswith(f"{names.group(group)}-rank"))
         return PAGES[group].format(made=self.made[group]).encode()
+
+    def demand(self, name: str, minutes: int, replicas: int) -> None:
+        """A group that is on demand, and whether it is to run now."""
+        told = next(group for group in self.facts["groups"] if group["name"] == name)
+        told |= {"idle_minutes": minutes, "turns": None}
+        for one in self.sets:
+            if one["metadata"]["labels"][PROFILE] == told["label"]:
+                one["spec"]["replicas"] = replicas
+        if not replicas:
+            self.pods = [pod for pod in self.pods if pod["metadata"]["labels"].get(PROFILE) != told["label"]]
 
     def pod(self, name: str) -> dict[str, Any]:
         return next(pod for pod in self.pods if pod["metadata"]["name"] == name)
@@ -152,6 +170,19 @@ def _supervisor(pod: Mapping[str, Any], ranks: int) -> dict[str, Any]:
 
 def _node(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def one_sleeps(site: Recorded, at: float = AT) -> None:
+    """Three are on demand: the pair wakes, the shared one sleeps, the third serves."""
+    site.demand("glm", 30, 1)
+    site.demand(OSS, 60, 1)
+    site.demand("chat", 15, 0)
+    for name, phase, text in (("glm-rank0-0", "engine", "loading weights, shard 3 of 10, 38 s"),
+                              ("glm-rank1-0", "checked", "rails: a net1, b net2; weights: glm")):  # fmt: skip
+        site.unready(name)
+        site.told[name] |= {"phase": phase, "text": text, "serving": False}
+        begun = datetime.fromtimestamp(at - 95, timezone.utc).isoformat()  # noqa: UP017 - 3.10
+        site.pod(name)["status"]["startTime"] = begun
 
 
 def two_fail(site: Recorded) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.now.gather import Gatherer, Unreached
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.gather import Gatherer
+from sparkloom.onnode.now.labels import PROFILE
 from sparkloom.onnode.now.seen import Seen
 from tests import golden_files
 from tests.onnode.now import recorded
@@ -49,6 +51,49 @@ def test_two_groups_fail_and_the_third_is_told_as_before(site: Recorded) -> None
     assert glm["doing"] == "engine: loading weights, shard 3 of 10, 38 s" and glm["restarts"] == 2
     assert glm["ended"]["why"].startswith("rank 1 on spark2: rail b") and glm["epochs"] == 5
     assert "its image" in chat["cause"] and "spark4" in chat["cause"]
+
+
+def test_a_group_sleeps_another_wakes_and_neither_is_an_error(site: Recorded) -> None:
+    recorded.one_sleeps(site)
+    site.route(0)
+    shown = site.gathers().look()
+    glm, oss, chat = (group(shown, name) for name in ("glm", OSS, "chat"))
+    assert [one["state"] for one in (glm, oss, chat)] == ["wakes", "serves", "asleep"]
+    assert (chat["cause"], chat["ranks"], chat["held"]) == ("", [], None) and glm["cause"] == ""
+    assert chat["on_demand"] == {
+        "idle_minutes": 15, "turns": None, "nodes": ["spark4"], "seconds": None, "expected": None
+    }  # fmt: skip
+    assert (glm["on_demand"]["seconds"], glm["on_demand"]["expected"], glm["held"]) == (95, 611.0, 2)
+    assert glm["doing"] == "engine: loading weights, shard 3 of 10, 38 s"
+    assert oss["on_demand"]["idle_minutes"] == 60 and not shown["serving"], "one is not there yet"
+    assert next(node for node in shown["nodes"] if node["name"] == "spark4")["groups"] == []
+
+
+def test_a_site_whose_groups_sleep_is_as_it_should_be(site: Recorded) -> None:
+    for name in ("glm", OSS, "chat"):
+        site.demand(name, 15, 0)
+    shown = site.gathers().look()
+    assert shown["serving"] and {one["state"] for one in shown["groups"]} == {"asleep"}
+
+
+def test_one_that_begins_to_wake_and_one_that_was_taken_away(site: Recorded) -> None:
+    """Its sets want pods that are not there yet; without sets nobody wakes it."""
+    for name in ("glm", "chat"):
+        site.demand(name, 15, 0)
+    site.demand("glm", 15, 1)
+    site.sets = [one for one in site.sets if one["metadata"]["labels"][PROFILE] != "chat"]
+    shown = site.gathers().look()
+    assert [group(shown, name)["state"] for name in ("glm", "chat")] == ["wakes", "down"]
+    site.pods = [pod for pod in Recorded(site.folder.parent / "again").pods if "rank1" not in pod["metadata"]["name"]]
+    site.unready("glm-rank0-0")
+    assert group(site.gathers().look(), "glm")["state"] == "wakes", "its other pod is on its way"
+
+
+def test_a_group_on_demand_that_fails_has_failed(site: Recorded) -> None:
+    recorded.one_sleeps(site)
+    site.told["glm-rank0-0"] |= {"phase": "down", "cause": "stays down: failed 6 times"}
+    glm = group(site.gathers().look(), "glm")
+    assert glm["state"] == "failed" and "stays down" in glm["cause"]
 
 
 def test_supervisors_and_engines_that_do_not_answer_leave_the_rest(site: Recorded) -> None:

@@ -47,6 +47,7 @@ class Front(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.behind, self.names = behind.server_address[1], names
         self.chat = ["Hello", " ", BAD_TEXT]
+        self.waking: list[str] = []  # lines before the first word, each for a while
         self.endless = False
         self.refuses: tuple[int, dict[str, str], str] | None = None
         self.left = 0
@@ -107,6 +108,10 @@ class Handler(BaseHTTPRequestHandler):
             self.server.left += 1
 
     def _stream(self) -> None:
+        for line in self.server.waking:
+            self.wfile.write(f"{line}\n\n".encode())
+            self.wfile.flush()
+            time.sleep(1)
         self._event({"choices": [{"delta": {"reasoning_content": "hm"}}]})
         for piece in self.server.chat:
             self._event({"choices": [{"delta": {"content": piece}}]})

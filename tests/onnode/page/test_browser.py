@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,41 @@ def test_it_shows_two_groups_that_fail_on_every_screen(
     assert page.errors == [] and page.hosts == {web.url.split("/")[2]}
     if folder := os.environ.get(SHOTS):
         page.shot(Path(folder) / f"fails-{size}-{scheme}.png")
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark"), ("phone", "light")])
+def test_who_sleeps_and_who_wakes_are_no_errors(
+    chromium: Browser, site: Recorded, web: Front, size: str, scheme: str
+) -> None:
+    recorded.one_sleeps(site, time.time())
+    site.route(0)
+    page = chromium.page(size, scheme)
+    enter(page, web.url)
+    shown(page)
+    assert page.text("headline") == "1 of 3 models serves, 1 asleep"
+    states = page.js("[...document.querySelectorAll('.group .state')].map((one) => one.innerText)")
+    assert states == ["wakes", "serves", "asleep"]
+    text = page.text("groups")
+    assert "Asleep, wakes with the next request." in text and "sleeps after 15 min without a request" in text
+    assert "min of about 10 min, 2 waiting for it" in text and "its place is on 42 % of spark4" in text
+    assert page.js("document.querySelectorAll('.cause:not(.mild):not(.calm)').length") == 0
+    assert page.js("document.documentElement.scrollWidth") == SIZES[size][0]
+    offered = page.js("[...document.getElementById('model').options].map((one) => one.text)")
+    assert "qwen3.8-27b (asleep)" in offered, "who asks it wakes it"
+    assert page.js(CONTRAST) == [] and page.errors == []
+    if folder := os.environ.get(SHOTS):
+        page.shot(Path(folder) / f"asleep-{size}-{scheme}.png")
+
+
+def test_a_chat_says_how_far_a_waking_is(chromium: Browser, web: Front) -> None:
+    web.waking = [": ping", ": qwen starts, 35 s of about 490 s"]
+    page = chromium.page("desktop", "light")
+    enter(page, web.url)
+    shown(page)
+    page.js("document.getElementById('words').value = 'hi'")
+    page.js("document.getElementById('ask').requestSubmit()")
+    page.until("document.getElementById('chat-state').innerText === 'qwen starts, 35 s of about 490 s…'")
+    page.until("document.getElementById('chat-state').innerText.startsWith('First word after')")
 
 
 CONTRAST = """

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.render import pack
+from tests import exposition
 from tests.onnode.rank.ranks import Ranks, oldest_python
 
 
@@ -227,6 +228,34 @@ def test_a_crash_loop_ends_at_its_budget_with_its_cause(pair: Ranks) -> None:
     assert pair.log(1).count("engine: started") == 3
 
 
+@pytest.mark.parametrize("between", [0, 1])
+def test_what_served_and_was_ended_from_outside_is_between_two_failures(pair: Ranks, between: int) -> None:
+    """Kills that come sooner after the token than a group proves itself in: twenty of them were a row without one."""
+    pair.plan["budgets"] |= {"restarts": 1, "window": 1.0}
+    pair.start()
+    pair.wait(pair.serving)
+    for epoch in (2, 4):
+        os.kill(pair.status(1)["engine"], signal.SIGKILL)
+        pair.wait(lambda: pair.serving(epoch=epoch) or "down:" in pair.log(0))  # noqa: B023
+        pair.processes[between].terminate()
+        pair.processes[between].wait(20)
+        pair.start(between)
+        pair.wait(lambda: pair.serving(epoch=epoch + 1) or "down:" in pair.log(0))  # noqa: B023
+    assert "down:" not in pair.log(0)
+
+
+def test_who_falls_at_its_first_token_each_time_is_given_up_in_true_words(pair: Ranks) -> None:
+    pair.plan["budgets"] |= {"restarts": 1, "window": 0.1}
+    pair.start()
+    for epoch in (1, 2):
+        pair.wait(lambda: pair.serving(epoch=epoch))  # noqa: B023
+        os.kill(pair.status(1)["engine"], signal.SIGKILL)
+    cause = pair.until(0, "down")["cause"]
+    assert (
+        "failed 2 times in a row, each time before it had served for 10 s" in cause and "without a token" not in cause
+    )
+
+
 def test_an_engine_that_ignores_term_is_killed_and_nothing_is_left(pair: Ranks) -> None:
     pair.mode(1, "ignore-term")
     pair.start()
@@ -252,6 +281,35 @@ def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> N
     client.close()
     pair.processes[1].wait(30)
     assert "draining: rank 1 on spark2 was told to go" in pair.log(0)
+
+
+def test_a_client_s_connection_is_told_and_the_rank_s_own_questions_are_not(pair: Ranks) -> None:
+    """By this gauge a group on demand is left alone; the supervisor asks its engine every 0.3 s here."""
+    pair.start()
+    pair.wait(pair.serving)
+
+    def told(rank: int = 0) -> list[float]:
+        page = exposition.read(pair.ask(rank, "/metrics")[1] + "\n")
+        return [sample.value for sample in page if sample.name == "sparkloom_rank_connections"]
+
+    assert {value for _ in range(40) for value in told()} == {0.0}
+    assert told(1) == []
+    with socket.create_connection(("127.0.0.1", pair.plan["port"])):
+        pair.wait(lambda: told() == [1.0])
+    pair.wait(lambda: told() == [0.0])
+
+
+def test_a_rank_that_drains_is_not_ready_while_what_runs_comes_to_its_end(pair: Ranks) -> None:
+    pair.start()
+    pair.wait(pair.serving)
+    pair.mode(0, "slow-request")
+    client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=30)
+    client.request("POST", "/v1/chat/completions", "{}")
+    time.sleep(0.3)
+    pair.processes[0].terminate()
+    pair.wait(lambda: pair.ask(0, "/ready")[0] == 503, 2)
+    assert b"hello" in client.getresponse().read()
+    client.close()
 
 
 def test_a_missing_peer_is_named(pair: Ranks) -> None:

@@ -53,3 +53,20 @@ def test_a_rank_that_leaves_says_so_and_its_engine_s_end_in_one_packet() -> None
         return rank0
 
     assert asyncio.run(told()).budget.recent() == []
+
+
+def test_rank_0_forgets_no_token_because_a_rank_has_missed_it() -> None:
+    """Its connection broke off as the group was proved; it comes back with a row from before, and is told better."""
+    rank0 = head(0.0)
+    rank0.begun, rank0.epoch = True, 3
+    rank0._welcome(rank0.links[1], {"epoch": 3, "failures": [5.0], "row": ["a", "b"]})
+    assert rank0.budget.row == []
+    sent = [call.args[0] for call in rank0.links[1].wire.send.call_args_list]  # type: ignore[attr-defined]
+    assert {"proved": True, "epoch": 3} in sent
+
+
+def test_a_new_rank_0_learns_from_the_others_until_it_has_begun() -> None:
+    rank0 = head(0.0)
+    rank0._welcome(rank0.links[1], {"epoch": 3, "failures": [5.0], "row": ["a", "b"], "served": True})
+    assert rank0.budget.row == ["a", "b"] and rank0.epoch == 3
+    assert rank0.budget.served and "each time before it had served for 10 s" in rank0.budget.in_a_row(2)

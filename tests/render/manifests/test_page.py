@@ -38,11 +38,12 @@ def test_it_is_valid_in_every_release(release: str) -> None:
     assert [text for item in written for text in schemas.problems(item, release)] == []
 
 
-def test_it_reads_four_kinds_and_changes_nothing() -> None:
+def test_it_reads_five_kinds_and_changes_nothing() -> None:
     rules = [
         rule for kind in ("Role", "ClusterRole") for item in case.of_kind(objects(), kind) for rule in item["rules"]
     ]
-    assert {kind for rule in rules for kind in rule["resources"]} == {"pods", "configmaps", "events", "nodes"}
+    read = {kind for rule in rules for kind in rule["resources"]}
+    assert read == {"pods", "configmaps", "events", "statefulsets", "nodes"}
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
     (across,) = case.of_kind(objects(), "ClusterRole")
     assert across["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]

@@ -42,8 +42,8 @@ PEOPLE = (
 GATE = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 512)
 
 
-def site(folder: Path) -> tuple[Cluster, list[router.Model]]:
-    where = inventories.serving(folder, LIST)
+def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[router.Model]]:
+    where = inventories.serving(folder, listed)
     cluster = inventory.load(where)
     return cluster, router.models(serving.load(where, cluster), cluster, RUNS)
 
@@ -142,6 +142,16 @@ def test_who_reaches_the_router_and_whom_it_reaches(tmp_path: Path) -> None:
     assert page["ports"] == [{"protocol": "TCP", "port": 8090}]
     assert asks["spec"]["podSelector"] == {"matchLabels": names.ENGINES}
     assert asks["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": 20101}]
+
+
+def test_a_group_on_demand_is_its_waker_s_and_no_other_is(tmp_path: Path) -> None:
+    cluster, found = site(tmp_path, LIST.replace("name: chat,", "name: chat, idle_minutes: 15,"))
+    files = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
+    made = {one["name"]: one for one in yaml.safe_load(files["clusters.yaml"])["resources"]}
+    assert [name for name in made if "+" in name] == ["chat+waker", "chat+on-demand"]
+    (place,) = made["chat+waker"]["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    where = place["endpoint"]["address"]["socket_address"]
+    assert where == {"address": "waker.sparkloom.svc.cluster.local", "port_value": 8091}
 
 
 def test_no_secret_and_no_hash_is_in_an_object(tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ def host(name: str, **more: str) -> str:
     return f'{name}{{node="spark1",instance="10.0.0.1:9100"' + "".join(f',{k}="{v}"' for k, v in more.items()) + "}"
 
 
+def waker(name: str, **more: str) -> str:
+    return f'{name}{{group="chat",model="chat"' + "".join(f',{key}="{value}"' for key, value in more.items()) + "}"
+
+
+def _gone(name: str, good: float) -> Series:
+    """Of a pod that ends and is made anew: it drains for a minute, then there is no such series."""
+    return name, f"{good}x{WELL} {0 if good == 1 else good}x3 stale _x{BAD - 4} {good}x{AFTER}"
+
+
 class Case(NamedTuple):
     alert: str
     series: tuple[Series, ...]
@@ -83,10 +92,28 @@ CASES = (
     Case("SparkloomRouterRefuses", (
         counter('sparkloom_router_requests_total{person="alice",model="chat",status="200"}', 20, 20),
         counter('sparkloom_router_requests_total{person="alice",model="chat",status="503"}', 0, 10))),
+    Case("SparkloomWakingFailed", (gauge(waker("sparkloom_waker_state", state="failed"), 0, 1),)),
+    Case("SparkloomWakingFailed",
+         ((waker("sparkloom_waker_wakings_total", result="failed"), f"0x{WELL} 1x{BAD + AFTER}"),)),
     Case("SparkloomHostSilent", ((host("sparkloom_host_written_timestamp_seconds"),
                                   f"0+15x{WELL} 600x{BAD} {15 * (WELL + BAD + 2)}+15x{AFTER}"),)),
     Case("SparkloomLinkDown", (gauge(host("node_network_carrier", device="enP2p1s0f0np0"), 1, 0),)),
 )  # fmt: skip
+
+# A group on demand that is put to sleep, and is woken by who asks.
+ASLEEP = (
+    _gone(rank("sparkloom_rank_ready"), 1),
+    _gone('up{job="sparkloom-ranks",pod="chat-rank0-0"}', 1),
+    _gone('up{job="sparkloom-ranks",pod="chat-rank1-0"}', 1),
+    (rank("sparkloom_rank_rail_up", rail="a"), f"1x{WELL + 4} stale _x{BAD - 4} 1x{AFTER}"),
+    _gone(rank("sglang:generation_tokens_total"), 5e6),
+    _gone(rank("sparkloom_rank_restart_budget"), 5),
+    (rank("sparkloom_rank_phase", phase="draining"), f"0x{WELL} 1x3 stale _x{BAD - 4} 0x{AFTER}"),
+    (rank("sparkloom_rank_rdma_bytes_total"), f"0+1000x{WELL} 40000x3 stale _x{BAD - 4} 0+1000x{AFTER}"),
+    (waker("sparkloom_waker_state", state="asleep"), f"0x{WELL + 4} 1x{BAD - 4} 0x{AFTER}"),
+    (waker("sparkloom_waker_state", state="awake"), f"1x{WELL} 0x{BAD} 1x{AFTER}"),
+    counter('sparkloom_router_requests_total{person="alice",model="chat",status="503"}', 0, 1),
+)
 
 NEAR = (
     Near("SparkloomEngineDown", (gauge(rank("sparkloom_rank_ready"), 1, 0),
@@ -119,5 +146,15 @@ NEAR = (
         counter('sparkloom_router_requests_total{person="alice",model="chat",status="503"}', 0, 1))),
     Near("SparkloomRouterRefuses", (
         counter('sparkloom_router_requests_total{person="mallory",model="chat",status="401"}', 0, 100),)),
+    Near("SparkloomRouterRefuses", (  # who asks a group on demand is told when to come again
+        counter('sparkloom_router_requests_total{person="alice",model="chat",status="503"}', 0, 10),
+        gauge(waker("sparkloom_waker_state", state="waking"), 0, 1))),
+    Near("SparkloomWakingFailed", (
+        counter(waker("sparkloom_waker_wakings_total", result="ready"), 0, 1),
+        gauge(waker("sparkloom_waker_state", state="asleep"), 0, 1))),
+    *(Near(name, ASLEEP) for name in (
+        "SparkloomEngineDown", "SparkloomSupervisorSilent", "SparkloomStaysDown", "SparkloomRestartBudget",
+        "SparkloomTransportFellBack", "SparkloomRailsCarryNothing", "SparkloomRailBroken", "SparkloomQueueGrows",
+        "SparkloomWeightsDrift", "SparkloomRouterRefuses", "SparkloomWakingFailed")),
     Near("SparkloomLinkDown", (gauge(host("node_network_carrier", device="wlP9s9"), 1, 0),)),
 )  # fmt: skip

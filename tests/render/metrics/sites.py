@@ -23,6 +23,20 @@ sparkloom_router_prompt_tokens_total{{person="alice",model="chat"}} {n}000
 # TYPE sparkloom_router_completion_tokens_total counter
 sparkloom_router_completion_tokens_total{{person="alice",model="chat"}} {n}00
 """
+WAKER = """# TYPE sparkloom_waker_state gauge
+sparkloom_waker_state{{group="chat",model="chat",state="awake"}} 1
+sparkloom_waker_state{{group="chat",model="chat",state="asleep"}} 0
+sparkloom_waker_state{{group="chat",model="chat",state="failed"}} 0
+# TYPE sparkloom_waker_wakings_total counter
+sparkloom_waker_wakings_total{{group="chat",model="chat",result="ready"}} {n}
+sparkloom_waker_wakings_total{{group="chat",model="chat",result="failed"}} {n}
+# TYPE sparkloom_waker_sleeps_total counter
+sparkloom_waker_sleeps_total{{group="chat",model="chat"}} {n}
+sparkloom_waker_look_age_seconds 1
+sparkloom_waker_waiting{{group="chat",model="chat"}} 2
+sparkloom_waker_waking_seconds{{group="chat",model="chat"}} 488
+sparkloom_waker_unused_seconds{{group="chat",model="chat"}} 30
+"""
 # In SGLang's form; the names are those of its measure.json.
 ENGINE = """# TYPE sglang:num_running_reqs gauge
 sglang:num_running_reqs{{engine_type="unified",model_name="m",pp_rank="0",tp_rank="0"}} 2.0

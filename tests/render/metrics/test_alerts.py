@@ -17,7 +17,7 @@ from tests.render.metrics.alert_cases import AFTER, BAD, CASES, NEAR, STEP, WELL
 
 ALL = alerts.of(case.cluster(None))
 PATIENCE = {alert.name: alert.patience for alert in ALL}
-FUNCTIONS = {"sum", "max", "min", "avg", "count", "rate", "increase", "deriv", "min_over_time", "time"}
+FUNCTIONS = {"sum", "max", "min", "avg", "count", "rate", "increase", "deriv", "min_over_time", "max_over_time", "time"}
 WORDS = {"by", "on", "unless", "or", "and", "group", "rank", "node", "instance", "model", "person", "phase", "status"}
 
 

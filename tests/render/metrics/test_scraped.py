@@ -83,6 +83,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         ill = free_port()
         Probes(sites.wounded(folder / "wounded"), "127.0.0.21", ill).start()
         router = site.enter_context(sites.page(sites.growing(sites.ROUTER)))
+        waker = site.enter_context(sites.page(sites.growing(sites.WAKER)))
         exporter, listening = free_port(), free_port()
         _host_file(folder)
         places = (sites.procfs(folder / "proc"), sites.sysfs(folder / "sys"), folder / "textfiles")
@@ -92,6 +93,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         targets = {
             series.RANKS: [*both, f"127.0.0.21:{ill}"], series.ENGINES: both[:1],
             series.ROUTER: [f"127.0.0.1:{router}"], series.HOSTS: [f"127.0.0.1:{exporter}"],
+            series.WAKER: [f"127.0.0.1:{waker}"],
         }  # fmt: skip
         ranks.wait(ranks.serving)
         (folder / "prometheus.json").write_text(json.dumps(config(targets)))
@@ -102,7 +104,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         ended = threading.Event()
         site.callback(ended.set)
         threading.Thread(target=_grow, args=(folder, counters, ended), daemon=True).start()
-        until(lambda: made.query("count(up == 1) == 6"))
+        until(lambda: made.query("count(up == 1) == 7"))
         time.sleep(8)
         yield made
 

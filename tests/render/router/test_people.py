@@ -16,6 +16,10 @@ GROUPS = (
         facts={"max_model_len": 40960},
     ),
     Group("glm", "10.42.0.7", 8000, "/etc/sparkloom-router/own/glm"),
+    Group(
+        "glm-5.3-air", "glm-5-3-air.sparkloom.svc.cluster.local", 30000, "/etc/sparkloom-router/own/glm-5-3-air",
+        health_port=20101, health_path="/ready", label="glm-5-3-air", waker="waker.sparkloom.svc.cluster.local:8091",
+    ),
 )  # fmt: skip
 KEYS = (
     Key(name="alice", hash=f"sha256:{'a' * 64}"),

@@ -275,5 +275,6 @@ def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead(monk
     other = NS(metadata=NS(name="y-rank0-0", labels={names.PROFILE: "y", names.RANK: "0"}, annotations={}))
     reached = NS(pods=lambda labels: [other])
     assert plugin.ranks(site, reached, plan)[0].message == "y is there instead"
+    assert plugin.ranks(site, reached, plan, listed=True, asleep={plan["labels"][names.PROFILE]}) == []
     (finding,) = plugin.ranks(site, reached, plan, listed=True)
     assert (finding.message, finding.fix[:19]) == ("nothing served", "playbooks/serve.yml")

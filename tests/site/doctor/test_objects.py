@@ -19,6 +19,7 @@ KINDS = {
     "/api/v1": [{"name": "services", "kind": "Service", "namespaced": True},
                 {"name": "services/status", "kind": "Service", "namespaced": True},
                 {"name": "namespaces", "kind": "Namespace", "namespaced": False}],
+    "/apis/apps/v1": [{"name": "statefulsets", "kind": "StatefulSet", "namespaced": True}],
     "/apis/k8s.cni.cncf.io/v1": [
         {"name": "network-attachment-definitions", "kind": "NetworkAttachmentDefinition", "namespaced": True}],
 }  # fmt: skip
@@ -83,6 +84,20 @@ def test_one_that_somebody_changed_is_told_by_its_field(server: tuple[Server, Ap
     (found,) = api.differing([SERVICE])
     (event,) = events.said("cluster", roles.own("multus", "main", "Apply"), {"changed": True, "differing": [found]})
     assert drift.items(event) == [("Service s spec.port", "2", "1")]
+
+
+def test_how_many_pods_a_group_on_demand_has_is_no_drift(server: tuple[Server, Api]) -> None:
+    """Its image is; and of a group that is to run always, so is that it does not."""
+    kept, api = server
+    labels = {"name": "g-rank0", "namespace": "n", "labels": {"sparkloom/profile": "g"}}
+    wanted = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": labels, "spec": {"replicas": 1, "image": "a"}}
+    where = "/apis/apps/v1/namespaces/n/statefulsets/g-rank0"
+    kept.there[where] = {**wanted, "spec": {"replicas": 0, "image": "a"}}
+    assert api.differing([wanted], {"g"}) == []
+    assert [one["name"] for one in api.differing([wanted], {"other"})] == ["g-rank0"]
+    kept.there[where] = {**wanted, "spec": {"replicas": 0, "image": "b"}}
+    (found,) = api.differing([wanted], {"g"})
+    assert found["diff"]["after"]["spec"] == {"replicas": 0, "image": "a"}
 
 
 def test_one_that_is_not_there_and_one_of_an_unknown_kind_are_missing_and_nothing_is_written(

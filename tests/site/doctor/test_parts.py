@@ -35,7 +35,9 @@ ONLY_WHEN_CHANGING = {
         "room",
         "seal",
         "start",
+        "waker",
         "wave",
+        "waves",
     },
     "gateway": {"prove"},
 }

@@ -50,6 +50,11 @@ class Need:
         return self.parallel.nodes
 
     @property
+    def turn(self) -> str:
+        """In which it takes turns with others; empty where it takes none."""
+        return self.entry.turns or ""
+
+    @property
     def alias(self) -> str:
         """What clients ask for: as the inventory says, as the profile says, or the model's own name."""
         if self.entry.alias or self.launch is None:
@@ -94,6 +99,7 @@ def of(serving: Serving, cluster: Cluster) -> list[Need]:
     """Of each entry; what nobody could launch anywhere is refused at its line."""
     found = [one(serving, number, cluster) for number in range(len(serving.entries))]
     _tell_apart(serving, found)
+    _take_turns(serving, found)
     return found
 
 
@@ -157,6 +163,27 @@ def _tell_apart(serving: Serving, found: Sequence[Need]) -> None:
         raise InputError(problems)
 
 
+def _take_turns(serving: Serving, found: Sequence[Need]) -> None:
+    """As many Sparks for each of a turn: how many is known once the profiles are read."""
+    first: dict[str, Need] = {}
+    problems = []
+    for need in found:
+        other = first.setdefault(need.turn, need) if need.turn else need
+        if other.count != need.count:
+            message = (
+                f"{need.name} takes {_sparks(need.count)}, and {other.name} of turn {need.turn} "
+                f"{_sparks(other.count)}; they take turns in one place: write `nodes: {other.count}`, or another turn"
+            )
+            key = "turns" if need.entry.nodes is None else "nodes"
+            problems.append(serving.problem(need.number, message, "turns-differ", key))
+    if problems:
+        raise InputError(problems)
+
+
+def _sparks(count: int) -> str:
+    return f"{count} Spark{'s' * (count != 1)}"
+
+
 def _read_beside(fit: Fit, gib: float) -> Fit:
     """What a file of the checkpoint takes in the page cache while it is read must fit into the share, too."""
     weights = float(fit.memory["weights_gib_per_rank"].value or 0)
@@ -201,4 +228,4 @@ def want(need: Need, sparks: Mapping[str, Platform], fraction: float | None) -> 
     """The same as plain data, with a share or with Sparks of its own."""
     able = frozenset(name for name, spark in sparks.items() if need.held(spark, fraction).fit.fits is not False)
     share = None if fraction is None else share_mib(fraction, next(iter(sparks.values())))
-    return Want(need.name, need.count, able, share, need.entry.pinned, need.count > 1)
+    return Want(need.name, need.count, able, share, need.entry.pinned, need.count > 1, need.turn)

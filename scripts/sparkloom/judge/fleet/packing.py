@@ -22,9 +22,9 @@ def solve(problem: Problem) -> dict[str, Seat] | None:
     if not fits(problem):
         return None
     search = Search(problem)
-    held = [problem.held[want.name] for want in problem.wants if want.name in problem.held]
+    held = [one for place in problem.places for one in place.held]
     same = sum(one.same for one in held)
-    seats, spots = sum(want.count for want in problem.wants), len(problem.spots)
+    seats, spots = sum(place.want.count for place in problem.places), len(problem.spots)
     budget = _least(search, Budget(), "moves", range(same))
     budget = _least(search, budget, "shifts", range(len(held) - same))
     budget = _least(search, budget, "crowd", range(max(0, seats - spots), seats))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from sparkloom.base.finding import Finding
@@ -23,6 +24,7 @@ def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | No
     sparks = needs.platforms(cluster)
     gone = sorted(set(known) - {need.name for need in wanted})
     blank = FleetPlan(cluster, sparks, False, "", unplaced=wanted, gone=gone)
+    blank.findings.extend(_nobody_wakes(serving))
     problem = pose(wanted, cluster, sparks, known)
     try:
         seats = packing.solve(problem) if problem else None
@@ -57,7 +59,7 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     placed = [
         groups.Placed(
             need.name, need.entry.profile, need.alias, seats[need.name].nodes, seats[need.name].vf,
-            need.launch.port if need.launch else 0, need.entry.fraction,
+            need.launch.port if need.launch else 0, need.entry.fraction, need.entry.idle_minutes, need.turn,
         )
         for need in blank.unplaced
     ]  # fmt: skip
@@ -69,7 +71,7 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     unsure = [one for one in grouped if one.fit.fits is None]
     # of two groups with one profile everything is said once
     findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
-    findings += [_uncertain(one) for one in unsure]
+    findings += [*map(_uncertain, unsure), *_by_itself(blank.unplaced), *blank.findings]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
     return FleetPlan(
         blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
@@ -86,6 +88,30 @@ def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: 
     stays = held.seat == Seat(group.nodes, group.vf)
     state = "changes" if not held.same else "stays" if stays else "moves"
     return Grouped(group, need, worst.fit, told, state, running.nodes)
+
+
+def _nobody_wakes(serving: Serving) -> list[Finding]:
+    """Where no request of a client's comes through anything of ours."""
+    names = ", ".join(serving.entries[number].called for number in serving.demanded)
+    if not names or serving.reached:
+        return []
+    message = f"{names}: on demand, and this site has no endpoint that would wake what sleeps (gateway_enabled: false)"
+    fix = "take idle_minutes out, or let playbooks/gateway.yml open one"
+    where = serving.where(serving.demanded[0], "idle_minutes")
+    return [Finding(where, "fleet-nobody-wakes", message, "", fix, "warning")]
+
+
+def _by_itself(wanted: Sequence[Need]) -> list[Finding]:
+    """A turn of one is no mistake: the others may come later, or are taken out for a while."""
+    often = Counter(need.turn for need in wanted if need.turn)
+    return [
+        Finding(
+            need.where, "fleet-turn-of-one", f"{need.name} takes turns in {need.turn} with nobody", "",
+            f"turns: {need.turn} for those that are to have its Sparks while it sleeps, or take the line out", "info",
+        )
+        for need in wanted
+        if need.turn and often[need.turn] == 1
+    ]  # fmt: skip
 
 
 def _uncertain(one: Grouped) -> Finding:

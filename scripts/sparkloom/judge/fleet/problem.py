@@ -6,8 +6,8 @@ number that no two groups of one Spark may both have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 
 class Undecided(Exception):
@@ -27,6 +27,7 @@ class Want:
     """One group: so many Sparks, of those that can hold it; `share` is the MiB of each, None the whole Spark.
 
     `fixed`: these Sparks in this order. `rails`: its ranks meet, so that it needs a function of the rails on each.
+    `turn`: whoever has the same one has the same seat, where one of them runs at a time.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Want:
     share: int | None = None
     fixed: tuple[str, ...] = ()
     rails: bool = False
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,42 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What a seat is looked for: one group, or all of one turn. `want` is what is asked of the seat by all of them."""
+
+    want: Want
+    names: tuple[str, ...]
+    held: tuple[Held, ...]
+
+    @classmethod
+    def of(cls, wants: Sequence[Want], held: Mapping[str, Held]) -> Place:
+        """A Spark that holds each of them, by itself; none where they ask for seats that cannot be the same."""
+        fixed = {want.fixed for want in wants if want.fixed}
+        alike = len({want.count for want in wants}) == 1 and len(fixed) <= 1
+        shares = [want.share for want in wants]
+        whole = replace(
+            wants[0],
+            able=frozenset.intersection(*(want.able for want in wants)) if alike else frozenset(),
+            share=None if None in shares else max(share for share in shares if share is not None),
+            fixed=next(iter(fixed), ()),
+        )
+        return cls(whole, tuple(want.name for want in wants), tuple(held[w.name] for w in wants if w.name in held))
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     spots: tuple[Spot, ...]
     wants: tuple[Want, ...]
     functions: tuple[int, ...] = ()  # of the rails that pods may get; empty where no rail is
     held: Mapping[str, Held] = field(default_factory=dict)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """In the list's order, a turn where its first group is."""
+        together: dict[tuple[str, str], list[Want]] = {}
+        for want in self.wants:
+            together.setdefault((want.turn, "" if want.turn else want.name), []).append(want)
+        return tuple(Place.of(wants, self.held) for wants in together.values())
 
     def replaced(self, *wants: Want) -> Problem:
         return Problem(self.spots, tuple(wants), self.functions, self.held)

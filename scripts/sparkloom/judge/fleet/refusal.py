@@ -13,7 +13,8 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.judge.fleet.problem import Problem, Undecided
 from sparkloom.judge.fleet.result import FleetPlan
 
-RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain")  # what the list itself can be blamed for
+# What the list itself can be blamed for.
+RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain", "fleet-turn-of-one", "fleet-nobody-wakes")
 UNDECIDED = "too many ways to look at all of them; give some groups their Sparks by nodes: [...]"
 MOST_FUNCTIONS = 16  # of a port
 
@@ -22,6 +23,7 @@ def refused(blank: FleetPlan, problem: Problem | None, helps: list[str]) -> Flee
     """At the line of the first group that fits nowhere, else of the last of the list, which was one too many."""
     sparks = blank.sparks
     alone = {need.where: text for need in blank.unplaced if (text := _alone(need, sparks, len(blank.cluster.nodes)))}
+    alone |= {} if alone or problem is None else _together(blank.unplaced, problem)
     reason = "; ".join(alone.values()) or f"{_crowded(blank.unplaced, sparks)}{_cause(problem)}"
     where = next(iter(alone), blank.unplaced[-1].where)
     fix = "; or ".join(helps) or "fewer or smaller models, or more Sparks"
@@ -60,11 +62,24 @@ def _alone(need: Need, sparks: Mapping[str, Platform], nodes: int) -> str:
     return text + (f" (in the profile: {change.text})" if change else "")
 
 
+def _together(wanted: Sequence[Need], problem: Problem) -> dict[str, str]:
+    """Turns for which no Sparks hold each of their groups, though each would fit somewhere; by the first one's line."""
+    said = {}
+    for place in problem.places:
+        there = place.want.fixed or [spot.name for spot in problem.spots]
+        if sum(node in place.want.able for node in there) < place.want.count:
+            first = next(need for need in wanted if need.name == place.names[0])
+            where = "the Sparks that `nodes:` names do not hold" if place.want.fixed else "no Sparks hold"
+            said[first.where] = f"{', '.join(place.names)} take turns in {place.want.turn}, and {where} each of them"
+    return said
+
+
 def _crowded(wanted: Sequence[Need], sparks: Mapping[str, Platform]) -> str:
     """What is asked for together, beside what there is."""
     spark = next(iter(sparks.values()))
-    whole = sum(need.count for need in wanted if need.entry.fraction is None)
-    shares = [(need.count, need.entry.fraction) for need in wanted if need.entry.fraction is not None]
+    places = {(need.turn, "" if need.turn else need.name): need for need in wanted}.values()
+    whole = sum(need.count for need in places if need.entry.fraction is None)
+    shares = [(need.count, need.entry.fraction) for need in places if need.entry.fraction is not None]
     asked = [f"{whole} of their own"] if whole else []
     there = f"there are {len(sparks)} Sparks"
     if shares:

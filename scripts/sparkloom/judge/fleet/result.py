@@ -111,7 +111,14 @@ class FleetPlan:
             "advice": self.advice,
             "groups": told,
             "unplaced": [
-                {"name": need.name, "profile": need.entry.profile, "count": need.count, "fraction": need.entry.fraction}
+                {
+                    "name": need.name,
+                    "profile": need.entry.profile,
+                    "count": need.count,
+                    "fraction": need.entry.fraction,
+                    "idle_minutes": need.entry.idle_minutes,
+                    "turns": need.entry.turns,
+                }
                 for need in self.unplaced
             ],
             "gone": self.gone,
@@ -122,13 +129,17 @@ class FleetPlan:
     def _node(self, name: str, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         spark = self.sparks[name]
         here = [
-            {"group": one["name"], "rank": one["nodes"].index(name), "gib": one["memory"]["takes_gib"]}
+            {
+                "group": one["name"], "rank": one["nodes"].index(name), "gib": one["memory"]["takes_gib"],
+                "turns": one["turns"],
+            }
             for one in told
             if name in one["nodes"]
-        ]
+        ]  # fmt: skip
+        counted = bars.counted(here)
         alone = any(one["fraction"] is None for one in told if name in one["nodes"])
         free, guard = needs.free_gib(spark), float(constants.GUARD_FLOOR_GIB.value or 0)
-        left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in here)
+        left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in counted)
         return {
             "name": name,
             "usable_gib": spark.usable_gib,
@@ -136,7 +147,7 @@ class FleetPlan:
             "guard_gib": guard,
             "groups": here,
             "left_gib": round(max(0.0, left), 2),
-            "gpu": bars.gpu(len(here), alone=alone),
+            "gpu": bars.gpu(len(counted), alone=alone),
         }
 
 

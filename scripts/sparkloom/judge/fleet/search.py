@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkloom.judge.fleet.problem import Held, Problem, Seat, Undecided, Want
+from sparkloom.judge.fleet.problem import Place, Problem, Seat, Undecided, Want
 
 ENDLESS = 10**6
 PATIENCE = 20_000  # steps of one search: some seconds; lists of people's come to a few hundred
@@ -48,8 +48,10 @@ class Search:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.index = {spot.name: number for number, spot in enumerate(problem.spots)}
-        self.wants = sorted(problem.wants, key=self._hardness)
-        self.classes = [self._classes(self.wants[depth:]) for depth in range(len(self.wants) + 1)]
+        order = {place.names: number for number, place in enumerate(problem.places)}
+        self.places = sorted(problem.places, key=lambda place: (*self._hardness(place), order[place.names]))
+        self.wants = [place.want for place in self.places]
+        self.classes = [self._classes(self.places[depth:]) for depth in range(len(self.wants) + 1)]
         self.sums = [self._sums(self.wants[depth:]) for depth in range(len(self.wants) + 1)]
         self.filled: list[dict[int, int]] = [{} for _ in self.sums]
         self.dead: set[tuple[object, ...]] = set()
@@ -62,23 +64,23 @@ class Search:
             bits |= (bits << want.share) & width if want.share is not None else 0
         return bits
 
-    def _hardness(self, want: Want) -> tuple[object, ...]:
-        held = self.problem.held.get(want.name)
-        told = not want.fixed, not (held and held.same), held is None
-        return *told, want.share is not None, -want.count, -(want.share or 0), self.problem.wants.index(want)
+    @staticmethod
+    def _hardness(place: Place) -> tuple[int, ...]:
+        want, same = place.want, any(held.same for held in place.held)
+        return not want.fixed, not same, not place.held, want.share is not None, -want.count, -(want.share or 0)
 
-    def _classes(self, rest: Sequence[Want]) -> list[int]:
+    def _classes(self, rest: Sequence[Place]) -> list[int]:
         """Sparks of one class are alike to all groups that are still to be placed."""
         known: dict[tuple[object, ...], int] = {}
         return [
-            known.setdefault(tuple(self._bound(want, spot.name) for want in rest), len(known))
+            known.setdefault(tuple(self._bound(place, spot.name) for place in rest), len(known))
             for spot in self.problem.spots
         ]
 
-    def _bound(self, want: Want, node: str) -> tuple[bool, int, int]:
-        held = self.problem.held.get(want.name)
-        place = held.seat.nodes.index(node) if held and node in held.seat.nodes else -1
-        return node in want.able, want.fixed.index(node) if node in want.fixed else -1, place
+    @staticmethod
+    def _bound(place: Place, node: str) -> tuple[object, ...]:
+        known = (place.want.fixed, *(held.seat.nodes for held in place.held))
+        return node in place.want.able, *(nodes.index(node) if node in nodes else -1 for nodes in known)
 
     def run(self, budget: Budget) -> dict[str, Seat] | None:
         self.dead.clear()
@@ -93,15 +95,15 @@ class Search:
             return None
         self.steps += 1
         if self.steps > PATIENCE:
-            raise Undecided(f"{len(self.wants)} groups on {len(states)} Sparks")
-        want = self.wants[depth]
-        for seat in self._seats(depth, want, states):
-            left = budget.less(*self._cost(want, seat, states))
+            raise Undecided(f"{len(self.problem.wants)} groups on {len(states)} Sparks")
+        place = self.places[depth]
+        for seat in self._seats(depth, place, states):
+            left = budget.less(*self._cost(place, seat, states))
             if left.overdrawn:
                 continue
-            rest = self._from(depth + 1, self._taken(want, seat, states), left)
+            rest = self._from(depth + 1, self._taken(place.want, seat, states), left)
             if rest is not None:
-                return {want.name: seat, **rest}
+                return dict.fromkeys(place.names, seat) | rest
         self.dead.add(key)
         return None
 
@@ -131,16 +133,14 @@ class Search:
             self.filled[depth][left] = known
         return known
 
-    def _seats(self, depth: int, want: Want, states: tuple[_State, ...]) -> Iterator[Seat]:
+    def _seats(self, depth: int, place: Place, states: tuple[_State, ...]) -> Iterator[Seat]:
         """Every way that differs, where it runs now first."""
-        held = self.problem.held.get(want.name)
-        stays = held.seat if held and self._possible(want, held.seat, states) else None
-        if stays:
-            yield stays
-        for nodes in self._sets(depth, want, states, held):
-            for function in self._free(depth, want, nodes, states, held):
+        stay = [held.seat for held in place.held if self._possible(place.want, held.seat, states)]
+        yield from dict.fromkeys(stay)
+        for nodes in self._sets(depth, place, states):
+            for function in self._free(depth, nodes, states):
                 seat = Seat(nodes, function)
-                if seat != stays:
+                if seat not in stay:
                     yield seat
 
     def _possible(self, want: Want, seat: Seat, states: tuple[_State, ...]) -> bool:
@@ -162,12 +162,13 @@ class Search:
             return False
         return not state.ranks if want.share is None else state.left >= want.share
 
-    def _sets(self, depth: int, want: Want, states: tuple[_State, ...], held: Held | None) -> Iterator[tuple[str, ...]]:
+    def _sets(self, depth: int, place: Place, states: tuple[_State, ...]) -> Iterator[tuple[str, ...]]:
+        want = place.want
         if want.fixed:
             if all(self._holds(want, node, states) for node in want.fixed):
                 yield want.fixed
             return
-        mine = held.seat.nodes if held else ()
+        mine = {node for held in place.held for node in held.seat.nodes}
         open_ = [spot.name for spot in self.problem.spots if self._holds(want, spot.name, states)]
         ordered = sorted(open_, key=lambda node: (node not in mine, self.index[node]))
         kinds = [(node, (self.classes[depth][self.index[node]], states[self.index[node]])) for node in ordered]
@@ -188,18 +189,17 @@ class Search:
                     yield (node, *rest)
                 passed |= {kind}
 
-    def _free(
-        self, depth: int, want: Want, nodes: Sequence[str], states: tuple[_State, ...], held: Held | None
-    ) -> Iterator[int | None]:
+    def _free(self, depth: int, nodes: Sequence[str], states: tuple[_State, ...]) -> Iterator[int | None]:
         """Functions that none of these Sparks has given away; of those that nobody has or had the first only."""
-        if not want.rails:
+        if not self.wants[depth].rails:
             yield None
             return
-        others = (self.problem.held.get(other.name) for other in self.wants[depth:])
-        known = {one.seat.vf for one in others if one} | {vf for state in states for vf in state.functions}
+        had = {held.seat.vf for place in self.places[depth:] for held in place.held}
+        known = had | {vf for state in states for vf in state.functions}
         fresh = False
-        mine = held.seat.vf if held else None
-        for function in sorted(self.problem.functions, key=lambda vf: (vf != mine, self.problem.functions.index(vf))):
+        mine = {held.seat.vf for held in self.places[depth].held}
+        given = self.problem.functions
+        for function in sorted(given, key=lambda vf: (vf not in mine, given.index(vf))):
             if function not in known:
                 if fresh:
                     continue
@@ -207,14 +207,11 @@ class Search:
             if not self._used(function, nodes, states):
                 yield function
 
-    def _cost(self, want: Want, seat: Seat, states: tuple[_State, ...]) -> tuple[int, int, int]:
-        held = self.problem.held.get(want.name)
-        crowd = sum(1 for node in seat.nodes if states[self.index[node]].ranks)
-        if held is None:
-            return 0, 0, crowd
-        if held.same:
-            return int(seat != held.seat), 0, crowd
-        return 0, int(len(held.seat.nodes) == want.count and set(seat.nodes) != set(held.seat.nodes)), crowd
+    def _cost(self, place: Place, seat: Seat, states: tuple[_State, ...]) -> tuple[int, int, int]:
+        moved = sum(held.same and seat != held.seat for held in place.held)
+        old = [held.seat.nodes for held in place.held if not held.same]
+        lost = sum(len(nodes) == place.want.count and set(nodes) != set(seat.nodes) for nodes in old)
+        return moved, lost, sum(1 for node in seat.nodes if states[self.index[node]].ranks)
 
     def _taken(self, want: Want, seat: Seat, states: tuple[_State, ...]) -> tuple[_State, ...]:
         after = list(states)

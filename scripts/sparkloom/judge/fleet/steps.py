@@ -1,7 +1,8 @@
 """From what runs to what a plan says, in waves: what ends, then what starts side by side.
 
 Nothing ends before its place is needed, so that what was there serves until what replaces it is about to load. No two
-groups load on one Spark at once: each engine reads what is free there when it begins.
+groups load on one Spark at once: each engine reads what is free there when it begins. Of a turn one is awake: before
+another of it starts, the others are put to sleep, and stay set up.
 """
 
 from __future__ import annotations
@@ -19,18 +20,24 @@ class Wanted:
     name: str
     nodes: tuple[str, ...]
     state: str
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """`idle`: Sparks of those that start on which nothing else of ours is left: their memory must be back."""
+    """`idle`: Sparks of those that start on which nothing else of ours is left: their memory must be back.
+
+    `sleep`: who takes turns with those that start and is set up: it is put to sleep, unless it sleeps already.
+    """
 
     stop: tuple[str, ...]
     start: tuple[str, ...]
     idle: tuple[str, ...]
+    sleep: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, list[str]]:
-        return {"stop": list(self.stop), "start": list(self.start), "idle": list(self.idle)}
+        told = {"stop": self.stop, "start": self.start, "idle": self.idle, "sleep": self.sleep}
+        return {name: list(value) for name, value in told.items()}
 
 
 def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
@@ -38,6 +45,8 @@ def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[W
     up = {name: frozenset(nodes) for name, nodes in runs.items()}
     staying = [one.name for one in wanted if one.state == STAYS]
     left = [one for one in wanted if one.state != STAYS]
+    turns = {one.name: one.turn for one in wanted if one.turn}
+    asleep: set[str] = set()
     ends = {one.name for one in left} | (set(up) - {one.name for one in wanted})
     waves: list[Wave] = []
     while left or not waves:
@@ -50,12 +59,16 @@ def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[W
             name for name in ends & set(up) if name in names or up[name] & taken or _is_gone(name, wanted, up, late)
         }
         up = {name: nodes for name, nodes in up.items() if name not in over}
-        others = {node for nodes in up.values() for node in nodes}
+        begun = {one.turn for one in side if one.turn}
+        sleep = [name for name in up if name not in ends and turns.get(name) in begun and name not in asleep]
+        asleep = (asleep | set(sleep)) - names
+        others = {node for name, nodes in up.items() if name not in asleep for node in nodes}
         waves.append(
             Wave(
                 tuple(name for name in runs if name in over),
                 (*(one.name for one in side), *(staying if not waves else ())),
                 tuple(sorted(taken - others)),
+                tuple(sleep),
             )
         )
         up |= {one.name: frozenset(one.nodes) for one in side}

@@ -36,7 +36,10 @@ def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
 
 def _which(what: settings.Settings, site: dict[str, Any]) -> settings.Settings:
     """Asked for by the name that leads to the group; a site that serves several is not measured as one of them."""
-    several, name = site.pop("several", None), site.get("asked_for")
+    several, name, asleep = site.pop("several", None), site.get("asked_for"), site.pop("asleep", None)
+    if asleep and not what.url:
+        message = f"{asleep} is asleep; ask it something first, which wakes it, and measure once it has answered"
+        raise InputError.single("--group", message, rule="asleep")
     if several and not what.url and not what.model:
         raise InputError.single(
             "--group", f"{several}; name one, or what clients ask for with --model", rule="which-group"

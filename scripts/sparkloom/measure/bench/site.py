@@ -138,7 +138,8 @@ class Site:
             return {"several": self.several}
         if not (member and self._there and self._there.listed):
             return {"group": wanted} if wanted else {}
-        return {"group": member.name, "asked_for": self._planned.alias(member), "sparks": list(member.nodes)}
+        asleep = {"asleep": member.name} if member.asleep else {}
+        return {"group": member.name, "asked_for": self._planned.alias(member), "sparks": list(member.nodes), **asleep}
 
     def function(self, member: Member | None) -> int | None:
         """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""

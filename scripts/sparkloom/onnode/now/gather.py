@@ -14,24 +14,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sparkloom.onnode.kube import JSON, Unreached
 from sparkloom.onnode.now import gauges, pods
-from sparkloom.onnode.now.labels import ENGINES, PART_OF, RANK, ROUTER
+from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, RANK, ROUTER
 from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.rank.order import STATUS_PATH
 
-JSON = "application/json"
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
 RECORD, SERVED, SITE = "record.json", "served.json", "site.json"
 SITE_MAP = "page-site"  # of what the controller knows of the site
 API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
-ROUTER_PORT, PENDING = 9090, "upstream_rq_pending_active"  # of the router's own figures, who waits for each engine
-HELD = re.compile(rf'^envoy_cluster_{PENDING}\{{envoy_cluster_name="([^"]+)"\}} (\d+)$', re.M)
+ROUTER_PORT, HELD_BACK = 9090, "upstream_rq_(pending_active|active)$"  # of the router's own figures
+# Who waits for each engine; of a waker's cluster, who has its ear. What an engine does itself, it says itself.
+HELD = re.compile(
+    r'^envoy_cluster_upstream_rq_(?:pending_active\{envoy_cluster_name="([^"+]+)"'
+    r'|active\{envoy_cluster_name="([^"+]+\+waker)")\} (\d+)$', re.M
+)  # fmt: skip
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
-
-
-class Unreached(Exception):
-    """The cluster, or a pod of it, did not answer: one line."""
 
 
 class Reached(Protocol):
@@ -72,6 +72,7 @@ class Gatherer:
             told=told,
             gauges=made,
             held=self._held(),
+            wanted=self._wanted(facts),
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
         )  # fmt: skip
         return picture(facts, seen)
@@ -141,11 +142,27 @@ class Gatherer:
         routers = map(Seen, self._list("pods", ROUTER))
         for pod in (one for one in routers if one.status.phase == "Running"):
             try:
-                page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={PENDING}")
+                page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
             except Unreached:
                 continue
-            return {group: int(count) for group, count in HELD.findall(page.decode(errors="replace"))}
+            found = HELD.findall(page.decode(errors="replace"))
+            return {group or waker: int(count) for group, waker, count in found}
         return {}
+
+    def _wanted(self, facts: Facts) -> dict[str, int]:
+        """How many pods each group is to have, by the label that they have; asked where one may be without any."""
+        if not any(group.get("idle_minutes") for group in facts.get("groups", ())):
+            return {}
+        selector = ",".join(f"{key}={value}" for key, value in ENGINES.items())
+        try:
+            sets = self._items(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets", {"labelSelector": selector})
+        except Unreached:
+            return {}
+        wanted: dict[str, int] = {}
+        for one in map(Seen, sets):
+            label, replicas = str((one.metadata.labels or {}).get(PROFILE)), one.spec.replicas
+            wanted[label] = wanted.get(label, 0) + (1 if replicas is None else int(replicas))
+        return wanted
 
     def _rate(self, pod: str, page: Mapping[str, float], now: float) -> float | None:
         """Tokens a second since the last look; None at the first one, and after an engine began anew."""

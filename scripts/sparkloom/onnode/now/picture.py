@@ -29,7 +29,8 @@ class Applied:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name; `held`: what a router keeps back."""
+    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name; `held`: what a router keeps back;
+    `wanted`: how many pods each group is to have, where one may be without any."""
 
     at: float
     pods: Sequence[Any]
@@ -40,9 +41,10 @@ class Look:
     gauges: Mapping[str, Mapping[str, float]]
     rates: Mapping[str, float]
     held: Mapping[str, int]
+    wanted: Mapping[str, int]
 
 
-BLIND = Look(0.0, (), (), {}, {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
+BLIND = Look(0.0, (), (), {}, {}, {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
 
 
 def picture(facts: Facts, look: Look) -> Shown:
@@ -53,7 +55,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "site": facts.get("site"),
         "at": round(look.at, 1),
         "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
-        "serving": bool(groups) and all(one["serving"] for one in groups if one["listed"] or one["ranks"]),
+        "serving": bool(groups) and all(_answers(one) for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),
         "queued": _sum(one[where] for one in groups for where in ("queued", "held")),
@@ -62,6 +64,11 @@ def picture(facts: Facts, look: Look) -> Shown:
         "rails": [_rail(rail, facts, groups) for rail in facts.get("rails", ())],
         "fabric": _fabric(facts.get("fabric")),
     }
+
+
+def _answers(one: Shown) -> bool:
+    """Who is asleep does so as soon as somebody asks."""
+    return bool(one["serving"] or one["state"] == "asleep")
 
 
 def _sum(values: Any) -> float | None:
@@ -75,13 +82,19 @@ def _sum(values: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Known:
-    """Everything that is said of one group. `told`: by the controller; empty where it is not in the site's list."""
+    """Everything that is said of one group. `told`: by the controller; empty where it is not in the site's list.
+    `wanted`: how many pods it is to have, where that is known."""
 
     name: str
     told: Mapping[str, Any]
     record: Shown
     served: Shown
     pods: Sequence[Any]
+    wanted: int | None = None
+
+    @property
+    def on_demand(self) -> bool:
+        return bool(self.told.get("idle_minutes"))
 
 
 def _groups(facts: Facts, look: Look) -> list[Known]:
@@ -101,9 +114,10 @@ def _groups(facts: Facts, look: Look) -> list[Known]:
             own = one.map.removesuffix("-served")
             about = str(_of(one.served) or (one.served.get("failed") or {}).get("profile"))
             served[spelt.get(own) or spelt.get(about) or about] = one.served
+    wanted = {spelt.get(label, label): pods for label, pods in look.wanted.items()}
     return [
         Known(name, told.get(name, {}), records[name].record if name in records else {}, served.get(name, {}),
-              there.get(name, []))
+              there.get(name, []), wanted.get(name))
         for name in [*names, *sorted(set(there) - set(names))]
     ]  # fmt: skip
 
@@ -131,8 +145,9 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "listed": bool(one.told),
         "state": state,
         "serving": state == "serves",
-        "doing": _doing(rows) if state in ("starts", "incomplete") else "",
-        "cause": _cause(rows, faults),
+        "doing": _doing(rows) if state in ("starts", "wakes", "incomplete") else "",
+        "on_demand": _on_demand(one, state, rows, look) if one.on_demand else None,
+        "cause": "" if state == "asleep" else _cause(_there(rows) if state == "wakes" else rows, faults),
         "since": pods.since(one.pods) or None if state == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,
@@ -150,7 +165,7 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "bench": told.get("bench"),
         "tokens_per_second": None if rate is None else round(rate, 1),
         **{key: counted.get(key) for key in ("running", "queued", "cache_usage", "accept_length")},
-        "held": look.held.get(one.name, look.held.get(str(one.told.get("label")))),
+        "held": _held(one, state, look),
         "ranks": rows,
     }
 
@@ -173,14 +188,46 @@ def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
 
 
 def _state(one: Known, rows: Sequence[Shown]) -> str:
-    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), down, gone (from the list)."""
+    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), down, gone (from the list); and
+    asleep or wakes, of a group on demand."""
+    if one.on_demand and one.wanted == 0:
+        return "asleep"
     if not one.pods:
-        return "down" if one.told else "gone"
+        return "wakes" if one.on_demand and one.wanted else "down" if one.told else "gone"
     if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in rows):
         return "failed"
+    if one.on_demand and not any(rank["ready"] for rank in rows):
+        return "wakes"
     if any(not rank["pod"] for rank in rows):
         return "incomplete"
     return "serves" if all(rank["ready"] for rank in rows) else "starts"
+
+
+def _on_demand(one: Known, state: str, rows: Sequence[Shown], look: Look) -> Shown:
+    """`seconds`: since its pods were made, of `expected`; not of one that begins again in the same ones."""
+    made = [pod.status.start_time for pod in one.pods if pod.status.start_time]
+    first = all(not rank["restarts"] and ((rank["supervisor"] or {}).get("epoch") or 0) <= 1 for rank in rows)
+    waking = state == "wakes" and first
+    return {
+        "idle_minutes": one.told["idle_minutes"],
+        "turns": one.told.get("turns"),
+        "nodes": list(one.told.get("nodes") or ()),
+        "seconds": round(max(0.0, look.at - max(made).timestamp())) if made and waking else None,
+        "expected": one.served.get("ready_seconds") if waking else None,
+    }
+
+
+def _there(rows: Sequence[Shown]) -> list[Shown]:
+    return [rank for rank in rows if rank["pod"]]
+
+
+def _held(one: Known, state: str, look: Look) -> int | None:
+    """By the router, until the engine has room; by the waker, as long as it has none."""
+    found = [look.held[name] for name in (one.name, str(one.told.get("label"))) if name in look.held][:1]
+    if state in ("asleep", "wakes"):
+        wakers = (f"{name}+waker" for name in (one.name, str(one.told.get("label"))))
+        found += [look.held[name] for name in wakers if name in look.held][:1]
+    return sum(found) if found else None
 
 
 def _doing(rows: Sequence[Shown]) -> str:

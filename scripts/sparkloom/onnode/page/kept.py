@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sparkloom.onnode.now.gather import Unreached
+from sparkloom.onnode.kube import Unreached
 
 EVERY = 3.0  # seconds in which nobody looks again
 WAITS = 4.0  # for a picture that is being made; then who asks gets the last one

@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.page.kept import Kept
-from sparkloom.onnode.page.kube import InCluster
 from sparkloom.onnode.page.server import Server, files
 
 PORT = 8090

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from sparkloom.onnode.rank import causes
 
 LONGEST_PAUSE = 10.0
+PROVED = 10.0  # seconds after the first token: a rank that falls at once has done so
 
 
 class Budget:
@@ -19,7 +20,8 @@ class Budget:
 
     def __init__(self, restarts: int, window: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.restarts, self.window, self.clock = restarts, window, clock
-        self.row: list[str] = []  # what each failure since the last token was
+        self.row: list[str] = []  # what each failure since the last token was that counted as a proof
+        self.served = False  # whether one came meanwhile that did not: the group fell soon after it
         self._failures: list[float] = []
 
     def failed(self, cause: str = "") -> bool:
@@ -33,7 +35,9 @@ class Budget:
         return max(len(self.row), len(self.recent()))
 
     def token(self) -> None:
+        """One that proved the group: it served on, or was ended from outside."""
         self.row.clear()
+        self.served = False
 
     def again(self) -> int:
         """How many of the last failures in a row were the same; 1 for a new one."""
@@ -45,8 +49,12 @@ class Budget:
     def spent(self) -> str:
         """The words for a group that is given up."""
         if len(self.row) > self.restarts:
-            return f"failed {len(self.row)} times in a row without a token"
+            return self.in_a_row(len(self.row))
         return f"failed {len(self.recent())} times in {self.window / 60:.0f} min"
+
+    def in_a_row(self, times: int) -> str:
+        how = f", each time before it had served for {PROVED:.0f} s" if self.served else " without a token"
+        return f"failed {times} times in a row{how}"
 
     def recent(self) -> list[float]:
         now = self.clock()
@@ -57,12 +65,12 @@ class Budget:
         now = self.clock()
         return [round(now - at, 1) for at in self.recent()]
 
-    def learn(self, ages: Iterable[float], row: Iterable[str] = ()) -> None:
+    def learn(self, ages: Iterable[float], row: Iterable[str] = (), *, served: bool = False) -> None:
         if len(told := [float(age) for age in ages]) > len(self.recent()):
             now = self.clock()
             self._failures = sorted(now - age for age in told)
         if len(kinds := [str(kind) for kind in row]) > len(self.row):
-            self.row = kinds
+            self.row, self.served = kinds, self.served or served
 
     def pause(self) -> float:
         """Seconds before the next start: none after the first failure, ten at most."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparkloom.onnode.rank import causes
+from sparkloom.onnode.rank import causes, procs
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import verdict
 
 PATH = "/metrics"
+CONNECTIONS = "sparkloom_rank_connections"  # the waker reads it
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 # What a rank is at, in the order of a good start; then what holds it up. Its own words are more, and go on changing.
 PHASES = (
@@ -172,6 +173,12 @@ def _count(file: Path) -> float | None:
         return None
 
 
+def _connections(state: State) -> Iterator[Sample]:
+    """Of rank 0, which has the engine's API, while its engine runs: the kernel's tables take milliseconds to read."""
+    if state.rank == 0 and state.status["engine"]:
+        yield {}, float(procs.clients(state.order.port))
+
+
 def _info(state: State) -> Iterator[Sample]:
     order = state.order
     yield {"profile": order.profile, "engine": order.engine, "release": order.release, "image": order.image}, 1.0
@@ -193,6 +200,7 @@ FAMILIES = (
     Family("sparkloom_rank_rdma_errors_total", "counter", "Errors that these devices counted.", _errors),
     Family("sparkloom_rank_weights_changed", "gauge", "Models whose files are not as they were verified.", _weights),
     Family("sparkloom_rank_requests", "gauge", "Requests that run or wait, as rank 0 last saw.", _written("requests")),
+    Family(CONNECTIONS, "gauge", "Open connections of clients to rank 0's engine.", _connections),
     Family("sparkloom_rank_progress_age_seconds", "gauge", "Since rank 0's engine last moved.", _age("moved")),
     Family("sparkloom_rank_beat_age_seconds", "gauge", "Since the supervisor was last heard.", _age("beat")),
 )  # fmt: skip

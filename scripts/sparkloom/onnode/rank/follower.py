@@ -100,7 +100,7 @@ class Follower(RankGroup):
         self._heard = time.monotonic()
         hello = {
             "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
-            "epoch": self.epoch, "failures": self.budget.ages(), "row": self.budget.row,
+            "epoch": self.epoch, "failures": self.budget.ages(), "row": self.budget.row, "served": self.budget.served,
         }  # fmt: skip
         connection.send(hello)
         refused = False
@@ -117,7 +117,7 @@ class Follower(RankGroup):
         if "round" in message:
             self.round, self.down = wire.number(message["round"]), wire.text(message["down"])
         if "failures" in message:
-            self.budget.learn(message["failures"], message.get("row") or ())
+            self.budget.learn(message["failures"], message.get("row") or (), served=bool(message.get("served")))
         if "beat" in message:
             self.present, self.waiting = bool(message["present"]), wire.text(message["waiting"])
         if "start" in message:

@@ -39,6 +39,8 @@ class Head(RankGroup):
         self._follower = ""
         self._agreed = -1
         self._draining = False
+        self.begun = False  # a start was decided here: from then on nobody knows better what failed
+        self._served = -1  # the last epoch in which it did
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def join(self) -> None:
@@ -132,9 +134,13 @@ class Head(RankGroup):
         return link
 
     def _welcome(self, link: Link, hello: Message) -> None:
-        self.epoch = max(self.epoch, number(hello.get("epoch") or 0))
-        self.budget.learn(hello.get("failures") or (), hello.get("row") or ())
+        its_epoch = number(hello.get("epoch") or 0)
+        self.epoch = max(self.epoch, its_epoch)
+        if not self.begun:
+            self.budget.learn(hello.get("failures") or (), hello.get("row") or (), served=bool(hello.get("served")))
         link.wire.send({"welcome": True, "round": self.round, "down": self.down})
+        if not self.budget.row:  # it may have been away as the group was proved
+            link.wire.send({"proved": True, "epoch": its_epoch})
         self._count()
 
     def _hear(self, link: Link, message: Message) -> None:
@@ -177,6 +183,7 @@ class Head(RankGroup):
         if decided != self.round or self.start.is_set() or not self.present or self._draining:
             return
         epoch = self.epoch + 1
+        self.begun = True
         self._tell({"start": epoch})
         self._begin(epoch)
 
@@ -186,6 +193,7 @@ class Head(RankGroup):
         yes = self.answers and all(epoch == self.epoch for epoch in agreed)
         if self.serves != yes:
             self.serves = yes
+            self._served = self.epoch if yes else self._served
             self._tell({"serves": yes, "epoch": self.epoch})
 
     def _only_followers(self, decided: int) -> None:
@@ -203,17 +211,20 @@ class Head(RankGroup):
             return
         if counts:
             self._failed(why)
+        elif self._served == self.epoch:  # it would serve on if nobody had ended it
+            self.proved()
         self.round += 1
-        spent = {"failures": self.budget.ages(), "row": self.budget.row}
+        spent = {"failures": self.budget.ages(), "row": self.budget.row, "served": self.budget.served}
         self._tell({"stop": why, "round": self.round, "down": self.down, **spent})
         self._halt(why)
 
     def _failed(self, why: str) -> None:
         """The same cause twice is said in a line of its own: whoever waits for this start need not wait longer."""
+        self.budget.served = self.budget.served or self._served == self.epoch
         if not self.budget.failed(why):
             self.down = f"{self.budget.spent()}, the last time: {why}"
         elif (again := self.budget.again()) > 1:
-            self.log.say("again", f"failed {again} times in a row without a token, each time: {why}")
+            self.log.say("again", f"{self.budget.in_a_row(again)}, each time: {why}")
 
     def _drain(self, why: str) -> None:
         """At once: the next word of who leaves may be in the same packet, and its engine's end is no failure."""

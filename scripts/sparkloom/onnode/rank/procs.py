@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from sparkloom.onnode import loglines
 
 PR_SET_CHILD_SUBREAPER = 36
 DEAD = ("Z", "X")
+ESTABLISHED = "01"  # as /proc/net/tcp says it
+AGAIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,48 @@ def described(code: int, said: Iterable[str] = ()) -> str:
 
 def connections(port: int) -> int:
     """Open TCP connections to a port of this pod: requests that run, or clients that keep a line open."""
-    count = 0
+    return sum(1 for row in _rows(port) if row[3] == ESTABLISHED and _port(row[1]) == port)
+
+
+def clients(port: int) -> int:
+    """Those of them that others opened: not this process, whose questions to its engine are nobody's request.
+
+    A question that ends between two looks at the kernel's tables looks like somebody's, so what is found is looked for
+    once more.
+    """
+    if not (found := _others(port)):
+        return 0
+    time.sleep(AGAIN)
+    return min(found, _others(port))
+
+
+def _others(port: int) -> int:
+    rows = _rows(port)
+    open_now = [_port(row[2]) for row in rows if row[3] == ESTABLISHED and _port(row[1]) == port]
+    if not open_now:
+        return 0
+    mine = _sockets()
+    own = {_port(row[1]) for row in rows if _port(row[2]) == port and row[9] in mine}
+    return sum(1 for other in open_now if other not in own)
+
+
+def _rows(port: int) -> list[list[str]]:
+    """Of the kernel's tables, those with this port on one side."""
+    told, found = f":{port:04X} ", []
     for name in ("tcp", "tcp6"):
-        try:
-            rows = Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-        except OSError:
-            continue
-        fields = (row.split() for row in rows)
-        count += sum(1 for row in fields if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port)
-    return count
+        with contextlib.suppress(OSError):
+            found += [row.split() for row in Path(f"/proc/net/{name}").read_text().splitlines() if told in row]
+    return found
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
+
+
+def _sockets() -> set[str]:
+    """The kernel's numbers of this process's sockets."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(str(entry.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from sparkloom.onnode.rank import causes, procs, waits
+from sparkloom.onnode.rank.budget import PROVED
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
 from sparkloom.onnode.rank.kernels import Kernels
@@ -15,7 +16,6 @@ from sparkloom.onnode.rank.tokens import Tokens
 from sparkloom.onnode.rank.transport import Transport
 
 STEP = 0.5
-PROVED = 10.0  # seconds after the first token: a rank that falls at once has done so
 LATE = 5.0  # seconds for what NCCL said before the first token and a busy machine has not handed on yet
 LAST_LINES = 0.3  # seconds for what other processes of the engine still write
 COLD = (

@@ -19,7 +19,7 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import access, names
 
 NAME = "page"
 PORT = program.PORT
@@ -31,7 +31,7 @@ MEMORY = {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "96
 STATIC = Path(server.__file__).with_name("static")
 RBAC = "rbac.authorization.k8s.io"
 API = f"{RBAC}/v1"
-GROUPS = {"": ("pods", "configmaps", "events")}  # of its namespace, to read
+GROUPS = {"": ("pods", "configmaps", "events"), "apps": ("statefulsets",)}  # of its namespace, to read
 
 
 def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def across(namespace: str) -> str:
 
 
 def _rights(namespace: str) -> list[dict[str, Any]]:
-    """Records, pods and their events in the namespace, and which nodes are up; no Secret, and nothing to change."""
+    """Records, pods, their events and sets in the namespace, which nodes are up; no Secret, and nothing to change."""
     reads = ["get", "list"]
     mine = [{"apiGroups": [group], "resources": list(kinds), "verbs": reads} for group, kinds in GROUPS.items()]
     nodes = [{"apiGroups": [""], "resources": ["nodes"], "verbs": reads}]
@@ -83,9 +83,8 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
     """
     router = {"podSelector": {"matchLabels": dict(ROUTER)}}
     heard = [{"from": [router], "ports": [_tcp(PORT)]}]
-    mask = {True: 128, False: 32}
     reached = [
-        *({"to": [{"ipBlock": {"cidr": f"{ip}/{mask[':' in ip]}"}}], "ports": [_tcp(port)]} for ip, port in api),
+        *access.api_server(api),
         {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
         {"to": [router], "ports": [_tcp(ROUTER_PORT)]},
     ]

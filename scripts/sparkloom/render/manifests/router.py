@@ -28,7 +28,6 @@ SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
 METRICS = {"app.kubernetes.io/name": "prometheus"}  # as its charts label it, in whatever namespace
 USER = 65532
 GRACE = 600  # seconds that streams have when another pod takes over
-GONE = 20  # seconds after which a pod of a Spark that does not answer is made anew elsewhere; the cluster notices in 40
 PROGRAM = "/usr/local/bin/envoy"
 # Its Service names it no more when this begins. What is on its way goes on; the connections that idle are closed.
 DRAIN = """\
@@ -107,21 +106,11 @@ def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> d
 
 
 def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
-    """On any Spark. Away from one that is gone within a minute: ranks wait for theirs, a router needs none."""
-    sparks = [node.kubernetes_node for node in cluster.nodes]
-    placed = {"key": "kubernetes.io/hostname", "operator": "In", "values": sparks}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [placed]}]}
-    left = [
-        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": GONE}
-        for why in ("not-ready", "unreachable")
-    ]
     return {
         "serviceAccountName": NAME,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "priorityClassName": names.PRIORITY,
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, *left],
+        **access.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
         "securityContext": {

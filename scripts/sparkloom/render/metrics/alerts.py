@@ -129,9 +129,17 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "SparkloomRouterRefuses", "warning", "5m",
         'sum by (model) (rate(sparkloom_router_requests_total{status=~"5.."}[5m])) > '
-        "0.05 * sum by (model) (rate(sparkloom_router_requests_total[5m]))",
+        "0.05 * sum by (model) (rate(sparkloom_router_requests_total[5m])) unless on (model) "
+        'max by (model) (max_over_time(sparkloom_waker_state{state=~"asleep|waking|going"}[10m])) == 1',
         "The router turns requests for {{ $labels.model }} away (5xx): its engine is down or its queue full; "
         "`sparkloom status`.",
+    ),
+    Alert(
+        "SparkloomWakingFailed", "critical", "0m",
+        'max by (group) (sparkloom_waker_state{state="failed"}) == 1 or '
+        'sum by (group) (increase(sparkloom_waker_wakings_total{result="failed"}[15m])) > 0',
+        "{{ $labels.group }} was asked for and did not start: `sparkloom status` names the cause and its fix; "
+        "another request tries again.",
     ),
     Alert(
         "SparkloomHostSilent", "warning", "5m",

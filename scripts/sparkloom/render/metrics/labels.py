@@ -14,6 +14,7 @@ HOSTS = {NAME: "sparkloom-hosts"}
 PROMETHEUS = {NAME: "prometheus"}  # as its charts and its operator call it: the router hears these pods
 ROUTER = {NAME: "router"}
 ROUTER_PORT = 9090
+WAKER = {NAME: "waker"}
 HOSTS_PORT = 9100
 PROMETHEUS_PORT = 9090
 READER = "sparkloom/metrics-access"  # label of a namespace whose pods may ask the Prometheus that we install

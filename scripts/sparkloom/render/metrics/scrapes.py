@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
 from sparkloom.onnode.rank import exposition, passed_on
+from sparkloom.onnode.waker import main as program
+from sparkloom.onnode.waker import server
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import labels, series
 
@@ -36,8 +38,9 @@ def jobs(*, hosts: bool = True) -> tuple[Job, ...]:
     ranks = Job(series.RANKS, names.ENGINES, ports.PROBES, exposition.PATH)
     engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, passed_on.PATH)
     router = Job(series.ROUTER, labels.ROUTER, labels.ROUTER_PORT, "/metrics")
+    waker = Job(series.WAKER, labels.WAKER, program.PORT, server.METRICS)
     exporters = (Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics"),) if hosts else ()
-    return (ranks, engines, router, *exporters)
+    return (ranks, engines, router, waker, *exporters)
 
 
 def label(name: str) -> str:

@@ -7,9 +7,11 @@ from functools import cache
 from sparkloom.launch import engines
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import exposition
+from sparkloom.onnode.waker import metrics as waker
 
 RANKS, ENGINES, ROUTER, HOSTS = "sparkloom-ranks", "sparkloom-engines", "sparkloom-router", "sparkloom-hosts"
-JOBS = (RANKS, ENGINES, ROUTER, HOSTS)
+WAKER = "sparkloom-waker"
+JOBS = (RANKS, ENGINES, ROUTER, WAKER, HOSTS)
 PEOPLE = (
     "sparkloom_router_requests_total",
     "sparkloom_router_prompt_tokens_total",
@@ -50,4 +52,4 @@ def of_engines(ours: str) -> str:
 def known() -> frozenset[str]:
     told = (name for engine in engines.measured() for name in (*engine["gauges"], *engine["moves"]))
     node = (name for names in NODE.values() for name in names)
-    return frozenset((*exposition.NAMES, *host_metrics.NAMES, *PEOPLE, *SCRAPED, *node, *told))
+    return frozenset((*exposition.NAMES, *host_metrics.NAMES, *waker.NAMES, *PEOPLE, *SCRAPED, *node, *told))

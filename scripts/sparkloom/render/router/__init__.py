@@ -35,6 +35,7 @@ class Group:
     health_path: str = "/health"
     facts: Mapping[str, Any] = field(default_factory=dict)  # for /v1/models: context, capabilities
     label: str = ""  # the name as a file may have it
+    waker: str = ""  # host:port of who starts it when it is asked for; empty where it never sleeps
 
     @property
     def file(self) -> str:
@@ -43,6 +44,11 @@ class Group:
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.aliases)
+
+    @property
+    def counted(self) -> str:
+        """Under what its engine's cluster counts: Envoy takes what is behind a dot for a series' name."""
+        return self.file.replace(":", "_")
 
     @property
     def engine_name(self) -> str:

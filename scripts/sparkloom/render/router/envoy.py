@@ -22,6 +22,8 @@ FILTERS = f"{TYPES}.extensions.filters.http"
 HEADER = "x-sparkloom-group"  # what router.lua says of a request; what a client sends there is dropped first
 LUA, DOOR, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.door", "envoy.filters.http.buffer"
 SCRIPTS = ("door.lua", "router.lua")
+WAKER, EITHER = "+waker", "+on-demand"  # clusters of a group on demand; no group's name has a +
+AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
 ADMIN, PAGE = "router-itself", "page-itself"
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
@@ -35,7 +37,7 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
         "envoy.yaml": as_text(bootstrap(terms)),
         "listeners.yaml": _resources([listener(terms), _probed(terms)]),
         "routes.yaml": _resources([routes(groups, keys, terms)]),
-        "clusters.yaml": _resources([*(cluster(group, terms) for group in groups), *_ours(terms)]),
+        "clusters.yaml": _resources([*(one for group in groups for one in clusters(group, terms)), *_ours(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
         **{name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS},
     }
@@ -273,48 +275,110 @@ def _granted(path: str) -> dict[str, Any]:
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
     """Again only where no byte of an answer has come: engines close idle connections while a request is on its way."""
     chosen = {"name": HEADER, "string_match": {"exact": group.name}}
-    again = {"retry_on": "connect-failure,reset", "num_retries": 2}
+    again: dict[str, Any] = {"retry_on": "connect-failure,reset", "num_retries": 2}
+    if group.waker:
+        again["retry_priority"] = _elsewhere()
+    dropped = {} if group.waker else {"request_headers_to_remove": [HEADER]}  # a waker has several groups
     return {
         "name": group.name,
         "match": {"prefix": "/v1/", "headers": [chosen]},
         "route": {
-            "cluster": group.name,
+            "cluster": led_to(group),
             "timeout": "0s",
             "idle_timeout": f"{terms.timeout}s",
             "retry_policy": again,
         },
-        "request_headers_to_remove": [HEADER],
+        **dropped,
     }
 
 
-def cluster(group: Group, terms: Terms) -> dict[str, Any]:
-    """One engine: `at_once` connections, which are as many requests, and `waiting` that have none yet."""
-    endpoint: dict[str, Any] = {"address": _address(group.address, group.port)}
+def _elsewhere() -> dict[str, Any]:
+    """An engine that was told to go is healthy here for some seconds more: its waker is asked, not it again."""
+    of = "extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig"
+    return {"name": "envoy.retry_priorities.previous_priorities", "typed_config": _typed(of, update_frequency=1)}
+
+
+def clusters(group: Group, terms: Terms) -> list[dict[str, Any]]:
+    """Its engine's; of one on demand its waker's, too, and the one that leads to whichever of them is there."""
+    engine: dict[str, Any] = {"address": _address(group.address, group.port)}
     if group.health_port:
-        endpoint["health_check_config"] = {"port_value": group.health_port}
-    health = {
-        "timeout": "5s", "interval": "5s", "no_traffic_interval": "5s", "unhealthy_threshold": 2,
-        "healthy_threshold": 1, "initial_jitter": "0s", "http_health_check": {"path": group.health_path},
-    }  # fmt: skip
-    bounds = {
+        engine["health_check_config"] = {"port_value": group.health_port}
+    made = _asked(group, terms, "", engine, group.health_path, _engine_bounds(group))
+    if not group.waker:
+        return [made]
+    host, _, port = group.waker.rpartition(":")
+    waker = {"address": _address(host, int(port))}
+    return [made, _asked(group, terms, WAKER, waker, "/ready", _waker_bounds(group)), _either(group, terms)]
+
+
+def led_to(group: Group) -> str:
+    """The cluster of its route. Figures of a group are its engine's; the other two count under names of their own."""
+    return group.name + (EITHER if group.waker else "")
+
+
+def _named(group: Group, what: str) -> dict[str, Any]:
+    counted = {"alt_stat_name": group.counted + what} if group.counted != group.name else {}
+    return {**_typed("config.cluster.v3.Cluster", name=group.name + what), **counted}
+
+
+def _engine_bounds(group: Group) -> dict[str, int]:
+    """`at_once` connections, which are as many requests, and `waiting` that have none yet."""
+    return {
         "max_connections": group.at_once, "max_pending_requests": group.waiting,
         "max_requests": group.at_once + group.waiting, "max_retries": 3,
     }  # fmt: skip
+
+
+def _waker_bounds(group: Group) -> dict[str, int]:
+    """Who waits for a waking, and those who did and are answered through it. Nobody waits here for a connection to the
+    waker, as he would hear no word meanwhile: there are more of them than requests."""
+    most = group.at_once + AT_WAKER
+    return {"max_connections": 2 * most, "max_pending_requests": most, "max_requests": most}
+
+
+def _asked(
+    group: Group, terms: Terms, what: str, endpoint: dict[str, Any], ready: str, bounds: dict[str, int]
+) -> dict[str, Any]:
+    health = {
+        "timeout": "5s", "interval": "5s", "no_traffic_interval": "5s", "unhealthy_threshold": 2,
+        "healthy_threshold": 1, "initial_jitter": "0s", "http_health_check": {"path": ready},
+    }  # fmt: skip
+    endpoints = [{"lb_endpoints": [{"endpoint": endpoint}]}]
     return {
-        **_typed("config.cluster.v3.Cluster", name=group.name),
-        "type": _found(group.address),
+        **_named(group, what),
+        "type": _found(endpoint["address"]["socket_address"]["address"]),
         "connect_timeout": "2s",
-        "load_assignment": {
-            "cluster_name": group.name,
-            "endpoints": [{"lb_endpoints": [{"endpoint": endpoint}]}],
-        },
+        "load_assignment": {"cluster_name": group.name + what, "endpoints": endpoints},
         "health_checks": [health],
         "circuit_breakers": {"thresholds": [bounds]},
-        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
-        "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _http1(group, terms)
-        },
+        **_nobody_at_random(),
+        **_protocol(group, terms),
     }
+
+
+def _either(group: Group, terms: Terms) -> dict[str, Any]:
+    """The engine while it is healthy, else the waker. What is injected and how many may be asked again is its own
+    matter, not that of the two: a storm in the moment of falling asleep is asked again all at once."""
+    of = "extensions.clusters.aggregate.v3.ClusterConfig"
+    typed = _typed(of, clusters=[group.name, group.name + WAKER])
+    return {
+        **_named(group, EITHER),
+        "connect_timeout": "2s",
+        "lb_policy": "CLUSTER_PROVIDED",
+        "cluster_type": {"name": "envoy.clusters.aggregate", "typed_config": typed},
+        "circuit_breakers": {"thresholds": [{"max_retries": group.at_once + group.waiting}]},
+        **_nobody_at_random(),
+        **_protocol(group, terms),
+    }
+
+
+def _nobody_at_random() -> dict[str, Any]:
+    return {"common_lb_config": {"healthy_panic_threshold": {"value": 0}}}
+
+
+def _protocol(group: Group, terms: Terms) -> dict[str, Any]:
+    name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+    return {"typed_extension_protocol_options": {name: _http1(group, terms)}}
 
 
 def _found(address: str) -> str:

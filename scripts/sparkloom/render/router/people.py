@@ -53,6 +53,7 @@ def _models(groups: list[Group]) -> dict[str, Any]:
                 raise InputError.single("serve", message, rule="double-name")
             entry = json.dumps(_entry(group, name))
             made[name] = {"id": group.name, "name": group.engine_name, "group": group.name, "entry": entry}
+            made[name] |= {"counted": group.counted, "sleeps": bool(group.waker)}
     return made
 
 

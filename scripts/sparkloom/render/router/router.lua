@@ -190,9 +190,12 @@ local function look(handle, now)
 end
 
 local function shown(id)
-  local entry, state = models[id].entry, up[models[id].group:gsub(":", "_")]
-  if state == nil then return entry end
-  return sub(entry, 1, -2) .. (state and ', "state": "up"}' or ', "state": "down"}')
+  local model = models[id]
+  local is_up = up[model.counted]
+  if is_up == nil then return model.entry end
+  local asleep = model.sleeps and up[model.counted .. "+waker"] -- whom nobody can wake is down
+  local state = is_up and "up" or asleep and "sleeps" or "down"
+  return sub(model.entry, 1, -2) .. ', "state": "' .. state .. '"}'
 end
 
 local function list(handle, who, path, now)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from sparkloom.onnode.now.labels import PROFILE
 from sparkloom.site.client import Client
 
 Object = Mapping[str, Any]
@@ -29,17 +30,22 @@ class Api:
         """Raises what keeps it from that."""
         self._ask("GET", "/api/v1/namespaces/default")
 
-    def differing(self, objects: Sequence[Object]) -> list[dict[str, Any]]:
-        """Kind, name and what differs of each that is not as applied; no `diff` of one that is not there."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return [found for found in pool.map(self._differs, objects) if found]
+    def differing(self, objects: Sequence[Object], demanded: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Kind, name and what differs of each that is not as applied; no `diff` of one that is not there.
 
-    def _differs(self, wanted: Object) -> dict[str, Any] | None:
+        `demanded`: labels of groups that are on demand, of which nobody but their waker says how many pods there are.
+        """
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return [found for found in pool.map(lambda one: self._differs(one, demanded), objects) if found]
+
+    def _differs(self, wanted: Object, demanded: Collection[str]) -> dict[str, Any] | None:
         named = {"kind": wanted["kind"], "name": wanted["metadata"]["name"]}
         path = self._path(wanted)
         there = self._ask("GET", path) if path else None
         if there is None:
             return {**named, "diff": {}}
+        if wanted["kind"] == "StatefulSet" and wanted["metadata"].get("labels", {}).get(PROFILE) in demanded:
+            wanted = {**wanted, "spec": {**wanted["spec"], "replicas": there["spec"]["replicas"]}}
         before, after = _settled(there), _settled(self._ask("PATCH", path, wanted) or {})
         return None if before == after else {**named, "diff": {"before": before, "after": after}}
 

@@ -34,6 +34,7 @@ ON_THE_CONTROLLER = frozenset({
     "sparkloom_engine_key", "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret",
     "sparkloom_key", "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
     "sparkloom_render", "sparkloom_router", "sparkloom_served", "sparkloom_stands", "sparkloom_store_plan",
+    "sparkloom_waker",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"
 # Of the nodes together, and what needs no cluster to be told.

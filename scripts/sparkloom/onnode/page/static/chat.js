@@ -97,6 +97,9 @@ function busy(controller) {
   if (controller) say("Waiting for the first word…");
 }
 
+// A model that sleeps says in comments how far it is; an engine's own pings have nothing to tell.
+const waits = (text) => { if (/ (starts|waits)\b/.test(text)) say(`${text}…`); };
+
 async function stream(model, messages, signal, each) {
   const body = JSON.stringify({ model, messages, stream: true, stream_options: { include_usage: true } });
   const answer = await ask("/v1/chat/completions", { method: "POST", body, signal, headers: { "Content-Type": "application/json" } });
@@ -109,6 +112,7 @@ async function stream(model, messages, signal, each) {
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = done ? "" : lines.pop();
     for (const line of lines) {
+      if (line.startsWith(":") && line.length > 2) waits(line.slice(1).trim());
       if (!line.startsWith("data:")) continue;
       const data = line.slice(5).trim();
       if (data === "[DONE]") {

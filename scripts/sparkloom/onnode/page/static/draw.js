@@ -4,7 +4,7 @@ import { duration, fill, find, make, moment, number, pair } from "./dom.js";
 
 export const STATES = {
   serves: "serves", starts: "starts", failed: "failed", incomplete: "lacks a rank",
-  down: "does not run", gone: "left over",
+  down: "does not run", gone: "left over", asleep: "asleep", wakes: "wakes",
 };
 const PARTS = {
   host: "the host", own: "its group's alone", free: "free to share", guard: "kept by the memory guard",
@@ -18,7 +18,8 @@ export function draw(picture) {
   const up = counted.filter((group) => group.serving).length;
   find("site").textContent = picture.site || "Sparkloom";
   document.title = `${picture.site || "Sparkloom"}: ${up} of ${counted.length} serve`;
-  const told = `${up} of ${counted.length} model${counted.length === 1 ? "" : "s"} serve${up === 1 ? "s" : ""}`;
+  const asleep = counted.filter((group) => group.state === "asleep").length;
+  const told = `${up} of ${counted.length} model${counted.length === 1 ? "" : "s"} serve${up === 1 ? "s" : ""}${asleep ? `, ${asleep} asleep` : ""}`;
   if (find("headline").textContent !== told) find("headline").textContent = told;
   fill(find("totals"),
     pair("tokens a second", number(picture.tokens_per_second, 1)),
@@ -42,7 +43,8 @@ function card(group, shade) {
   return make("article", { class: `group shade${shade}`, "aria-label": group.name },
     make("header", {}, make("h3", {}, group.names[0] || group.name), make("span", { class: `state ${group.state}` }, STATES[group.state] || group.state)),
     make("p", { class: "note" }, subtitle(group)),
-    group.doing ? make("p", { class: "cause mild" }, group.doing) : "",
+    group.doing || group.state === "wakes" ? make("p", { class: "cause mild" }, [group.doing, waking(group)].filter(Boolean).join("; ")) : "",
+    group.state === "asleep" ? make("p", { class: "cause calm" }, "Asleep, wakes with the next request.") : "",
     group.cause && !group.serving ? make("p", { class: "cause" }, group.cause) : "",
     ...(group.serving ? group.rails : []).map((text) => make("p", { class: "cause" }, text)),
     figures(group),
@@ -51,10 +53,20 @@ function card(group, shade) {
     ranks(group));
 }
 
+// How long a waking takes by now, of what the last proved start took.
+function waking(group) {
+  if (group.state !== "wakes") return "";
+  const { seconds, expected } = group.on_demand;
+  const waits = group.held ? `${number(group.held)} waiting for it` : "";
+  const took = seconds === null ? "" : `${duration(seconds)}${expected ? ` of about ${duration(expected)}` : ""}`;
+  return [took, waits].filter(Boolean).join(", ") || "begins to start";
+}
+
 function subtitle(group) {
   const nodes = [...new Set(group.ranks.map((rank) => rank.node))];
   const share = group.fraction ? `${Math.round(group.fraction * 100)} % of ` : "";
-  const where = nodes.length ? `on ${share}${nodes.join(", ")}` : "on no Spark";
+  const place = group.on_demand ? group.on_demand.nodes.join(", ") : "";
+  const where = nodes.length ? `on ${share}${nodes.join(", ")}` : place ? `its place is on ${share}${place}` : "on no Spark";
   return [group.model, where, [group.engine, group.release].filter(Boolean).join(" ")].filter(Boolean).join(" · ");
 }
 
@@ -75,6 +87,10 @@ function figures(group) {
 function facts(group) {
   const found = [];
   if (group.since) found.push(pair("since", moment(group.since)));
+  if (group.on_demand) {
+    const mates = group.on_demand.turns ? `, takes turns with the others of ${group.on_demand.turns}` : "";
+    found.push(pair("on demand", `sleeps after ${number(group.on_demand.idle_minutes)} min without a request${mates}`));
+  }
   if (group.serving) found.push(pair("proof", proof(group)));
   if (group.evidence) found.push(pair("profile", evidence(group.evidence)));
   const again = restarts(group);

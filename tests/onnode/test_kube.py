@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sparkloom.onnode.now.gather import Unreached
-from sparkloom.onnode.page.kube import InCluster
+from sparkloom.onnode.kube import InCluster, Unreached
 from sparkloom.render import certificates
 
 

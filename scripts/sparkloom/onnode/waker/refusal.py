@@ -1,0 +1,69 @@
+"""What a client is told instead of an answer: OpenAI's form, with when to try again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+SOONEST, LATEST = 5, 60  # seconds of Retry-After: SDKs wait that long by themselves
+
+
+def later(seconds: float) -> int:
+    return int(min(LATEST, max(SOONEST, round(seconds))))
+
+
+def span(seconds: float) -> str:
+    """As people say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    status: int
+    code: str
+    words: str
+    again: int | None = None  # seconds of Retry-After
+
+    def body(self) -> bytes:
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        return json.dumps({"error": {"message": self.words, "type": kind, "code": self.code}}).encode()
+
+
+def wakes(name: str, seconds: float, since: float | None) -> Refusal:
+    begun = "" if since is None else f" since {span(since)}"
+    return Refusal(503, "model_wakes", f"{name} starts{begun}; try again in {span(seconds)}", later(seconds))
+
+
+def failed(name: str, why: str, seconds: float) -> Refusal:
+    return Refusal(503, "model_not_up", f"{name} did not start: {why}", later(seconds))
+
+
+def in_turn(name: str, mate: str, seconds: float, doing: str) -> Refusal:
+    words = f"{name} takes turns with {mate}, which {doing}; {name} can start in {span(seconds)} at the earliest"
+    return Refusal(503, "model_in_turn", words, later(seconds))
+
+
+def full(name: str, most: int) -> Refusal:
+    return Refusal(503, "queue_full", f"{most} requests wait for {name} already", SOONEST)
+
+
+def crowded() -> Refusal:
+    return Refusal(503, "waker_full", "as much waits for models that start as there is room for", SOONEST)
+
+
+def blind(name: str, why: str) -> Refusal:
+    return Refusal(503, "model_not_up", f"{name} sleeps and cannot be started now: {why or 'no look yet'}", 10)
+
+
+def unknown(name: str) -> Refusal:
+    return Refusal(404, "model_not_found", f"no model on demand is called {name!r}")
+
+
+def leaves(name: str) -> Refusal:
+    return Refusal(503, "model_wakes", f"what starts {name} is made anew itself; try again", SOONEST)
+
+
+def lost(name: str) -> Refusal:
+    return Refusal(503, "engine_lost", f"the engine of {name} went away before its first word", 15)

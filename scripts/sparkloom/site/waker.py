@@ -1,0 +1,65 @@
+"""Which groups the waker is told of, and its objects taken away where no group is on demand any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sparkloom.inputs import group_name
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.serving import Serving
+from sparkloom.judge.fleet import needs
+from sparkloom.judge.fleet.needs import Need
+from sparkloom.launch import patience
+from sparkloom.onnode.waker.told import Group
+from sparkloom.render.manifests import names
+from sparkloom.render.manifests import waker as objects
+from sparkloom.site import fleet, router, served
+from sparkloom.site.client import Client
+
+# The Service last: while it is there, there may be more.
+KINDS = (
+    ("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease"),
+    ("networking.k8s.io/v1", "NetworkPolicy"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
+)  # fmt: skip
+
+
+def groups(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
+    """Those of the list that are on demand and are set up; one that is not is started by nobody but serve.yml."""
+    found = [(need, runs.get(need.name)) for need in needs.of(listed, cluster) if need.entry.on_demand]
+    return [_group(need, one, cluster) for need, one in found if one is not None and need.launch is not None]
+
+
+def _group(need: Need, runs: Running, cluster: Cluster) -> Group:
+    assert need.launch is not None and need.entry.idle_minutes is not None
+    label = group_name.label(need.name)
+    measured = need.loaded.profile.model.measured.load_seconds
+    return Group(
+        name=need.name,
+        label=names.marked(need.name),
+        model=need.alias,
+        address=f"{label}.{cluster.namespace}.svc.cluster.local",
+        port=need.launch.port,
+        sets=tuple(f"{label}-rank{number}" for number in range(len(runs.nodes))),
+        nodes=runs.nodes,
+        idle_seconds=60.0 * need.entry.idle_minutes,
+        turn=need.turn,
+        load_seconds=measured,
+        limit_seconds=float(patience.wait_seconds(measured)),
+    )
+
+
+def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> list[Group]:
+    """With how long the last start took that was proved here, where that is known, in place of one elsewhere."""
+    known = {group.name: served.read(reached, fleet.record_name(runs[group.name])) for group in found}
+    took = {name: record.get("ready_seconds") for name, record in known.items()}
+    return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
+
+
+def take_away(reached: Client, *, dry: bool = False) -> list[str]:
+    """Kind and name of what is left of a waker."""
+    if not reached.has_service(objects.NAME):
+        return []
+    return router.taken(reached, [(kind, objects.LABELS, ()) for kind in KINDS], dry=dry)
