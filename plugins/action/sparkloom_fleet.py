@@ -46,8 +46,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         # a proof takes these away, too; where all sleep none was asked for
         gone = leftovers.take(client.of(cluster), args["labels"]) if args["labels"] else []
         rollout.forget(cluster, args["kept"])
-        rollout.keep(cluster)
-        return {"changed": bool(gone), "gone": gone}
+        return {"changed": bool(gone), "gone": gone, "asleep": rollout.keep(cluster)}
 
     def _asleep(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         runs = fleet.running(ansible.cluster(task_vars)).values()

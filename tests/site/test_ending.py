@@ -56,6 +56,8 @@ def test_what_serves_is_what_this_run_has_proved() -> None:
     assert ended(waited, proved, opened) == "glm serves at https://s/v1 (1 rank, roce: every rank)"
     assert ended(("sparkloom_record", {"record": {"profile": "one"}, "gone": []})) == "one serves"
     chat = ("sparkloom_record", {"record": {"profile": "one"}, "gone": [], "group": "chat"})
+    slept = ("sparkloom_fleet", {"gone": [], "asleep": ["chat", "oss"]})
+    assert ended(proved, chat, slept) == "glm serves (roce: every rank); asleep, wakes with a request: chat, oss"
     assert ended(waited, proved, waited, chat, opened) == (
         "2 groups serve at https://s/v1: glm (1 rank, roce: every rank), chat (1 rank)"
     )

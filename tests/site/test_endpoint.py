@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,6 +34,7 @@ class Front(BaseHTTPRequestHandler):
 
     open_paths: tuple[str, ...] = ()
     asks = True
+    streamed: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
@@ -46,6 +47,7 @@ class Front(BaseHTTPRequestHandler):
         if not self._allowed():
             self._say(401, {"error": "Unauthorized"})
             return
+        self.streamed.append(self.path)
         self.send_response(200)
         self.end_headers()
         for word in ("one ", "two"):
@@ -91,6 +93,17 @@ def test_a_right_endpoint_streams(tmp_path: Path, name: str) -> None:
     with served(tmp_path, [name]) as place:
         assert prove(place)["text"] == "one two"
         assert place.url == f"https://{name}:{place.port}/v1"
+
+
+def test_where_all_sleep_the_doors_are_proved_and_nobody_is_asked(tmp_path: Path) -> None:
+    streamed: list[str] = []
+    with served(tmp_path, ["127.0.0.1"], streamed=streamed) as place:
+        endpoint.prove_doors(place)
+        assert streamed == []
+        prove(place)
+        assert streamed == [endpoint.CHAT]
+    with served(tmp_path, ["127.0.0.1"], open_paths=("/health",)) as place, pytest.raises(smoke.NoAnswer):
+        endpoint.prove_doors(place)
 
 
 def test_an_engine_that_asks_for_no_key_is_named(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class Ending:
     url: str = ""
     begun: bool = False  # a part of ours that changes something was there
     failed: str = ""  # the task that failed last
+    asleep: list[str] = field(default_factory=list)  # on demand: proved or not, the next request wakes them
 
     def take(self, action: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
@@ -82,16 +83,20 @@ class Ending:
             ranks = f"{self.ranks} rank{'s' if self.ranks != 1 else ''}" if self.ranks else ""
             told = ", ".join(part for part in (ranks, str(record.get("transport") or "")) if part)
             self.proved[name] = f" ({told})" if told else ""
+        elif action == "sparkloom_fleet" and "asleep" in result:
+            self.asleep = [str(name) for name in result["asleep"]]
         elif action == "sparkloom_gateway" and "url" in result:
             self.url = str(result["url"])
 
     def serves(self) -> str:
         """What serves, where this run has proved it."""
         at = f" at {self.url}" if self.url else ""
-        if len(self.proved) > 1:
-            told = ", ".join(f"{name}{about}" for name, about in self.proved.items())
-            return f"{len(self.proved)} groups serve{at}: {told}"
-        return "".join(f"{name} serves{at}{about}" for name, about in self.proved.items())
+        up = {name: about for name, about in self.proved.items() if name not in self.asleep}
+        rest = [f"asleep, wakes with a request: {', '.join(self.asleep)}"] if self.asleep else []
+        if len(up) > 1:
+            told = ", ".join(f"{name}{about}" for name, about in up.items())
+            return "; ".join([f"{len(up)} groups serve{at}: {told}", *rest])
+        return "; ".join([*(f"{name} serves{at}{about}" for name, about in up.items()), *rest])
 
 
 def changes_of(count: int) -> str:

@@ -201,11 +201,11 @@ def refuse(findings: Iterable[Finding], *, force: bool) -> None:
         raise case.Refused(errors(found))
 
 
-def keep(cluster: Cluster) -> int:
-    """build/<site>/fleet.json says what the cluster says; how many groups run."""
+def keep(cluster: Cluster) -> list[str]:
+    """build/<site>/fleet.json says what the cluster says; which of these groups sleep."""
     runs = fleet.running(cluster)
     fleet_record.write(fleet_record.path(cluster.name), runs.values())
-    return len(runs)
+    return [name for name, one in runs.items() if not one.awake]
 
 
 def forget(cluster: Cluster, kept: Iterable[str]) -> None:
