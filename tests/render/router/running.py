@@ -63,7 +63,16 @@ class Answer:
 class Router:
     swaps = 0
 
-    def __init__(self, folder: Path, groups: Sequence[Group], keys: Sequence[Key], **terms: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        groups: Sequence[Group],
+        keys: Sequence[Key],
+        ready: Sequence[str] | None = None,
+        **terms: Any,
+    ) -> None:
+        """`ready`: which models answer before anything begins, all unless it is told."""
+        wanted = [group.name for group in groups] if ready is None else ready
         port, metrics, admin, probe = free_ports(4)
         self.folder = folder / "site"
         self.folder.mkdir()
@@ -77,7 +86,7 @@ class Router:
         limit = time.monotonic() + 60
         while True:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if all(self.post(group.name).status == 200 for group in groups):
+                if all(self.post(name).status == 200 for name in wanted):
                     return
             assert self.process.poll() is None and time.monotonic() < limit, self.said()
             time.sleep(0.2)
@@ -113,7 +122,7 @@ class Router:
         self.log.close()
 
     def connect(self, port: int = 0) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", port or self.terms.port, timeout=30)
+        return http.client.HTTPConnection(self.terms.address, port or self.terms.port, timeout=30)
 
     def ask(
         self,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from sparkloom.onnode.now.gather import HELD, HELD_BACK
 from sparkloom.render.router import envoy
 from testbed.standins.pacing.process import Engine
 from tests.render.router.running import ALICE, CHAT, PEOPLE, Answer, Router, asked, bearer, running, until
@@ -158,6 +159,9 @@ def test_a_client_that_leaves_is_noticed_by_the_waker(site: Site) -> None:
     connection, answer = site.stream()
     answer.read1(100)
     assert site.waker.held == 1
+    page = site.router.ask("GET", f"/stats/prometheus?filter={HELD_BACK}", port=site.router.terms.metrics_port)
+    told = {engine or waker: int(count) for engine, waker, count in HELD.findall(page.body.decode())}
+    assert told[LABEL] == 0 and told[f"{LABEL}+waker"] == 1, "as the page reads it"
     connection.close()
     answer.close()
     until(lambda: site.waker.left == 1 and site.waker.held == 0, 3)
@@ -290,6 +294,20 @@ def test_it_goes_on_demand_and_back_while_it_streams(made: Site) -> None:
         router.groups = groups
         router.give(PEOPLE)
         connection.close()
+
+
+def test_one_whose_service_is_not_there_is_its_waker_s(made: Site) -> None:
+    """Its name is nobody's, so its engine's cluster has no host at all."""
+    router, groups = made.router, made.router.groups
+    made.waker.awake.clear()
+    away = replace(groups[0], name="away", label="", address="away.invalid", aliases=())
+    router.groups = [*groups, away]
+    router.give(PEOPLE)
+    try:
+        until(lambda: router.post("away", stream=False).code == "model_wakes", 15)
+    finally:
+        router.groups = groups
+        router.give(PEOPLE)
 
 
 def has_waker(router: Router, wanted: bool) -> bool:
