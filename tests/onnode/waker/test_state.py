@@ -10,8 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sparkloom.onnode.waker.groups import FRESH, PLACE, Groups
 from sparkloom.onnode.waker.refusal import Refusal
-from sparkloom.onnode.waker.state import FRESH, HOLD, PLACE, Groups, Seen, Use
+from sparkloom.onnode.waker.state import HOLD, Seen, Use
 from sparkloom.onnode.waker.told import Group
 
 IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
