@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sparkloom.onnode.waker.groups import FRESH, PLACE, Groups
 from sparkloom.onnode.waker.refusal import Refusal
-from sparkloom.onnode.waker.state import FRESH, HOLD, PLACE, Groups, Seen, Use
+from sparkloom.onnode.waker.state import HOLD, Seen, Use
 from sparkloom.onnode.waker.told import Group
 
 IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
@@ -36,6 +37,7 @@ class There:
     ready: bool = False
     down: str = ""
     asked: int = 0  # requests that the router leads to it directly
+    around: bool = False  # somebody's connection that no router knows of
     total: int = 0
     last: float = float("-inf")  # when a request last was there
 
@@ -68,7 +70,7 @@ class Site:
         for name, one in self.world.there.items():
             more = one.asked or one.total > self.counted.get(name, 0)
             self.counted[name] = one.total
-            use: Use = "used" if more else "idle"
+            use: Use = "used" if more else "perhaps" if one.around else "idle"
             self.groups.looked(name, Seen(one.up, one.pods, one.ready, one.down, self.world.now), use)
 
     def round(self) -> None:
@@ -99,7 +101,7 @@ class Site:
     def sleep(self, name: str) -> None:
         one = self.world.there[name]
         whole = one.up == 2 and not one.down
-        assert not one.asked, "a request is there"
+        assert not one.asked and not one.around, "a request is there"
         assert not whole or self.world.now - one.last >= IDLE, "it was used lately"
         self.groups.sleeps(name)
         one.up, one.ready = (1 if self.world.half else 0), False
@@ -121,9 +123,44 @@ class Life(RuleBasedStateMachine):
 
     names = st.sampled_from([one.name for one in LISTED])
 
-    @rule(seconds=st.sampled_from([1, 4, 10, FRESH + 1, HOLD, PLACE, IDLE, LIMIT]))
-    def time_passes(self, seconds: float) -> None:
+    @initialize(awake=st.sampled_from([(), ("day",), ("night", "alone"), ("day", "alone")]))
+    def some_are_awake(self, awake: tuple[str, ...]) -> None:
+        for name in awake:
+            self.world.there[name] = There(2, 2, True, last=self.world.now)
+        self.round()
+
+    @rule(seconds=st.sampled_from([1, 4, 10, FRESH + 1, HOLD, PLACE, IDLE / 2, IDLE, LIMIT]), looked=st.booleans())
+    def time_passes(self, seconds: float, looked: bool) -> None:
         self.world.now += seconds
+        if looked:
+            self.round()
+
+    @rule(name=names)
+    def it_starts_as_it_should(self, name: str) -> None:
+        """Somebody asks, and in time it answers."""
+        self.asks(name)
+        self.round()
+        for mate in self.world.there:
+            self.pods_go(mate)
+        self.round()
+        self.world.now += LOAD
+        self.it_answers(name)
+        self.round()
+
+    @rule(name=names)
+    def asks_and_is_seen(self, name: str) -> None:
+        self.asks(name)
+        self.round()
+
+    @rule()
+    def nobody_asks_for_long(self) -> None:
+        self.world.now += IDLE
+        self.round()
+
+    @rule(name=names)
+    def somebody_goes_around_the_router(self, name: str) -> None:
+        one = self.world.there[name]
+        one.around = one.ready and not one.around
 
     @rule(name=names)
     def asks(self, name: str) -> None:
@@ -165,7 +202,7 @@ class Life(RuleBasedStateMachine):
     def it_fails(self, name: str, why: str) -> None:
         one = self.world.there[name]
         if one.up and not one.asked:
-            one.ready, one.down = False, why
+            one.ready, one.down, one.around = False, why, False
 
     @rule(name=names)
     def it_is_new(self, name: str) -> None:
@@ -220,7 +257,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = pytest.mark.filterwarnings("ignore")(Life.TestCase)
-TestLife.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestLife.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 
 
 @pytest.fixture

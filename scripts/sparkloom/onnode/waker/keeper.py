@@ -14,8 +14,9 @@ from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.rank import waits
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.cluster import Cluster, Pod, every, found
+from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.lease import Lease
-from sparkloom.onnode.waker.state import Act, Groups, Seen, Use
+from sparkloom.onnode.waker.state import Act, Seen, Use
 from sparkloom.onnode.waker.told import Group, Told
 
 EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes

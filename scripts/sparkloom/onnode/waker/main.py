@@ -13,10 +13,10 @@ from pathlib import Path
 from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.waker.body import Room
 from sparkloom.onnode.waker.cluster import Cluster
+from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.keeper import Keeper
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.server import Server
-from sparkloom.onnode.waker.state import Groups
 from sparkloom.onnode.waker.told import Told
 
 PORT = 8091

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkloom.onnode.rank.exposition import KIND as KIND
+from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.keeper import Keeper
-from sparkloom.onnode.waker.state import PHASES, Groups, State
+from sparkloom.onnode.waker.state import PHASES, State
 
 Sample = tuple[dict[str, str], float]
 

@@ -16,9 +16,9 @@ from sparkloom.onnode.waker import body as bodies
 from sparkloom.onnode.waker import engine, metrics, refusal, wire
 from sparkloom.onnode.waker.body import Body, Room
 from sparkloom.onnode.waker.engine import Lost, Reply
+from sparkloom.onnode.waker.groups import PLACE, Groups
 from sparkloom.onnode.waker.keeper import Keeper
 from sparkloom.onnode.waker.refusal import Refusal
-from sparkloom.onnode.waker.state import PLACE, Groups
 from sparkloom.onnode.waker.told import Group
 from sparkloom.onnode.waker.wire import Head, Wrong
 
