@@ -119,7 +119,8 @@ function restarts(group) {
   const parts = [];
   if (group.restarts) parts.push(`${group.restarts} of containers`);
   if (group.epochs > 1) parts.push(`engines started ${group.epochs} times`);
-  if (group.ended && (group.epochs > 1 || !group.serving)) parts.push(`last ended: ${group.ended.why}`);
+  const told = group.ended && !group.serving && String(group.cause || "").includes(group.ended.why); // above, at length
+  if (group.ended && !told && (group.epochs > 1 || !group.serving)) parts.push(`last ended: ${group.ended.why}`);
   return parts.join("; ");
 }
 
