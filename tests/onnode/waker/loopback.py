@@ -72,10 +72,10 @@ class Listening:
             threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
-        if self.server is not None:
-            self.server.shutdown()
-            self.server.server_close()
-            self.server = None
+        server, self.server = self.server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
 
 
 class Model:

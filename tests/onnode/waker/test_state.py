@@ -316,6 +316,20 @@ def test_an_idle_mate_goes_and_the_other_waits_until_its_pods_are_gone(site: Sit
     assert refused and refused.code == "model_in_turn"
 
 
+def test_a_request_that_ended_while_nothing_could_be_seen_counts_until_then(site: Site) -> None:
+    awake(site, "alone")
+    site.world.there["alone"].asked = 1
+    site.round()
+    site.world.now += 10 * IDLE  # the API is away, and the request comes to its end
+    site.world.there["alone"].asked = 0
+    site.world.there["alone"].last = site.world.now
+    site.round()
+    assert site.world.there["alone"].up == 2
+    site.world.now += IDLE
+    site.round()
+    assert site.world.there["alone"].up == 0
+
+
 def test_who_comes_while_it_goes_has_it_started_again(site: Site) -> None:
     awake(site, "alone")
     site.world.now += IDLE

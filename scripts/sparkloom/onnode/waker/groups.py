@@ -45,7 +45,8 @@ class Groups:
         first, was_ready = state.seen is None, state.ready
         state.seen, state.ending = seen, False
         # Two looks in a row: what opens a connection for a moment, as the page does, uses nothing.
-        used = use == "used" or (use == "perhaps" and state.use == "perhaps")
+        # What was in use at the last look ended at some time since, and the look may be long ago.
+        used = "used" in (use, state.use) or (use == "perhaps" and state.use == "perhaps")
         state.use = use
         if state.ready:
             if not was_ready and not first:
