@@ -10,7 +10,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import inventory
+from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.judge.fleet.steps import Wave
 from sparkloom.site import ansible, rollout
@@ -29,9 +29,8 @@ def ran(member: rollout.Member, site: Path) -> Running:
     """As the cluster tells of a group that was started in its seat."""
     rendered = case.render(member.profile, site, seat=member.seat, force=True)
     seat = member.seat
-    return Running(
-        member.name, member.profile, member.nodes, seat["vf"], seat["fraction"], seat["engine_key"], rendered.digest
-    )
+    name = profile.load(member.profile).name  # what a record has of it
+    return Running(member.name, name, member.nodes, seat["vf"], seat["fraction"], seat["engine_key"], rendered.digest)
 
 
 def test_four_sparks_give_way_to_three_groups_at_once(tmp_path: Path) -> None:
@@ -56,6 +55,15 @@ def test_what_runs_as_it_should_stays_and_one_more_joins_it(tmp_path: Path) -> N
     )
     (wave,) = made(more, runs).waves
     assert (wave.stop, wave.start[0], wave.idle) == ((), "two", ()), "beside the one that has its part of that Spark"
+
+
+def test_a_profile_by_its_path_stays_like_any_other(tmp_path: Path) -> None:
+    """Found on the rack: it was replaced by itself at each run, as a record has its name and the list its path."""
+    mine = tmp_path / "mine.yml"
+    mine.write_text(f"extends: {OSS}\n")
+    site = inventories.serving(tmp_path, f"serve: [{{profile: {mine}, name: oss}}]\n")
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    assert [one.state for one in made(site, runs).members] == ["stays"]
 
 
 def test_a_profile_that_was_edited_is_started_anew_and_nothing_else(tmp_path: Path) -> None:

@@ -47,11 +47,9 @@ def pose(
 
 
 def _held(need: Need, running: Running) -> Held:
-    same = (running.profile, len(running.nodes), running.fraction) == (
-        need.entry.profile,
-        need.count,
-        need.entry.fraction,
-    )
+    """A record has the profile's name, also of one that the list has by its path."""
+    asked = (need.loaded.name, need.count, need.entry.fraction)
+    same = (running.profile, len(running.nodes), running.fraction) == asked
     return Held(Seat(running.nodes, running.vf), same)
 
 
