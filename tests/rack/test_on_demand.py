@@ -69,6 +69,13 @@ class Site(NamedTuple):
             connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {self.key}"})
             return {one["id"]: one["state"] for one in json.loads(connection.getresponse().read())["data"]}
 
+    def until(self, **wanted: str) -> None:
+        """The router's health checks find out within ten seconds who went or came."""
+        limit = time.monotonic() + 20
+        while (found := self.states()) != wanted | {"pair": "up"}:
+            assert time.monotonic() < limit, found
+            time.sleep(1)
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
@@ -104,8 +111,7 @@ def asleep(group: str, seconds: float) -> float:
 
 def test_both_are_proved_and_one_of_them_is_awake(site: Site) -> None:
     assert groups(pods()) == {"night": 1, "pair": 2}
-    found = site.states()
-    assert (found["pair"], found["night"], found["day"]) == ("up", "up", "sleeps")
+    site.until(night="up", day="sleeps")
 
 
 def test_who_is_in_use_is_not_ended_for_another(site: Site) -> None:
@@ -125,8 +131,7 @@ def test_who_is_in_use_is_not_ended_for_another(site: Site) -> None:
 def test_who_is_idle_falls_asleep_and_status_calls_that_no_trouble(site: Site) -> None:
     with pair_asked(site):
         assert asleep("night", IDLE + 60) > IDLE / 2
-    found = site.states()
-    assert (found["pair"], found["night"], found["day"]) == ("up", "sleeps", "sleeps")
+    site.until(night="sleeps", day="sleeps")
     told = run("sparkloom", "status", "-i", str(SITE), "--json")
     assert told.returncode == 0, told.stdout + told.stderr
     assert told.stdout.count('"asleep"') >= 2
@@ -173,6 +178,7 @@ def test_a_waker_made_anew_knows_all_from_the_cluster(site: Site) -> None:
     before = pods()
     cluster.kubectl("-n", "sparkloom", "delete", "pod", "-l", "app.kubernetes.io/name=waker")
     cluster.kubectl("-n", "sparkloom", "rollout", "status", "deployment/waker", "--timeout=120s")
+    site.until(night="up", day="sleeps")
     refused = site.ask("day")
     assert refused.status == 503 and "model_in_turn" in refused.text, "idle time is counted anew"
     assert pods() == before

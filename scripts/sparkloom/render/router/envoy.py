@@ -339,10 +339,14 @@ def _waker_bounds(group: Group) -> dict[str, int]:
 def _asked(
     group: Group, terms: Terms, what: str, endpoint: dict[str, Any], ready: str, bounds: dict[str, int]
 ) -> dict[str, Any]:
-    health = {
-        "timeout": "5s", "interval": "5s", "no_traffic_interval": "5s", "unhealthy_threshold": 2,
-        "healthy_threshold": 1, "initial_jitter": "0s", "http_health_check": {"path": ready},
+    """Who is away is asked more often: somebody waits for him. A waker that goes answers to its end on connections that
+    it has, so it is asked on new ones, which lead to the next."""
+    health: dict[str, Any] = {
+        "timeout": "5s", "interval": "5s", "no_traffic_interval": "5s", "unhealthy_interval": "2s",
+        "unhealthy_threshold": 2, "healthy_threshold": 1, "initial_jitter": "0s", "http_health_check": {"path": ready},
     }  # fmt: skip
+    if what == WAKER:
+        health["reuse_connection"] = False
     endpoints = [{"lb_endpoints": [{"endpoint": endpoint}]}]
     return {
         **_named(group, what),
