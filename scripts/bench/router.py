@@ -60,8 +60,9 @@ def main() -> None:
         options.keep.write_text(json.dumps(data, indent=1))
     print(tables(data))
     if options.write:
-        put("behaviours", behaviours(data))
-        put("speed", speeds(data))
+        for part, text in (("behaviours", behaviours(data)), ("speed", speeds(data))):
+            if text:  # what was not measured keeps its table
+                put(part, text)
 
 
 def probed(candidate: router_candidates.Candidate) -> dict[str, str]:
