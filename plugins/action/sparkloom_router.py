@@ -66,7 +66,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
             memory=args["memory"],
             page=f"{objects.PAGE}.{cluster.namespace}.svc.cluster.local:{objects.PAGE_PORT}" if page else "",
         )
-        known = router.known_keys(client_keys.place(task_vars.get("inventory_dir") or WORK / "build"))
+        listed_keys = client_keys.place(task_vars.get("inventory_dir") or WORK / "build")
+        known = router.known_keys(listed_keys)
         own, _ = keys.ensure(place(args["key_file"]), dry=True)
         content = router.files(
             found, router.engine_keys(reached, found), [*known, router.owner(own)], terms, cluster.namespace
@@ -75,6 +76,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if not dry:
             usage.note(reached)
         given = router.give(reached, content, Display().display, dry=dry)
+        if not dry and router.known_keys(listed_keys) != known:  # somebody added or took one meanwhile
+            given = router.push(reached, listed_keys, Display().display) or given
         wanted = objects.Wanted(args["image"], terms, tuple(sorted({one.port for one in found} - {0})), page)
         effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
         told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"

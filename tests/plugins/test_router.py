@@ -88,6 +88,22 @@ def test_no_key_and_no_hash_is_in_what_is_told(site: dict[str, Any]) -> None:
     assert hashed(SITE).removeprefix("sha256:") not in text
 
 
+def test_a_key_that_comes_meanwhile_is_not_overwritten(site: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`keys add` while the playbook runs: the router had it, and then got the keys of before."""
+    file = Path(site["vars"]["inventory_dir"]) / "group_vars/all/keys.yml"
+    give = router.give
+
+    def slowly(*words: Any, **more: Any) -> router.Given:
+        if "bob" not in file.read_text():
+            file.write_text(file.read_text() + f"  - {{name: bob, hash: {hashed('sk-bob')}}}\n")
+        return give(*words, **more)
+
+    monkeypatch.setattr(router, "give", slowly)
+    given(site)
+    kept = router.told(site["reached"].kept[router.ROUTES])["keys"].values()
+    assert {one["name"] for one in kept} == {"alice", "bob", "owner"}
+
+
 def test_a_dry_run_tells_what_differs_and_gives_nothing(site: dict[str, Any]) -> None:
     told = given(site, dry=True)
     assert told["changed"] and site["reached"].kept is None
