@@ -233,7 +233,7 @@ def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulle
     assert "is locked as " + digests[0] in decided.refusal and not decided.pulls
     tasks = REPO / "roles/model_serving/tasks"
     order = [task.get("ansible.builtin.include_tasks") for task in yaml.safe_load((tasks / "main.yml").read_text())]
-    assert order.index("ready.yml") < order.index("wave.yml"), "for every group, before anything ends"
+    assert order.index("ready.yml") < order.index("waves.yml"), "for every group, before anything ends"
     brought = [task["ansible.builtin.include_tasks"] for task in yaml.safe_load((tasks / "ready.yml").read_text())]
     assert brought[-1] == "images.yml"
     block = yaml.safe_load((tasks / "images.yml").read_text())[1:]
