@@ -33,8 +33,8 @@ CONNECTS = f"""
 import contextlib, socket
 with contextlib.suppress(ConnectionResetError):
     socket.create_connection(('{RANK0}', {ports.CONTROL}), 2)"""
-# Any pod of the cluster's network that has no rail: its namespace on the node has no net1. Some have no way out by a policy
-# of their own, as the node-exporter, so each is tried. Nodes without one end with 9.
+# Any pod of the cluster's network that has no rail: its namespace on the node has no net1. Some have no way out by a
+# policy of their own, as the node-exporter, so each is tried. Nodes without one end with 9.
 IN_A_POD = f"""
 ends=9
 for ns in /run/netns/cni-*; do
