@@ -11,7 +11,6 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import names, supervision
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
-GONE = 20  # seconds after which a pod of a Spark that does not answer is made anew elsewhere; the cluster notices in 40
 
 
 def namespace(cluster: Cluster) -> dict[str, Any]:
@@ -134,19 +133,3 @@ def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
 
 def _metadata(launch: Launch, namespace: str) -> dict[str, Any]:
     return names.metadata(launch, namespace, names.group(launch.group))
-
-
-def any_spark(cluster: Cluster) -> dict[str, Any]:
-    """Where a pod without a GPU may be. Away from a Spark that is gone within a minute: ranks wait for theirs."""
-    sparks = [node.kubernetes_node for node in cluster.nodes]
-    placed = {"key": "kubernetes.io/hostname", "operator": "In", "values": sparks}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [placed]}]}
-    left = [
-        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": GONE}
-        for why in ("not-ready", "unreachable")
-    ]
-    return {
-        "priorityClassName": names.PRIORITY,
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, *left],
-    }

@@ -19,7 +19,7 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, names
+from sparkloom.render.manifests import access, beside, names
 
 NAME = "page"
 PORT = program.PORT
@@ -82,13 +82,13 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
     An object for each direction, as those of the engines (access.py says why).
     """
     router = {"podSelector": {"matchLabels": dict(ROUTER)}}
-    heard = [{"from": [router], "ports": [_tcp(PORT)]}]
+    heard = [{"from": [router], "ports": beside.tcp(PORT)}]
     reached = [
         *access.api_server(api),
         {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
-        {"to": [router], "ports": [_tcp(ROUTER_PORT)]},
+        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
     ]
-    asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": [_tcp(ports.PROBES)]}]
+    asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": beside.tcp(ports.PROBES)}]
     return [
         _policy(NAME, namespace, SELECTOR, {"policyTypes": ["Ingress"], "ingress": heard}),
         _policy(f"{NAME}-out", namespace, SELECTOR, {"policyTypes": ["Egress"], "egress": reached}),
@@ -99,10 +99,6 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
 def _policy(name: str, namespace: str, pods: Mapping[str, str], directions: dict[str, Any]) -> dict[str, Any]:
     spec = {"podSelector": {"matchLabels": dict(pods)}, **directions}
     return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _meta(name, namespace), spec=spec)
-
-
-def _tcp(port: int) -> dict[str, Any]:
-    return {"protocol": "TCP", "port": port}
 
 
 @cache
@@ -160,11 +156,7 @@ def _pod(image: str, namespace: str) -> dict[str, Any]:
         "resources": MEMORY,
         "readinessProbe": {**probe, "periodSeconds": 10},
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 5},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": beside.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in mounted],
     }
@@ -173,12 +165,7 @@ def _pod(image: str, namespace: str) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "runAsGroup": NOBODY,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": beside.unprivileged(NOBODY),
         "containers": [container],
         "volumes": [{"name": name, "configMap": {"name": name}} for name, _ in mounted],
     }

@@ -18,7 +18,7 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.render.manifests import access, names
+from sparkloom.render.manifests import access, beside, names
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
@@ -95,13 +95,7 @@ def _service(wanted: Wanted, space: str) -> dict[str, Any]:
 
 def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
     inner = {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: started_by(wanted, files)}}
-    spec = {
-        "replicas": 1,
-        "revisionHistoryLimit": 3,
-        "selector": {"matchLabels": dict(SELECTOR)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": inner, "spec": _pod(wanted, cluster)},
-    }
+    spec = beside.surging(SELECTOR, {"metadata": inner, "spec": _pod(wanted, cluster)}, kept=3)
     return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
 
 
@@ -110,16 +104,10 @@ def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
         "serviceAccountName": NAME,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        **access.any_spark(cluster),
+        **beside.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": beside.unprivileged(USER, fsGroup=USER),
         "containers": [_container(wanted)],
         "volumes": [{"name": "files", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
     }
@@ -140,12 +128,7 @@ def _container(wanted: Wanted) -> dict[str, Any]:
             "requests": {"cpu": "100m", "memory": "128Mi"},
             "limits": {"memory": f"{terms.memory}Mi"},
         },
-        "securityContext": {
-            "privileged": False,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": {"privileged": False, **beside.locked()},
         "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 2},
         "readinessProbe": {**ready, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 3},
         # its one worker answers this too: who is stuck for two minutes comes back by nothing else
@@ -164,15 +147,15 @@ def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
     mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
     engines = {"matchLabels": dict(names.ENGINES)}
     heard = [
-        {"from": [access.traefik()], "ports": _tcp(wanted.terms.port)},
-        {"from": _watchers(), "ports": _tcp(wanted.terms.metrics_port)},
+        {"from": [access.traefik()], "ports": beside.tcp(wanted.terms.port)},
+        {"from": _watchers(), "ports": beside.tcp(wanted.terms.metrics_port)},
     ]
-    asked = _tcp(*sorted({*wanted.engines, ports.PROBES}))
+    asked = beside.tcp(*sorted({*wanted.engines, ports.PROBES}))
     reached = [{"to": [{"podSelector": engines}], "ports": asked}, access.name_service()]
     if wanted.page:
         page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
-        reached.append({"to": [page], "ports": _tcp(PAGE_PORT)})
-    asks = [{"from": [mine], "ports": _tcp(ports.PROBES)}]
+        reached.append({"to": [page], "ports": beside.tcp(PAGE_PORT)})
+    asks = [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]
     yield _policy(space, NAME, mine["podSelector"], {"policyTypes": ["Ingress"], "ingress": heard})
     yield _policy(space, f"{NAME}-out", mine["podSelector"], {"policyTypes": ["Egress"], "egress": reached})
     yield _policy(space, f"{NAME}-asks", engines, {"policyTypes": ["Ingress"], "ingress": asks})
@@ -185,10 +168,6 @@ def _watchers() -> list[dict[str, Any]]:
         {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
         {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
     ]
-
-
-def _tcp(*numbers: int) -> list[dict[str, Any]]:
-    return [{"protocol": "TCP", "port": number} for number in numbers]
 
 
 def _policy(space: str, name: str, picked: dict[str, Any], directions: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker.told import GROUPS, Group
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, names
+from sparkloom.render.manifests import access, beside, names
 from sparkloom.render.manifests.page import API, NOBODY, RBAC
 from sparkloom.render.manifests.router import METRICS
 
@@ -82,11 +82,11 @@ def _policies(space: str, groups: Sequence[Group], api: Sequence[tuple[str, int]
     router, mine = {"podSelector": {"matchLabels": dict(ROUTER)}}, {"podSelector": {"matchLabels": dict(SELECTOR)}}
     heads = {"matchLabels": {**names.ENGINES, names.RANK: "0"}}
     watcher = {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}}
-    engines = _tcp(*sorted({*(group.port for group in groups), ports.PROBES}))
+    engines = beside.tcp(*sorted({*(group.port for group in groups), ports.PROBES}))
     reached = [
         *access.api_server(api),
         {"to": [{"podSelector": heads}], "ports": engines},
-        {"to": [router], "ports": _tcp(ROUTER_PORT)},
+        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
         access.name_service(),
     ]
 
@@ -96,16 +96,12 @@ def _policies(space: str, groups: Sequence[Group], api: Sequence[tuple[str, int]
 
     own, routers = mine["podSelector"], router["podSelector"]
     return [
-        policy(NAME, own, "Ingress", [{"from": [router, watcher], "ports": _tcp(PORT)}]),
+        policy(NAME, own, "Ingress", [{"from": [router, watcher], "ports": beside.tcp(PORT)}]),
         policy(f"{NAME}-out", own, "Egress", reached),
-        policy(f"{NAME}-asks", heads, "Ingress", [{"from": [mine], "ports": _tcp(ports.PROBES)}]),
-        policy(f"{NAME}-counts", routers, "Ingress", [{"from": [mine], "ports": _tcp(ROUTER_PORT)}]),
-        policy(f"{NAME}-asked", routers, "Egress", [{"to": [mine], "ports": _tcp(PORT)}]),
+        policy(f"{NAME}-asks", heads, "Ingress", [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]),
+        policy(f"{NAME}-counts", routers, "Ingress", [{"from": [mine], "ports": beside.tcp(ROUTER_PORT)}]),
+        policy(f"{NAME}-asked", routers, "Egress", [{"to": [mine], "ports": beside.tcp(PORT)}]),
     ]
-
-
-def _tcp(*numbers: int) -> list[dict[str, Any]]:
-    return [{"protocol": "TCP", "port": number} for number in numbers]
 
 
 def _service(space: str) -> dict[str, Any]:
@@ -126,14 +122,8 @@ def _deployment(image: str, cluster: Cluster) -> dict[str, Any]:
         "labels": dict(LABELS),
         "annotations": {names.CONFIG_HASH: hashlib.sha256(seen).hexdigest()[:16]},
     }
-    spec = {
-        "replicas": 1,
-        "revisionHistoryLimit": 2,
-        "selector": {"matchLabels": dict(SELECTOR)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": inner, "spec": _pod(image, cluster)},
-    }
-    return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
+    template = {"metadata": inner, "spec": _pod(image, cluster)}
+    return _object("apps/v1", "Deployment", cluster.namespace, spec=beside.surging(SELECTOR, template, kept=2))
 
 
 def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
@@ -150,11 +140,7 @@ def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
         "resources": MEMORY,
         "readinessProbe": asked(server.READY, periodSeconds=3),
         "livenessProbe": asked(server.LIVE, periodSeconds=30, failureThreshold=5),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": beside.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in mounted.items()],
     }
@@ -162,15 +148,10 @@ def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
         "serviceAccountName": NAME,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
-        **access.any_spark(cluster),
+        **beside.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "runAsGroup": NOBODY,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": beside.unprivileged(NOBODY),
         "containers": [container],
         "volumes": [{"name": name, "configMap": {"name": name}} for name in mounted],
     }

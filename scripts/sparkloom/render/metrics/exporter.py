@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import beside, names
 from sparkloom.render.metrics import labels, series
 
 NAME = "sparkloom-hosts"
@@ -41,10 +41,9 @@ def _pod(cluster: Cluster, image: str, collectors: tuple[str, ...]) -> dict[str,
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "affinity": labels.on_sparks(cluster),
+        "affinity": beside.on_sparks(cluster),
         "tolerations": [{"operator": "Exists"}],
-        "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY, "runAsGroup": NOBODY,
-                            "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": beside.unprivileged(NOBODY),
         "containers": [_container(image, collectors)],
         "volumes": [{"name": name, "hostPath": {"path": path, "type": kind}} for name, (path, kind) in folders.items()],
     }  # fmt: skip
@@ -69,11 +68,7 @@ def _container(image: str, collectors: tuple[str, ...]) -> dict[str, Any]:
         "args": words,
         "ports": [{"name": "metrics", "containerPort": labels.HOSTS_PORT}],
         "resources": {"requests": {"cpu": "20m", "memory": "24Mi"}, "limits": {"memory": "96Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": beside.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": name, "mountPath": path, "readOnly": True,

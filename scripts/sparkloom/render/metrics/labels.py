@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 
 COMPONENT = {"app.kubernetes.io/component": "metrics"}
@@ -22,10 +21,3 @@ READER = "sparkloom/metrics-access"  # label of a namespace whose pods may ask t
 
 def meta(name: str, namespace: str, more: dict[str, str] | None = None, **content: Any) -> dict[str, Any]:
     return {"name": name, "namespace": namespace, "labels": {**OURS, **(more or {})}, **content}
-
-
-def on_sparks(cluster: Cluster) -> dict[str, Any]:
-    """Sparks only: a server beside them has no GPU and no rails, and an engine is what is looked after."""
-    hosts = sorted(node.kubernetes_node for node in cluster.nodes)
-    named = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": hosts}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [named]}}}
