@@ -30,8 +30,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
         told = ansible.listed(task_vars)
-        runs = fleet.running(cluster) if told else {}
-        found = waker.groups(serving.from_vars(told, cluster), cluster, runs) if told else []
+        listed = serving.from_vars(told, cluster) if told else None
+        demanded = listed if listed and listed.demanded else None  # a list without such groups costs no question
+        runs = fleet.running(cluster) if demanded else {}
+        found = waker.groups(demanded, cluster, runs) if demanded else []
         if args["what"] == "remove":
             gone = [] if found else waker.take_away(reached, dry=bool(self._task.check_mode))
             left = [{"what": what, "found": "left over", "expected": "nothing"} for what in gone]

@@ -55,6 +55,10 @@ class Endpoint:
     address: str
     trust: Path
 
+    def connect(self) -> HTTPSConnection:
+        context = ssl.create_default_context(cafile=str(self.trust))
+        return HTTPSConnection(self.address, timeout=SILENCE, context=context)
+
     def once(self, model: str, key: str) -> str:
         """One streamed answer, to its end."""
         body = {
@@ -64,9 +68,8 @@ class Endpoint:
             "stream": True,
         }
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-        context = ssl.create_default_context(cafile=str(self.trust))
         try:
-            with closing(HTTPSConnection(self.address, timeout=SILENCE, context=context)) as connection:
+            with closing(self.connect()) as connection:
                 connection.request("POST", CHAT, json.dumps(body), headers)
                 response = connection.getresponse()
                 text = response.read().decode(errors="replace")

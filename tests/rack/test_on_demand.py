@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.client import HTTPSConnection
 from typing import NamedTuple
 
 import pytest
@@ -52,8 +50,8 @@ class Site(NamedTuple):
         body = {"model": model, "messages": [{"role": "user", "content": "Good morning?"}], "max_tokens": 24,
                 "stream": stream}  # fmt: skip
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
-        context, begun, first, text = ssl.create_default_context(cafile=str(self.at.trust)), time.monotonic(), 0.0, ""
-        with closing(HTTPSConnection(self.at.address, timeout=90, context=context)) as connection:
+        begun, first, text = time.monotonic(), 0.0, ""
+        with closing(self.at.connect()) as connection:
             connection.request("POST", neighbours.CHAT, json.dumps(body), headers)
             answer = connection.getresponse()
             for line in answer:
@@ -64,8 +62,7 @@ class Site(NamedTuple):
                      len(re.findall(r"^: ", text, re.M)), first)  # fmt: skip
 
     def states(self) -> dict[str, str]:
-        context = ssl.create_default_context(cafile=str(self.at.trust))
-        with closing(HTTPSConnection(self.at.address, timeout=30, context=context)) as connection:
+        with closing(self.at.connect()) as connection:
             connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {self.key}"})
             return {one["id"]: one["state"] for one in json.loads(connection.getresponse().read())["data"]}
 

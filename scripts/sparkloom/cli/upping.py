@@ -18,7 +18,8 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
-from sparkloom.site import play, status, status_fleet
+from sparkloom.onnode.now.picture import well
+from sparkloom.site import play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of
 from sparkloom.site.endpoint import curl, reach
@@ -177,7 +178,7 @@ def _served(site: Path, terminal: Console) -> None:
         now = status.status(site)
         show.paragraph(terminal, status.text(now))
         groups = now["groups"]
-        up = [one for one in groups if one["serving"]] or [one for one in groups if status_fleet.well(one)]
+        up = [one for one in groups if one["serving"]] or [one for one in groups if well(one)]
         if now["serving"] or len(up) > 1:
             # several answer at one address, each to its own name
             model = str(up[0]["alias"] or up[0]["model"] or "") if len(groups) > 1 and up else ""

@@ -15,6 +15,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode.now.pods import ready as is_ready
 from sparkloom.render.manifests.names import ENGINES, PART_OF
 from sparkloom.site import patience
 
@@ -115,8 +116,7 @@ class Client:
         if _or_none(lambda: self.core.read_namespaced_service("kube-dns", "kube-system")) is None:
             return None
         pods = self.core.list_namespaced_pod("kube-system", label_selector="k8s-app=kube-dns").items
-        ready = [pod for pod in pods for c in pod.status.conditions or [] if c.type == "Ready" and c.status == "True"]
-        return len(ready), len(pods)
+        return sum(map(is_ready, pods)), len(pods)
 
     def told(self, pod: str) -> dict[str, Any] | None:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
@@ -171,7 +171,7 @@ class Client:
     def nodes(self) -> dict[str, dict[str, Any]]:
         return {
             node.metadata.labels.get("kubernetes.io/hostname", node.metadata.name): {
-                "ready": any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
+                "ready": is_ready(node),
                 "gpus": int(node.status.allocatable.get("nvidia.com/gpu", 0)),
                 "cordoned": bool(node.spec.unschedulable),
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sparkloom.onnode.now.picture import well
 from sparkloom.site.roster import Member, Roster
 from sparkloom.site.served import Record
 
@@ -61,11 +62,6 @@ def group(member: Member, summed: Shown, *, alias: str, nodes: Sequence[str]) ->
         "cause": cause(ranks, summed["rails"]) or None,
         **{key: summed[key] for key in own},
     }
-
-
-def well(one: Shown) -> bool:
-    """Whether a group is as it should be: it serves, or a request is enough that it does."""
-    return bool(one["serving"]) or one["state"] == "asleep"
 
 
 def whole(site: str, roster: Roster, groups: list[Shown], asked: str | None, problem: str = "") -> Shown:

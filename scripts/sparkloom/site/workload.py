@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sparkloom.base.finding import Finding
-from sparkloom.onnode.now import why
+from sparkloom.onnode.now import pods, why
 
 KINDS = ("Deployment", "DaemonSet")
 PINS = "versions.yml (group_vars/all)"  # where images of ours are named
@@ -109,7 +109,7 @@ def _cause(reached: Source, one: _Short) -> str:
     """Of the first of its pods that has one to tell."""
     warnings = reached.warnings()
     for pod in reached.pods(dict(one.labels)):
-        if pod.metadata.deletion_timestamp or _ready(pod):
+        if pod.metadata.deletion_timestamp or pods.ready(pod):
             continue
         if told := why.waits(pod, warnings, {}, PINS):
             return told
@@ -117,10 +117,6 @@ def _cause(reached: Source, one: _Short) -> str:
             return ended
         return f"its pod {pod.metadata.name} starts"
     return "no pod of it is there yet"
-
-
-def _ready(pod: Any) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or [])
 
 
 def _ended(reached: Source, pod: Any) -> str:

@@ -269,13 +269,19 @@ def test_an_engine_that_ignores_term_is_killed_and_nothing_is_left(pair: Ranks) 
     assert strays(pair.folder) == []
 
 
-def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> None:
-    pair.start()
-    pair.wait(pair.serving)
+def slowly_asked(pair: Ranks) -> http.client.HTTPConnection:
+    """With a request on its way that takes its time."""
     pair.mode(0, "slow-request")
     client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=30)
     client.request("POST", "/v1/chat/completions", "{}")
     time.sleep(0.3)
+    return client
+
+
+def test_running_requests_may_end_before_the_engine_is_stopped(pair: Ranks) -> None:
+    pair.start()
+    pair.wait(pair.serving)
+    client = slowly_asked(pair)
     pair.processes[1].terminate()
     assert b"hello" in client.getresponse().read()
     client.close()
@@ -302,10 +308,7 @@ def test_a_client_s_connection_is_told_and_the_rank_s_own_questions_are_not(pair
 def test_a_rank_that_drains_is_not_ready_while_what_runs_comes_to_its_end(pair: Ranks) -> None:
     pair.start()
     pair.wait(pair.serving)
-    pair.mode(0, "slow-request")
-    client = http.client.HTTPConnection("127.0.0.1", pair.plan["port"], timeout=30)
-    client.request("POST", "/v1/chat/completions", "{}")
-    time.sleep(0.3)
+    client = slowly_asked(pair)
     pair.processes[0].terminate()
     pair.wait(lambda: pair.ask(0, "/ready")[0] == 503, 2)
     assert b"hello" in client.getresponse().read()

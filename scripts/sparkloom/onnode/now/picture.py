@@ -55,7 +55,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "site": facts.get("site"),
         "at": round(look.at, 1),
         "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
-        "serving": bool(groups) and all(_answers(one) for one in groups if one["listed"] or one["ranks"]),
+        "serving": bool(groups) and all(well(one) for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),
         "queued": _sum(one[where] for one in groups for where in ("queued", "held")),
@@ -66,8 +66,8 @@ def picture(facts: Facts, look: Look) -> Shown:
     }
 
 
-def _answers(one: Shown) -> bool:
-    """Who is asleep does so as soon as somebody asks."""
+def well(one: Shown) -> bool:
+    """Whether a group is as it should be: it serves, or a request is enough that it does."""
     return bool(one["serving"] or one["state"] == "asleep")
 
 

@@ -83,6 +83,6 @@ def since(pods: Iterable[Any]) -> str:
     return max(times).astimezone(timezone.utc).isoformat(timespec="seconds") if times else ""  # noqa: UP017 - 3.10
 
 
-def ready(node: Any) -> bool:
-    """Whether the cluster hears from a node."""
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions or [])
+def ready(one: Any) -> bool:
+    """Whether a pod is Ready; or a node, from which the cluster hears then."""
+    return any(c.type == "Ready" and c.status == "True" for c in one.status.conditions or [])
