@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import LoadedProfile, Model
+from sparkloom.onnode.weights.names import COMMIT
 
 
 def pinned(loaded: LoadedProfile, locked: Mapping[str, str]) -> LoadedProfile:
