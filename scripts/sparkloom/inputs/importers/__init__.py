@@ -84,8 +84,9 @@ def _with_doubles(found: Found, mapping: document.Document) -> Found:
 
 
 def _mapping(text: str, name: str) -> document.Document | None:
-    """The text as YAML, where that is what it is: a recipe's or a compose file's mapping."""
-    if not re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE):
+    """The text as YAML, where that is what it is: a recipe's or a compose file's mapping; a page may hold one."""
+    keys = re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE)
+    if not keys or re.search("^```", text, re.MULTILINE):
         return None
     try:
         return document.parse(text, name, doubles=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model
+from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import fabric
 from sparkloom.launch.ports import Port
 from sparkloom.launch.ranges import Range
@@ -17,7 +17,7 @@ from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 if TYPE_CHECKING:
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
-    from sparkloom.launch.view import LaunchView
+    from sparkloom.launch.view import ModelView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
@@ -72,7 +72,7 @@ class Adapter:
     ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
     called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         """The flags that follow from model and topology."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class Adapter:
         given = ((name, flags.get(name)) for name in LOAD_FORMATS)
         return [{"module": LOADERS[word], "flag": f"{name} {word}"} for name, word in given if word in LOADERS]
 
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+    def files(self, settings: Sequence[Setting], loaded: LoadedSketch) -> dict[str, str]:
         """Path in the pod -> text, where an engine reads a file of its own."""
         return {}
 
@@ -131,9 +131,9 @@ class Memory(Protocol):
     else has a share of its Sparks and started before or after it.
     """
 
-    def requirements(self, view: LaunchView) -> Requirements: ...
+    def requirements(self, view: ModelView) -> Requirements: ...
 
-    def fit(self, view: LaunchView, needs: Requirements) -> Fit: ...
+    def fit(self, view: ModelView, needs: Requirements) -> Fit: ...
 
 
 LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.image_recipes import HOST
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
@@ -49,7 +49,7 @@ class LlamaCpp(base.Adapter):
     placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
     sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         model = loaded.profile.model
         file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"
         settings = [
