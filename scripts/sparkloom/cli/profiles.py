@@ -113,8 +113,8 @@ def _speeds(item: dict[str, Any]) -> list[str]:
     return [show.number(item[key]) for key in SPEEDS]
 
 
-def _words(words: list[str]) -> str:
-    """One flag per line, ready to paste."""
+def _words(words: list[str]) -> None:
+    """One flag per line, ready to paste, however wide."""
     lines, current = [], ""
     for word in words:
         if word.startswith("--"):
@@ -122,8 +122,8 @@ def _words(words: list[str]) -> str:
             current = "  " + shlex.quote(word)
         else:
             current = f"{current} {shlex.quote(word)}" if current else shlex.quote(word)
-    return " \\\n".join([*lines, current])
+    show.say(" \\\n".join([*lines, current]) + "\n")
 
 
-def _environment(variables: dict[str, str]) -> str:
-    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+def _environment(variables: dict[str, str]) -> None:
+    show.say("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))

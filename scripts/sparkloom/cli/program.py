@@ -1,7 +1,7 @@
 """The program: what becomes of a failure.
 
 docs/exit-status.md says what each exit status means; with `--json` the problems of unusable input are JSON on standard
-output, too. Never a traceback (SPARKLOOM_DEBUG=1 shows one).
+output, too. Never a traceback: a crash leaves one in a file of its own (SPARKLOOM_DEBUG=1 shows it instead).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _unforeseen(error: Exception) -> int:
         if told := patience.trouble(error):
             sys.stderr.write(f"sparkloom: {told}\n")
             return 2
-    sys.stderr.write(
-        f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
-    )
+    from sparkloom.cli import crash
+
+    sys.stderr.write(crash.told(error, _version()))
     return 70
