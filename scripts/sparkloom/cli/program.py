@@ -87,14 +87,16 @@ def _version() -> str:
 
 
 def _ready() -> None:
-    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail.
+    """Standard output or error may be closed, or speak less than Unicode; neither is a reason to fail.
 
     Nothing that is written from here on is obeyed by a terminal, but what we draw ourselves.
     """
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
-    elif isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     streams.wrap()
 
 
