@@ -10,6 +10,7 @@ from typing import Any
 import ansible.module_utils
 import pytest
 
+from tests import crashes
 from tests.judged import Judged
 from tests.places import REPO
 
@@ -56,6 +57,7 @@ class Lanes:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(crashes, "crashes")  # its pytest_configure is called at once
     if hasattr(config, "workerinput"):  # a lane's own process
         return
     config.pluginmanager.register(Progress(config), "progress")

@@ -166,7 +166,10 @@ def test_a_users_profile_may_live_anywhere_and_extend_a_shipped_one(tmp_path: Pa
     assert words[words.index("--context-length") + 1] == "131072" and "--moe-runner-backend" in words
 
 
-def test_a_cluster_that_does_not_answer_is_no_bug_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_that_does_not_answer_is_no_bug_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     from kubernetes.client import ApiException
 
     from sparkloom.cli import program
@@ -174,4 +177,4 @@ def test_a_cluster_that_does_not_answer_is_no_bug_of_ours(capsys: pytest.Capture
     assert program._unforeseen(ApiException(status=403, reason="Forbidden")) == 2
     told = capsys.readouterr().err
     assert told.startswith("sparkloom: the cluster's API answers 403 Forbidden") and told.count("\n") == 1
-    assert program._unforeseen(KeyError("x")) == 70 and "this is a bug" in capsys.readouterr().err
+    assert program._unforeseen(KeyError("x")) == 70 and "a bug of ours" in capsys.readouterr().err

@@ -73,14 +73,24 @@ def load(path: Path, *, shown: str | None = None) -> Document:
         if len(read) > MOST:  # a device that never ends, named by somebody else's file
             message = f"holds more than {MOST >> 20} MiB, or never ends; expected a YAML file"
             raise InputError.single(file, message, rule="unreadable")
-        text = read.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = _decoded(read, file).replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise InputError.single(file, "no such file", rule="missing-file") from None
     except IsADirectoryError:
         raise InputError.single(file, "is a folder; expected a YAML file", rule="missing-file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.single(file, f"cannot be read as UTF-8 text: {error}", rule="unreadable") from None
+    except OSError as error:
+        raise InputError.single(file, f"cannot be read: {error.strerror or error}", rule="unreadable") from None
     return parse(text, file)
+
+
+def _decoded(read: bytes, file: str) -> str:
+    try:
+        return read.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = read[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        message = f"byte 0x{read[error.start]:02x} is no UTF-8 text; save the file as UTF-8"
+        raise InputError.single(file, message, line=line, column=column, rule="unreadable") from None
 
 
 def parse(text: str, file: str, *, doubles: bool = False) -> Document:
@@ -94,16 +104,31 @@ def parse(text: str, file: str, *, doubles: bool = False) -> Document:
     except InputError:
         raise
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        what = " ".join(str(part) for part in (error.context, error.problem) if part)
-        raise InputError.single(file, f"not valid YAML: {what}", line=line, column=column, rule="bad-yaml") from None
+        raise InputError([_unparsed(error, text, file)]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError.single(file, f"not valid YAML: {error}".splitlines()[0], rule="bad-yaml") from None
     if not isinstance(document.data, dict):
-        kind = "nothing" if document.data is None else type(document.data).__name__
-        raise InputError.single(file, f"expected a mapping at the top, found {kind}", rule="wrong-type")
+        kind = "nothing" if document.data is None else "a list" if isinstance(document.data, list) else "one word"
+        message = f"expected `key: value` lines at the top, found {kind}"
+        raise InputError.single(file, message, rule="wrong-type")
     return document
+
+
+def _unparsed(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
+    """The parser's own words, and what to write where it means one of four slips that everybody makes."""
+    what = " ".join(str(part) for part in (error.context, error.problem) if part)
+    mark = error.problem_mark or error.context_mark
+    if "quoted scalar" in what and error.context_mark:
+        mark, what = error.context_mark, "this quote is never closed"
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    begun = (text.split("\n")[line : line + 1] or [""])[0][column:]
+    if begun.startswith("\t"):
+        what = "a tab; indent with spaces"
+    elif begun.startswith("*"):
+        what = f"{begun.split()[0]} names no anchor; a value that begins with * needs quotes"
+    elif what.startswith("mapping values"):
+        what += "; a value with ': ' in it needs quotes"
+    return Problem(file, line + 1, column + 1, f"not valid YAML: {what}", "bad-yaml")
 
 
 def _refuse_flood(text: str, file: str) -> None:

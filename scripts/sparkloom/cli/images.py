@@ -65,7 +65,7 @@ def render(
         told = {
             file: content.decode(errors="replace") for file, content in context.items() if file != image_context.APPLY
         }
-        show.out(told, json, lambda shown: shown["Dockerfile"])
+        show.out(told, json, lambda shown: show.say(shown["Dockerfile"]))
         return
     try:
         for file, content in context.items():

@@ -55,7 +55,7 @@ def matrix(
     json: Json = False,
 ) -> None:
     if action is MatrixAction.propose:
-        show.out(report.propose(spec, results), json, lambda proposed: proposed["text"])
+        show.out(report.propose(spec, results), json, lambda proposed: show.say(proposed["text"]))
         return
     if action is MatrixAction.report:
         show.out(report.write(spec, results, output), json, _files)

@@ -35,7 +35,7 @@ def rules(
     if out:
         _written(out, text)
     told: dict[str, Any] = {"groups": alerts.groups(chosen), "files": [str(out)] if out else []}
-    show.out(told, json, lambda _: str(out) if out else text)
+    show.out(told, json, lambda _: str(out) if out else show.say(text))
 
 
 def _written(path: Path, text: str) -> str:

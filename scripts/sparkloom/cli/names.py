@@ -87,7 +87,7 @@ def _by_hub_id(text: str, known: Sequence[str]) -> list[str]:
 
 def _by_part(text: str, known: Sequence[str]) -> list[str]:
     """Names with every word of `text` in them."""
-    words = [word for word in re.split(r"[\s*/]+", text.lower()) if word]
+    words = [word for word in re.split(r"[\s*/]+", text.lower()) if word.strip(".-")]
     return _plainest([name for name in known if words and all(word in name.lower() for word in words)])
 
 

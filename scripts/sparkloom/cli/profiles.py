@@ -91,7 +91,8 @@ def _profiles(listing: list[dict[str, Any]]) -> None:
 
 def _ranking(ranked: list[dict[str, Any]], count: int, context: int) -> None:
     terminal = show.console()
-    rows = show.table("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
+    wide = show.table("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
+    short = show.table("profile", "on", "tok/s>", "verdict", padding=(0, 1, 0, 0))
     for item in ranked:
         span = item["interval"]
         predicted = "-" if span is None else f"{show.number(span[0])} - {show.number(span[1])}"
@@ -100,21 +101,33 @@ def _ranking(ranked: list[dict[str, Any]], count: int, context: int) -> None:
         if item["measured_at"] not in (None, count):
             measured += f" at {item['measured_at']}"
         where = f"{item['nodes']} {item['engine']}"
-        rows.add_row(item["name"], where, measured, predicted, first, str(item["room"]), item["verdict"])
-    if ranked:
-        terminal.print(rows)
-        terminal.print()
+        wide.add_row(item["name"], where, measured, predicted, first, str(item["room"]), item["verdict"])
+        short.add_row(item["name"], where, _speed(item), item["verdict"])
+    if ranked and not show.first_that_fits(terminal, wide, short):
+        for item in ranked:
+            show.paragraph(terminal, item["name"])
+            told = f"{item['nodes']} {item['engine']}, {_speed(item)} tok/s, {item['verdict']}"
+            show.paragraph(terminal, told, indent=2, style="dim")
     asked = f"{count} conversation(s) of {context:,} tokens"
     said = f"{asked} at once; `sparkloom plan NAME --sessions {count} --context {context}` tells more of one"
+    if ranked:
+        terminal.print()
     show.paragraph(terminal, said if ranked else f"no shipped profile has room for {asked}")
+
+
+def _speed(item: dict[str, Any]) -> str:
+    """Measured, else between which figures it is expected."""
+    if item["measured_tok_s"] is not None or item["interval"] is None:
+        return show.number(item["measured_tok_s"])
+    return f"{item['interval'][0]:.0f}-{item['interval'][1]:.0f}"
 
 
 def _speeds(item: dict[str, Any]) -> list[str]:
     return [show.number(item[key]) for key in SPEEDS]
 
 
-def _words(words: list[str]) -> str:
-    """One flag per line, ready to paste."""
+def _words(words: list[str]) -> None:
+    """One flag per line, ready to paste, however wide."""
     lines, current = [], ""
     for word in words:
         if word.startswith("--"):
@@ -122,8 +135,8 @@ def _words(words: list[str]) -> str:
             current = "  " + shlex.quote(word)
         else:
             current = f"{current} {shlex.quote(word)}" if current else shlex.quote(word)
-    return " \\\n".join([*lines, current])
+    show.say(" \\\n".join([*lines, current]) + "\n")
 
 
-def _environment(variables: dict[str, str]) -> str:
-    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+def _environment(variables: dict[str, str]) -> None:
+    show.say("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))

@@ -1,7 +1,7 @@
 """The program: what becomes of a failure.
 
 docs/exit-status.md says what each exit status means; with `--json` the problems of unusable input are JSON on standard
-output, too. Never a traceback (SPARKLOOM_DEBUG=1 shows one).
+output, too. Never a traceback: a crash leaves one in a file of its own (SPARKLOOM_DEBUG=1 shows it instead).
 """
 
 from __future__ import annotations
@@ -87,14 +87,16 @@ def _version() -> str:
 
 
 def _ready() -> None:
-    """Standard output may be closed, or speak less than Unicode; neither is a reason to fail.
+    """Standard output or error may be closed, or speak less than Unicode; neither is a reason to fail.
 
     Nothing that is written from here on is obeyed by a terminal, but what we draw ourselves.
     """
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
-    elif isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     streams.wrap()
 
 
@@ -111,7 +113,7 @@ def _unforeseen(error: Exception) -> int:
         if told := patience.trouble(error):
             sys.stderr.write(f"sparkloom: {told}\n")
             return 2
-    sys.stderr.write(
-        f"sparkloom: unexpected {type(error).__name__}: {error}; this is a bug: SPARKLOOM_DEBUG=1 shows where\n"
-    )
+    from sparkloom.cli import crash
+
+    sys.stderr.write(crash.told(error, _version()))
     return 70

@@ -46,8 +46,7 @@ def render(
         rendered = case.render(profile or "", inventory, overrides=overrides or [], release=engine_version, force=force)
     for finding in rendered.case.errors:  # on stderr, so that it cannot pass unseen
         show.complain(f"forced past {finding.rule}: {finding.message}\n")
-    name = group or profile or ""
-    _write(manifests.to_yaml(rendered.objects), output, Path(name).stem if "/" in name else name)
+    _write(manifests.to_yaml(rendered.objects), output, group or rendered.case.launch.profile.name)
 
 
 def schema() -> None:

@@ -29,7 +29,7 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
             return
         text = human(data)
         if isinstance(text, str):
-            say(text if text.endswith("\n") else text + "\n")
+            say(streams.folded(text.removesuffix("\n") + "\n", sys.stdout))
     except BrokenPipeError:
         drop_output()  # the reader has seen enough; the exit status still is the verdict's
 

@@ -5,6 +5,7 @@ What a file, a server, a pod or a node said is spelled by `visible`, whoever pri
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, TextIO
 
@@ -16,14 +17,20 @@ ANEW = "\r\x1b[2K"  # a line that changes begins with it, on a terminal
 class Visible:
     """A text stream that obeys nothing in what is written; `under` is the stream itself, for what draws a screen."""
 
-    def __init__(self, under: TextIO) -> None:
+    def __init__(self, under: TextIO, folds: bool = False) -> None:
         self.under = under
+        self.folds = folds  # what is for people alone: no line is wider than the window
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):  # libraries find out what a stream takes by trying
             raise TypeError(f"expected text, found {type(text).__name__}")
         begin = ANEW if text.startswith(ANEW) and self.under.isatty() else ""
-        self.under.write(begin + visible(text[len(begin) :]))
+        shown = visible(text[len(begin) :])
+        if self.folds and begin and not shown.endswith("\n"):
+            shown = shown[: columns(self.under) - 1]  # drawn anew soon: a second line of it would stay
+        elif self.folds:
+            shown = folded(shown, self.under)
+        self.under.write(begin + shown)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -34,12 +41,33 @@ class Visible:
         return getattr(self.under, name)
 
 
+def columns(stream: Any) -> int:
+    """Of the window that it is shown in; none for a pipe, or where the terminal does not say."""
+    return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+
+
+def folded(text: str, stream: Any) -> str:
+    """Lines wider than the window broken between words, with a hanging indent. A pipe gets whole lines."""
+    wide = columns(stream)
+    if not wide or all(len(line) <= wide for line in text.splitlines()):
+        return text
+    from textwrap import TextWrapper
+
+    lines = []
+    for line in text.splitlines(keepends=True):
+        words = line.rstrip("\n")
+        indent = " " * min(len(words) - len(words.lstrip()) + 2, wide // 4)
+        hanging = TextWrapper(wide, subsequent_indent=indent, break_on_hyphens=False)
+        lines.append(hanging.fill(words) + line[len(words) :] if len(words) > wide else line)
+    return "".join(lines)
+
+
 def wrap() -> None:
     """Both streams, once."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Visible):
-            setattr(sys, name, Visible(stream))
+            setattr(sys, name, Visible(stream, folds=name == "stderr"))
 
 
 def under(stream: Any) -> Any:

@@ -175,7 +175,7 @@ class Progress:
             f"{name}  {now - self._began:.0f} s  {crowd.ended} of {crowd.total} done, {crowd.running} running"
             f"{f', {failed} failed' if failed else ''}, {chunks:,} chunks, {rate:,.0f} a second"
         )
-        self._stream.write(f"\r\x1b[2K{line[:118]}" if self._live else line + "\n")
+        self._stream.write(f"\r\x1b[2K{line}" if self._live else line + "\n")
         self._stream.flush()
 
     def _clear(self) -> None:

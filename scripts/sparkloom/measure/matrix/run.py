@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -194,8 +193,7 @@ class GridProgress:
         if self._live:
             if now - self._said >= 0.4:
                 self._said = now
-                wide = shutil.get_terminal_size().columns - 1
-                self._say(f"\r\x1b[2K{f'{line}; {detail}'[:wide]}")
+                self._say(f"\r\x1b[2K{line}; {detail}")
         elif step != self._what or now - self._said >= 60:
             self._what, self._said = step, now
             self._say(f"{line}\n")

@@ -1,0 +1,130 @@
+"""A person's terminal: a command is typed at bash's prompt; what is seen of it comes back, judged line by line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+import pexpect
+
+from tests.places import REPO
+
+PROGRAMS = REPO / ".venv" / "bin"
+SIZES = ((80, 24), (120, 40))
+PROMPT = re.compile(r"@@(\d+) \$ ")
+PATIENCE = 180  # seconds: the machine may be doing forty other things
+LOOKS = re.compile(r"\x1b\[[0-9;]*m")
+MOVES = re.compile(r"\x1b\[(\?(25|1049)[hl]|[0-9;]*[ABCDGHJK])")  # what draws a picture anew; nothing else is obeyed
+LEFT = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "XDG_STATE_HOME")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one command showed, less colours, and how it ended."""
+
+    command: str
+    text: str
+    code: int
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def words(self) -> str:
+        """All of it in one line: where a line was broken does not matter."""
+        return " ".join(self.text.split())
+
+    def has(self, *wanted: str) -> Seen:
+        for words in wanted:
+            assert words in self.words, f"`{self.command}` does not say {words!r}; it said:\n{self.text}"
+        return self
+
+
+class Terminal:
+    """bash in a pseudo-terminal of that size, in that home. `type` judges whatever is shown."""
+
+    def __init__(
+        self, home: Path, size: tuple[int, int] = SIZES[0], path: str = "", shell: tuple[str, ...] = (), **env: str
+    ) -> None:
+        self.columns, lines = size
+        self.home = home
+        kept = {name: os.environ[name] for name in LEFT if name in os.environ}
+        shown = {"HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", "PS1": "@@$? $ ", "USER": "owner"}
+        places = f"{path or PROGRAMS}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        self.program = pexpect.spawn(
+            *_split(shell or ("bash", "--norc", "--noprofile", "--noediting")),
+            cwd=str(home),
+            env={**kept, **shown, "PATH": places, **env},  # type: ignore[arg-type]
+            dimensions=(lines, self.columns),
+            encoding="utf-8",
+            timeout=PATIENCE,
+        )
+        self.program.delaybeforesend = None
+        self.program.expect(PROMPT)
+        self.typed = ""
+
+    def type(self, command: str, code: int = 0, copied: bool = False) -> Seen:
+        """`copied` output is there to be copied or read by programs (YAML, a curl): its lines may be long."""
+        self.begin(command)
+        return self.end(code, copied)
+
+    def begin(self, command: str) -> None:
+        assert "\n" not in command, "one line at a time"
+        self.typed = command
+        self.program.sendline(command)
+        self.program.expect_exact(f"{command}\r\n")  # the terminal's own echo
+
+    def sees(self, text: str) -> None:
+        """Waits for it while a command runs."""
+        self.program.expect_exact(text)
+
+    def answer(self, text: str) -> None:
+        self.program.sendline(text)
+
+    def interrupt(self) -> None:
+        self.program.sendintr()
+
+    def end(self, code: int | None = 0, copied: bool = False) -> Seen:
+        self.program.expect(PROMPT)
+        raw = str(self.program.before)
+        seen = Seen(self.typed, _plain(raw), int(self.program.match.group(1)))  # type: ignore[union-attr]
+        self._judge(seen, raw, copied)
+        assert code is None or seen.code == code, f"`{self.typed}` ended with {seen.code}, not {code}:\n{seen.text}"
+        return seen
+
+    def _judge(self, seen: Seen, raw: str, copied: bool) -> None:
+        where = f"`{seen.command}` at {self.columns} columns"
+        assert seen.code != 70, f"a crash of ours; reproduce: {seen.command}\n{seen.text}"
+        assert "Traceback (most recent call last)" not in seen.text, f"{where} shows a traceback:\n{seen.text}"
+        obeyed = re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f].{,8}", LOOKS.sub("", MOVES.sub("", raw)))
+        assert not obeyed, f"{where} sends control bytes: {obeyed[:3]!r}"
+        wide = [line for line in seen.lines if width(line) > self.columns]
+        assert copied or not wide, f"{where}: {width(wide[0])} columns wide: {wide[0]}"
+
+    def close(self) -> None:
+        self.program.close(force=True)
+
+
+def width(line: str) -> int:
+    """Columns on a terminal: wide letters take two, marks on a letter none."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in line
+    )
+
+
+def quoted(*words: object) -> str:
+    return shlex.join(str(word) for word in words)
+
+
+def _split(shell: tuple[str, ...]) -> tuple[str, list[str]]:
+    return shell[0], list(shell[1:])
+
+
+def _plain(raw: str) -> str:
+    """What stands between line ends; a line that is drawn anew counts each time."""
+    return MOVES.sub("\n", LOOKS.sub("", raw)).replace("\r", "\n").replace("\n\n", "\n")
