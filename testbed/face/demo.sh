@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make demo: from this checkout to streamed answers on the virtual rack, through TLS and with a key: of one model, of
-# another, and of a tiny one that llama.cpp itself serves over two nodes. PROFILE=name and OTHER=name choose the first
+# another, and of SmolLM2, a small real one, that llama.cpp itself serves over two nodes. PROFILE=name and OTHER=name choose the first
 # two; an empty PROFILE, OTHER or REAL leaves that one out.
 set -euo pipefail
 source "$(dirname "$0")/../../scripts/setup/step.sh"
@@ -10,7 +10,7 @@ export PATH=$REPO/.venv/bin:$PATH
 inventory=$("$PY" -m testbed rack inventory)
 profile=${PROFILE-$(sed -n 's/^profile: *\([^ #]*\).*/\1/p' "$inventory/group_vars/all/cluster.yml")}
 other=${OTHER-nvidia--nemotron-3-super-120b-a12b-nvfp4}
-real=${REAL-tiny-dense-gguf--llamacpp-2node}
+real=${REAL-smollm2-135m-instruct--llamacpp-2node}
 
 step rack "bringing up the virtual rack (4 nodes, 2 rails, Traefik)" "$PY" -m testbed rack up --lean \
   ${profile:+--serving "$profile"} ${other:+--serving "$other"}

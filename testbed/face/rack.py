@@ -33,6 +33,7 @@ from testbed.beds.rack import (
 )
 from testbed.face.console import Console, counted, enter, say, table
 from testbed.make import binaries, engine_image, golang, images, nodeimage, policy, rootfs, source, traefik
+from testbed.standins.hub import smollm
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -54,7 +55,7 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     controller = [] if lean else policy.steps()
     first, programs, beside, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
-    parts = [replace(step, aside=True) for step in parts]
+    parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts]]
     # of several models, which nothing lean serves
     pairs = [metrics_images.made(), *([] if lean else [router_image.made()])]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]

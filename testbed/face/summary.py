@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkloom import case
 from sparkloom.inputs import profile as profiles
 from sparkloom.site import logs, status
-from testbed.standins.hub import tiny
+from testbed.standins.hub import smollm
 
 ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins/engine/standin/main.py)
 
@@ -30,8 +30,8 @@ def parsers(inventory: str) -> dict[str, str]:
 def server(profile: str) -> str:
     """By what the answer was made: the engine itself, or what stands in for it."""
     loaded = profiles.load(profile).profile
-    if tiny.known(loaded.model.id):
-        return f"{loaded.engine.name} {loaded.engine.release} itself on CPU: random weights, so its words mean nothing"
+    if smollm.known(loaded.model.id):
+        return f"{loaded.engine.name} {loaded.engine.release} itself on CPU: its own words"
     return "the stand-in engine: its pace is no measurement"
 
 
