@@ -268,7 +268,7 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
         "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
         "NCCL_DEBUG": (
             "INFO",
-            "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
+            "the transport lines are the proof that the rails are used; `sparkloom show nccl` reads them",
         ),
     }
     if topology.ring:
