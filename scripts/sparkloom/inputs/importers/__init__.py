@@ -19,7 +19,7 @@ FORMS = (
     "a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, or a script or command line "
     "that starts an engine known here"
 )
-_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:bash|sh|shell|console|zsh)?[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read(text: str, name: str, programs: Programs, pick: str = "") -> Found:
@@ -114,7 +114,7 @@ def _merged(value: Any) -> Any:
 
 def _fenced(text: str) -> str:
     """Of a page with code in it only the code, each line where it was."""
-    if "```" not in text:
+    if not _FENCE.search(text):
         return text
     kept_lines = [""] * (text.count("\n") + 1)
     for match in _FENCE.finditer(text):
