@@ -36,12 +36,13 @@ class Seen:
 
     @property
     def words(self) -> str:
-        """All of it in one line: where a line was broken does not matter."""
+        """All of it in one line."""
         return " ".join(self.text.split())
 
     def has(self, *wanted: str) -> Seen:
+        shown = "".join(self.text.split())  # where a line was broken does not matter
         for words in wanted:
-            assert words in self.words, f"`{self.command}` does not say {words!r}; it said:\n{self.text}"
+            assert "".join(words.split()) in shown, f"`{self.command}` does not say {words!r}; it said:\n{self.text}"
         return self
 
 
