@@ -29,7 +29,7 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
             return
         text = human(data)
         if isinstance(text, str):
-            say(streams.folded(text.removesuffix("\n") + "\n", sys.stdout))
+            words(text.removesuffix("\n") + "\n")
     except BrokenPipeError:
         drop_output()  # the reader has seen enough; the exit status still is the verdict's
 
@@ -53,6 +53,11 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         raise BrokenPipeError from None
+
+
+def words(text: str) -> None:
+    """The same for people: no line of it is wider than the window."""
+    say(streams.folded(text, sys.stdout))
 
 
 def console(*, stderr: bool = False) -> Console:
