@@ -6,13 +6,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import crashes
+from tests import crashes, wheels
 from tests.judged import Judged
 from tests.places import REPO
 
@@ -85,3 +86,10 @@ def hub_client() -> Iterator[None]:
         from huggingface_hub.utils._http import default_client_factory
 
         set_client_factory(default_client_factory)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as it is handed out, made from what git would; once for all lanes."""
+    mine = tmp_path_factory.getbasetemp()
+    return wheels.built(mine.parent if os.environ.get("PYTEST_XDIST_WORKER") else mine)

@@ -38,7 +38,7 @@ SIGNS = {
 }
 FAILED = ("x", "bold red")
 WARNING = "[WARNING]: "
-BEGIN, END = 600, 1800  # characters of an error that are shown: what was judged, and what to do; the log has all of it
+BEGIN, END = 600, 6000  # characters of an error that are shown: what was judged, and what to do; the log has all of it
 
 
 def up(
@@ -147,7 +147,10 @@ def _failure(ended: Progress, seconds: float, log: Path) -> str:
 
 
 def _cut(said: str) -> str:
-    return said if len(said) <= BEGIN + END else f"{said[:BEGIN]}\n[...]\n{said[-END:]}"
+    """Whole lines of both ends: what is to be mended stands at the end of a report."""
+    if len(said) <= BEGIN + END:
+        return said
+    return f"{said[:BEGIN].rpartition(chr(10))[0]}\n[...]\n{said[-END:].partition(chr(10))[2]}"
 
 
 def _last_words(log: Path) -> str:
