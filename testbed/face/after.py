@@ -31,8 +31,8 @@ Now, in this folder (a block may be pasted whole):
     -d '{{"messages":[{{"role":"user","content":"{ASKED}"}}]}}'
   # by openai's package
   python3 -m venv {OWN} && {OWN}/bin/pip install -q openai
-  SSL_CERT_FILE=$G/ca.pem {OWN}/bin/python -c 'import openai
-  print(openai.OpenAI().responses.create(model="{model}",
+  SSL_CERT_FILE=$G/ca.pem {OWN}/bin/python -c 'import openai; print(
+    openai.OpenAI().responses.create(model="{model}",
     input="{ASKED}").output_text)'
   # open a page, {where.url}/, which asks for the key shown here
   .venv/bin/sparkloom keys add me -i {site}

@@ -113,6 +113,8 @@ def test_what_to_type_next_fits_a_terminal_and_names_what_is_there(
     text = after.text(inventory.KIND, demo.REAL, "SmolLM2-135M-Instruct")
     assert all(len(line) <= 80 for line in text.splitlines()), text
     assert len(text.splitlines()) <= 24
+    (program,) = re.findall(r"-c '([^']+)'", text)
+    compile(program, "openai", "exec")
     for command in re.findall(r"testbed (\w+)", text):
         assert command in door.COMMANDS
     assert (REPO / re.findall(r"playbooks/\w+\.yml", text)[0]).exists()
