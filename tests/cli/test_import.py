@@ -58,6 +58,9 @@ def test_what_is_written_is_a_profile_that_plan_reads(recipe: Path, tmp_path: Pa
     assert run("import", str(recipe), "-o", str(written)).returncode == 0
     assert data("plan", str(written))["fits"] is True
     assert run("import", str(recipe), "-o", "-").stdout == written.read_text()
+    assert run("import", str(recipe), "-o", str(written)).stderr == f"wrote {written}\n"
+    other = run("import", "-", "-o", str(written), stdin=RECIPE.replace("65536", "32768"))
+    assert other.stderr == f"wrote {written}, in place of what it held\n"
 
 
 def test_one_screen_says_what_will_not_start_and_why(recipe: Path) -> None:

@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sparkloom import case
+from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from tests import public_models
 
@@ -111,3 +115,73 @@ def test_other_peoples_recipes_are_read_and_their_commands_come_out_as_they_were
     assert [str(o.path) for o in outcomes if not all(o.identical.values())] == []
     compared = [o for o in outcomes if o.equal is not None]
     assert sum(bool(o.equal) for o in compared) >= 0.95 * len(compared)
+
+
+STARTS = {
+    "vllm": ("vllm serve", "-tp"), "sglang": ("sglang serve --model-path", "--tp"),
+    "trtllm": ("trtllm-serve", "--tp_size"), "llamacpp": ("llama-server -hf", "--parallel"),
+}  # fmt: skip
+MODELS = (
+    "nvidia/GLM-4.7-NVFP4",
+    "stranger/Moon-7B",
+    "Qwen/Qwen3.5-397B-A17B-odd",
+    "/models/x/y",
+    "./moon",
+    "$MODEL",
+    "-x",
+    "",
+)
+IMAGES = (
+    "",
+    "vllm/vllm-openai:v0.19.0",
+    "lmsysorg/sglang:v0.5.10",
+    "ghcr.io/me/moon:nightly",
+    "$IMAGE",
+    "Not An Image",
+)
+FLAGS = (
+    "", "--moon", "--moon 3", "--moon=-x", "--moon a b", "--moon '{\"a\": [1]}'", "--max-num-sqes 4",
+    "--kv-cache-dtype moon4", "--kv-cache-dtype $KV",
+    "--chat-template x.jinja", "--trust-remote-code", "--speculative-config nope", "--moon ''",
+    "--gpu-memory-utilization nan", "--moon 1e999", "--revision abc", "--a=b=c", "-Z", "--seed 99999999999999999999",
+)  # fmt: skip
+SIZES = ("1", "2", "3", "7", "16", "0", "x")
+WRITTEN = {
+    "line": lambda engine, image, words: words,
+    "docker": lambda engine, image, words: f"docker run -e MOON=1 {image} {words}",
+    "compose": lambda engine, image, words: yaml.safe_dump({"services": {"a": {"image": image, "command": words}}}),
+    "sparkrun": lambda engine, image, words: yaml.safe_dump(
+        {"recipe_version": "2", "model": "a/b", "runtime": engine, "container": image, "command": words}
+    ),
+    "eugr": lambda engine, image, words: yaml.safe_dump(
+        {
+            "recipe_version": "1",
+            "container": image,
+            "mods": ["mods/x"],
+            "command": words.replace("{", "{{").replace("}", "}}"),
+        }
+    ),
+    "page": lambda engine, image, words: f"# Moon\n\n```bash\n{words}\n```\n",
+}
+
+
+@settings(max_examples=150)
+@given(
+    form=st.sampled_from(sorted(WRITTEN)), engine=st.sampled_from(sorted(STARTS)), model=st.sampled_from(MODELS),
+    image=st.sampled_from(IMAGES), flags=st.lists(st.sampled_from(FLAGS), max_size=2), size=st.sampled_from(SIZES),
+)  # fmt: skip
+def test_no_mixture_of_the_unknown_is_a_crash(
+    form: str, engine: str, model: str, image: str, flags: list[str], size: str
+) -> None:
+    """Unknown model, flag, image and size in each form of each engine: judged, or refused by a reason."""
+    start, parallel = STARTS[engine]
+    text = WRITTEN[form](engine, image, f"{start} {model} {parallel} {size} {' '.join(flags)}")
+    try:
+        taken = case.take_in(text, "x.yaml")
+    except InputError:
+        return
+    verdict, told = taken["verdict"], [one["what"] for one in taken["verdict"]["unknown"]]
+    if verdict["facts"] is None:
+        assert verdict["fits"] is None and f"model {taken['profile']['model']['id']}" in told
+    for key in taken["profile"]["engine"].get("fork", {}).get("flags", {}):
+        assert any(what.startswith("--" + key.replace("_", "-")) for what in told)

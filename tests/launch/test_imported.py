@@ -190,3 +190,16 @@ def test_every_flag_stands_in_the_profile_or_in_the_remainder(data: st.DataObjec
         key = flag.name.lstrip("-").replace("-", "_")
         placed = key in engines.get(engine).placed or key in engines.get(engine).reserved or key == "revision"
         assert key in said.flags or flag.name in left or placed, flag.name
+
+
+def test_somebodys_own_count_of_versions_is_no_release() -> None:
+    """A fork's v18.1 is no vLLM 18.1: no release that is known begins so."""
+    made = drafted("docker run ghcr.io/somebody/vllm-moon:v18.1-vision vllm serve org/name --max-num-seqs 4")
+    assert made.spoken and not made.spoken.sure and made.spoken.release == spoken.of("vllm", [], "").release
+    assert drafted("docker run vllm/vllm-openai:v1.0.0 vllm serve o/n").spoken.release == "1.0.0"  # type: ignore[union-attr]
+
+
+def test_a_folder_on_the_way_to_a_model_is_no_publisher() -> None:
+    for path in ("/root/models/models14/Moon-7B", "/path/to/Moon-7B", "/home/Moon-7B"):
+        assert drafted(f"vllm serve {path}").model == "unknown/Moon-7B"
+    assert drafted("vllm serve /models/org/Moon-7B").model == "org/Moon-7B"

@@ -109,7 +109,8 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, text: str) -> None:
     try:
+        another = path.is_file() and path.read_bytes() != text.encode()
         files.write(path, text)
     except OSError as error:
         raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
-    sys.stderr.write(f"wrote {path}\n")
+    sys.stderr.write(f"wrote {path}{', in place of what it held' if another else ''}\n")

@@ -189,3 +189,39 @@ def test_a_literal_is_data_and_never_an_expression() -> None:
     assert value == {"a": [1, -2.5, "x'y", "t", True, None], "b-c": {"d": 16}}
     with pytest.raises(literals.NoLiteral):
         literals.read("{a: process.exit(1)}", 0)
+
+
+IMAGE = "ghcr.io/somebody/vllm-node:1"
+PASTED = {
+    "behind sudo": f"sudo -u me docker run --gpus all {IMAGE} vllm serve a/b --max-num-seqs 4",
+    "behind a prompt": f"me@spark:~$ docker run {IMAGE} vllm serve a/b --max-num-seqs 4",
+    "to another machine": f"docker --context spark container run {IMAGE} vllm serve a/b --max-num-seqs 4",
+    "over ssh": f"ssh spark1 docker run {IMAGE} vllm serve a/b --max-num-seqs 4",
+    "in a shell of the container": f"docker run -it --gpus all {IMAGE} bash\nvllm serve a/b --max-num-seqs 4",
+    "by a name that is asked for": f"docker run -d {IMAGE} sleep 9\ndocker exec $ID vllm serve a/b --max-num-seqs 4",
+    "flags for the image": f"docker run {IMAGE} --model a/b --max-num-seqs 4",
+    "a model for the image": f"docker run {IMAGE} a/b --max-num-seqs 4",
+    "words for the image": f"docker run {IMAGE} serve a/b --max-num-seqs 4",
+    "a systemd unit": f"[Unit]\nAfter=docker.service\n[Service]\nExecStart=-/usr/bin/docker run {IMAGE} \\\n"
+    "  vllm serve a/b --max-num-seqs 4\nRestart=always",
+    "a compose file that merges": f"x-all: &all\n  image: {IMAGE}\nservices:\n  one:\n    <<: *all\n"
+    "    command: vllm serve a/b --max-num-seqs 4",
+}
+
+
+@pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
+def test_an_image_that_is_named_is_never_lost(text: str) -> None:
+    (start,) = read(text).starts
+    assert start.image == IMAGE and start.engine == "vllm"
+    assert "a/b" in start.words and start.words[-2:] == ["--max-num-seqs", "4"]
+
+
+def test_a_units_variables_are_the_engines() -> None:
+    unit = f'[Service]\nEnvironment=VLLM_A=1\nEnvironment="VLLM_B=b c"\nExecStart=vllm serve {IMAGE}\n[Install]\n'
+    assert read(unit).starts[0].env == {"VLLM_A": "1", "VLLM_B": "b c"}
+
+
+def test_a_page_with_a_recipe_in_it_is_a_page() -> None:
+    found = read("# Head\n\nservices:\n\n```bash\nvllm serve a/b\n```\n\nmodel: [\n")
+    assert [start.words for start in found.starts] == [["a/b"]]
+    assert read("```\nvllm serve a/b --seed 1\n").starts[0].words == ["a/b", "--seed", "1"]  # its end was not copied

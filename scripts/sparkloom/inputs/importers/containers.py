@@ -51,6 +51,18 @@ class Container:
     entrypoint: str | None = None
 
 
+def begins(words: Sequence[str]) -> tuple[int, int] | None:
+    """Where a container's program stands among words, and where its `run`, `exec` or `create`, behind its options."""
+    for at, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] in PROGRAMS:
+            verb = at + 1
+            while verb < len(words) and (words[verb].startswith("-") or words[verb] == "container"):
+                verb += 2 if words[verb] in ("-H", "--host", "-c", "--context", "--config", "-l", "--log-level") else 1
+            if verb < len(words) and words[verb] in ("run", "exec", "create"):
+                return at, verb
+    return None
+
+
 def run(words: Sequence[str]) -> Container:
     """`docker run OPTIONS IMAGE WORDS`; the words behind `run`."""
     container = Container()

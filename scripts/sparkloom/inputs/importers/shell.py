@@ -111,10 +111,12 @@ class Reader(Starts):
         texts = v.expand(words)
         if texts and texts[0] in SETS:
             for word in words[1:]:
-                if v.assign(word.raw, word):
-                    name = re.split(r"\+?=", word.raw, maxsplit=1)[0]
-                    if texts[0] == "export" and (value := v.values.get(name)) is not None:
-                        self.exported[name] = value
+                name, equals, told = v.text(word).partition("=")
+                name = name.removesuffix("+")
+                if not v.assign(word.raw, word) and equals and name.isidentifier():  # "NAME=value", quoted as one
+                    v.values[name] = told
+                if equals and texts[0] == "export" and (value := v.values.get(name)) is not None:
+                    self.exported[name] = value
             return True
         if texts and texts[0] in ("read", "mapfile", "readarray"):
             self._told(command, texts, v)

@@ -14,6 +14,7 @@ from sparkloom.inputs.importers.found import Leftover, Programs, Started, short
 TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat", "sed", "awk", "ps", "trap", "type",
         "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
 AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
+SHELLS = ("bash", "sh", "zsh")
 DEPTH = 6
 
 
@@ -26,6 +27,7 @@ class Starts(ABC):
         self.starts: list[Started] = []
         self.leftover: list[Leftover] = []
         self.containers: dict[str, Container] = {}
+        self.entered: Container | None = None  # by a shell at its prompt: what is typed next is typed in there
         self.exported: dict[str, str] = {}
 
     @abstractmethod
@@ -45,9 +47,10 @@ class Starts(ABC):
             own, texts = ({**own, name: value} if equals else own), texts[1:]
         if texts[0] in TALK:
             return False
-        program = texts[0].rsplit("/", 1)[-1]
-        if program in containers.PROGRAMS and len(texts) > 1 and texts[1] in ("run", "exec", "create"):
-            return self._container(texts, where, v, own, depth)
+        if (found_box := containers.begins(texts)) is not None:
+            first, verb = found_box
+            self._before(texts[:first], {}, where)
+            return self._container(texts[verb:], where, v, own, depth)
         if found := self._engine(texts):
             engine, at, length = found
             self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where), inside)
@@ -60,10 +63,11 @@ class Starts(ABC):
         return len(self.starts) > before
 
     def _container(self, texts: list[str], where: str, v: Variables, own: dict[str, str], depth: int) -> bool:
-        running = texts[1] == "exec"
-        container = containers.execute(texts[2:]) if running else containers.run(texts[2:])
+        running = texts[0] == "exec"
+        container = containers.execute(texts[1:]) if running else containers.run(texts[1:])
         if running:
-            known = self.containers.get(container.name)
+            only = next(iter(self.containers.values())) if len(self.containers) == 1 else None
+            known = self.containers.get(container.name, only)
             if known:
                 container.image, container.env = known.image, {**known.env, **container.env}
                 container.leftover = [*known.leftover, *container.leftover]
@@ -74,12 +78,15 @@ class Starts(ABC):
             return True
         if not running and not container.entrypoint and self.of_image(container, container.words, where):
             return True
-        return not running and any(word in ("sleep", "tail") for word in container.words)
+        if container.words and container.words[-1].rsplit("/", 1)[-1] in SHELLS:
+            self.entered = container
+        waits = any(word in ("sleep", "tail") for word in container.words)
+        return not running and (waits or self.entered is container)
 
     def of_image(self, container: Container, words: list[str], where: str) -> bool:
         """Whether the image itself starts an engine, and these are words for it."""
         words = words[1:] if words[:1] == ["serve"] else words
-        alone = bool(words) and (words is not container.words or words[0].startswith("-"))
+        alone = words is not container.words or re.match(r"-|[\w.-]+/[\w.-]+(?<!\.sh)(?<!\.py)$", " ".join(words[:1]))
         known = {**theirs.IMAGES, **(theirs.NAMED if alone else {})}
         engine = next((name for said, name in known.items() if re.search(said, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):
@@ -121,6 +128,7 @@ class Starts(ABC):
     def _start(
         self, engine: str, words: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None
     ) -> None:
+        inside = inside or self.entered
         start = Started(engine, words, where, inside.image if inside else "", files=v.files)
         if inside:
             start.files = {**v.files, **inside.files, **_mounted(inside, v)}
