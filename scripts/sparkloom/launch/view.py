@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Self
 
 from sparkloom.inputs.families import Facts
@@ -128,4 +129,10 @@ class ModelView(LaunchView):
 
     @property
     def parallel(self) -> Parallel:
-        return Parallel(nodes=self.nodes, tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)
+        return _parallel(self.nodes, self.tp, self.pp, self.dp, self.ep)
+
+
+@lru_cache(maxsize=256)
+def _parallel(nodes: int, tp: int, pp: int, dp: int, ep: int) -> Parallel:
+    """Once for each split: a search asks for the same few thousands of times."""
+    return Parallel(nodes=nodes, tp=tp, pp=pp, dp=dp, ep=ep)
