@@ -51,6 +51,7 @@ def test_findings_are_exit_status_one_and_the_unreadable_is_two(recipe: Path, tm
         assert run("import", name).returncode == 2
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in run("import", str(tmp_path / "bytes")).stderr
+    assert "paste it into" in run("import", "https://example.org/recipe.yaml").stderr
 
 
 def test_what_is_written_is_a_profile_that_plan_reads(recipe: Path, tmp_path: Path) -> None:
@@ -108,6 +109,8 @@ def test_a_models_config_gives_its_facts(tmp_path: Path) -> None:
     assert old["verdict"]["facts"]["source"] == f"config.json in {config.parent}"
     wrong = run("import", "-", "--config", "org/name", stdin=STRANGER)
     assert wrong.returncode == 2 and "no config.json here" in wrong.stderr
+    alone.write_text("{")
+    assert run("import", "-", "--config", str(alone), stdin=STRANGER).stderr.startswith(f"{alone}:1:")
 
 
 @pytest.mark.parametrize("form", ["sparkrun", "compose", "commands"])

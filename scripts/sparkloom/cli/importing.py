@@ -94,7 +94,8 @@ def _text(file: str) -> str:
             raise InputError.single(file, f"holds more than {MOST >> 20} MiB; expected a recipe", rule="unreadable")
         return raw.decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
-        raise InputError.single(file, "no such file", rule="missing-file") from None
+        fetched = "; nothing is fetched: save its text, or paste it into `sparkloom import -`" * ("://" in file)
+        raise InputError.single(file, f"no such file{fetched}", rule="missing-file") from None
     except IsADirectoryError:
         message = "is a folder; name one file of it, as in sparkloom import FOLDER/recipe.yaml"
         raise InputError.single(file, message, rule="missing-file") from None

@@ -40,7 +40,7 @@ class Folder:
             return None
         if self.sizes[name] > SMALL:
             message = f"has {self.sizes[name]:,} bytes; expected a small file"
-            raise InputError.single(f"{self.shown}/{name}", message, rule="unreadable")
+            raise InputError.single(str(self._file(name)), message, rule="unreadable")
         return self._bytes(name, 0, self.sizes[name])
 
     def part(self, name: str, start: int, stop: int) -> bytes:
@@ -48,8 +48,11 @@ class Folder:
 
     def _bytes(self, name: str, start: int, stop: int) -> bytes:
         try:
-            with (self.config if name == "config.json" else self.path / name).open("rb") as source:
+            with self._file(name).open("rb") as source:
                 source.seek(start)
                 return source.read(stop - start)
         except OSError as error:
-            raise InputError.single(f"{self.shown}/{name}", f"cannot be read: {error}", rule="unreadable") from None
+            raise InputError.single(str(self._file(name)), f"cannot be read: {error}", rule="unreadable") from None
+
+    def _file(self, name: str) -> Path:
+        return self.config if name == "config.json" else self.path / name

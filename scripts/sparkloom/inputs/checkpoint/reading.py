@@ -117,7 +117,7 @@ def of(source: Folder | Hub, name: str) -> Checkpoint:
     if raw is None:
         message = f"has no config.json{_instead(source.sizes)}"
         raise InputError.single(source.shown, message, rule="missing-file")
-    file = f"{source.shown}/config.json"
+    file = str(source.config) if isinstance(source, Folder) else f"{source.shown}/config.json"
     config = Config(parse(raw, file), file)
     beside = source.read("hf_quant_config.json")
     packed = packing.read(config, parse(beside, f"{source.shown}/hf_quant_config.json") if beside else None)
