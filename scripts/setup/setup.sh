@@ -26,7 +26,8 @@ install_python() {
     die python "found $found; expected Python 3.11 to 3.13 with venv and ensurepip. Install one, or name it: PYTHON=/path make setup"
   ((EUID == 0)) ||
     die python "found $found without venv or outside 3.11-3.13. Run: sudo apt-get update && sudo apt-get install -y ${packages[*]}"
-  step apt "installing ${packages[*]} (found $found)" apt_install "${packages[@]}"
+  echo "  setup: installs with apt-get: ${packages[*]} (found $found)"
+  step apt "installing ${packages[*]}" apt_install "${packages[@]}"
 }
 
 apt_install() {

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from testbed.base import store
+from testbed.base.screen import INSTALLS
 from testbed.base.shell import APART, RackError, out, run
 from testbed.base.steps import Say, Step
 
@@ -94,7 +95,7 @@ def _apt_install(packages: list[str], say: Say) -> None:
         raise RackError(
             f"needs {', '.join(missing)}, and this machine has no apt-get: install them, then run this again"
         )
-    say(f"installs with apt-get: {' '.join(missing)}")
+    say(f"{INSTALLS} {' '.join(missing)}")
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     # an apt-get whose parent was killed may still be at work: wait for it
     wait = ["-o", f"DPkg::Lock::Timeout={APT_WAIT_SECONDS}"]

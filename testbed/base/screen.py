@@ -16,6 +16,7 @@ from testbed.base import names
 
 QUIET_SECONDS = 60.0  # without a terminal: one sign of life this often
 LONG = 10.0  # seconds: what takes as long has a bar, and a line that stays; the rest is in the log alone
+INSTALLS = "installs with apt-get:"  # who says so changes the machine: a person sees it, before it happens
 ANEW = "\r\x1b[2K"  # as sparkloom.cli.streams lets it through
 BAR = 16  # cells
 
@@ -59,7 +60,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         self.at = text
-        self._screen.keep(f"{self.name}: {text}")
+        told = self._screen.show if text.startswith(INSTALLS) else self._screen.keep
+        told(f"  {self.name}: {text}")
 
     def line(self) -> str:
         return row(self.name, self.elapsed, f"{self._bar()}{self.at}")
@@ -129,6 +131,6 @@ class Screen:
 
 
 def _cut(text: str) -> str:
-    """The last column stays free: some terminals go on to the next line there."""
-    text, room = visible(text), width() - 1
+    """The last columns stay free: some terminals go on to the next line there, and all of them show a Ctrl-C (`^C`)."""
+    text, room = visible(text), width() - 3
     return text if len(text) <= room else f"{text[: room - 3]}..."

@@ -28,7 +28,8 @@ Now, in this folder (a block may be pasted whole):
   curl --cacert $G/ca.pem $OPENAI_BASE_URL/chat/completions \\
     -H "Authorization: Bearer $OPENAI_API_KEY" \\
     -H 'Content-Type: application/json' \\
-    -d '{{"messages":[{{"role":"user","content":"{ASKED}"}}]}}'
+    -d '{{"model": "{model}",
+      "messages": [{{"role": "user", "content": "{ASKED}"}}]}}'
   # by openai's package
   python3 -m venv {OWN} && {OWN}/bin/pip install -q openai
   SSL_CERT_FILE=$G/ca.pem {OWN}/bin/python -c 'import openai; print(
@@ -42,5 +43,4 @@ Now, in this folder (a block may be pasted whole):
   # kill a rank; see it come back, in another terminal
   {testbed} kills engine --rounds 1
   .venv/bin/sparkloom status -i {site} --watch
-  # take it down
-  {testbed} rack down"""
+  {testbed} rack down  # take it down"""

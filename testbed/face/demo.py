@@ -9,7 +9,6 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from sparkloom import case
@@ -55,7 +54,7 @@ def _demo(profile: str, other: str, real: str) -> int:
     os.environ["SPARKLOOM_PROFILES"] = str(tiny.PROFILES)
     standins = [name for name in (profile, other) if name]
     begun = time.monotonic()
-    rack.bring_up(lean=True, serving=standins)
+    rack.bring_up(lean=True, serving=standins, images_beside=llamacpp.steps()[-1:] if real else [])
     steps.perform(_engines(standins, real))
     print(row("all of the rack", time.monotonic() - begun, "four nodes, two rails, TLS endpoint, engines"))
     summary.tell(f"\nEach model is asked: {summary.QUESTION}")
@@ -82,9 +81,7 @@ def _engines(standins: list[str], real: str) -> list[steps.Step]:
         title = "gives the stand-in engines to every node"
         brought.append(_brought("engines", title, lambda: engine_image.archive(chosen)))
     if real:
-        made += [replace(step, aside=step.name == "real-llamacpp") for step in llamacpp.steps()]
-        step = _brought("llama.cpp", "gives llama.cpp itself to two nodes", llamacpp.archive, REAL_NODES)
-        brought.append(replace(step, after=("real-llamacpp",)))
+        brought.append(_brought("llama.cpp", "gives llama.cpp itself to two nodes", llamacpp.archive, REAL_NODES))
     return [*made, *brought]
 
 

@@ -47,7 +47,9 @@ def built(lean: bool = False) -> list[steps.Step]:
     return [*nodes_made_of(lean), *finished()]
 
 
-def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
+def nodes_made_of(
+    lean: bool, serving: Sequence[str] = (), images_beside: Sequence[steps.Step] = ()
+) -> list[steps.Step]:
     """What nodes need; Traefik, and what is to be served, go on beside the nodes' start."""
     chosen = source.steps(binaries.kubernetes_is_built)
     system, base = rootfs.steps()
@@ -55,7 +57,7 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     controller = [] if lean else policy.steps()
     first, programs, beside, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
-    parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts]]
+    parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts, *images_beside]]
     pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
@@ -88,13 +90,13 @@ def build(_: argparse.Namespace) -> int:
     return 0
 
 
-def bring_up(lean: bool, serving: Sequence[str], check: bool = False) -> bool:
+def bring_up(lean: bool, serving: Sequence[str], check: bool = False, images_beside: Sequence[steps.Step] = ()) -> bool:
     """Whether it is lean: one that once had the controller of network policies keeps it."""
     machine.require_root()
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
         lean = lean and not policy.place().exists()
-        common = [*nodes_made_of(lean, serving), *sysctls.steps()]
+        common = [*nodes_made_of(lean, serving, images_beside), *sysctls.steps()]
         # once Go's caches are gone another rack may build or configure while this one is checked
         caches = finished()[-1].name
         steps.perform(

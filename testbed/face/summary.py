@@ -66,6 +66,6 @@ def quoted(text: str) -> list[str]:
 def memory(inventory: Path) -> None:
     """Of the four Sparks, as bars: those of `sparkloom status --watch`."""
     terminal = show.console()
-    tell("memory of each Spark: h the host, A this model, - this model's alone, g the memory guard's", "  ")
+    tell("memory of each Spark: h the host, A the model, - the model's alone", "  ")
     for line in watching.bars(terminal, next(now.looks(inventory))):
         terminal.print(line)

@@ -15,6 +15,7 @@ from typing import Any
 from testbed.base import names
 from testbed.beds.rack import cluster
 
+MODEL = "SmolLM2-135M-Instruct"  # a site with a router goes by it
 CAPITAL = "Name the capital of France."
 # Each with a word that a right answer has: of 135 million parameters in 4 bits these are known to it.
 QUESTIONS = {CAPITAL: "Paris", "How many days are in a week?": "7", "What is the opposite of hot?": "cold"}
@@ -27,7 +28,7 @@ def request(path: str, body: dict[str, Any], patience: float = 180) -> tuple[HTT
     trust = ssl.create_default_context(cafile=str(gateway / "ca.pem"))
     connection = HTTPSConnection(where, context=trust, timeout=patience)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    connection.request("POST", path, json.dumps(body), headers)
+    connection.request("POST", path, json.dumps({"model": MODEL, **body}), headers)
     return connection, connection.getresponse()
 
 

@@ -29,7 +29,7 @@ print(urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:8080%s', b
 @pytest.fixture(scope="module")
 def served() -> Iterator[real.Served]:
     with real.profiles():
-        group = real.Served(NAME, "llamacpp", 8080, "SmolLM2-135M-Instruct", ("spark1", "spark2"), 300.0)
+        group = real.Served(NAME, "llamacpp", 8080, speech.MODEL, ("spark1", "spark2"), 300.0)
         group.start()
         yield group
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ import pytest
 from sparkloom.cli import streams
 from sparkloom.site import endpoint
 from testbed import __main__ as door
-from testbed.base import screen
+from testbed.base import machine, screen
 from testbed.beds.rack import inventory
 from testbed.face import after, demo, summary
 from testbed.standins.hub import tiny
@@ -67,6 +68,16 @@ def test_without_a_terminal_there_are_whole_lines_and_nothing_to_obey(monkeypatc
     text = drawn(monkeypatch, io.StringIO())
     assert not RAW.search(text) and "longer than any terminal bootstraps" in text
     assert "fine \\u001b]0;mine\\u0007" in text
+
+
+def test_what_is_installed_is_told_before_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "_installed", lambda _: False)
+    monkeypatch.setattr(machine, "run", lambda *_, **__: subprocess.CompletedProcess([], 0))
+    with screen.Screen() as shown:
+        machine.apt_install(["docker.io"], shown.begin("docker", None).say)
+    assert "  docker: installs with apt-get: docker.io" in capsys.readouterr().err
 
 
 def test_the_log_has_every_word(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
