@@ -56,8 +56,7 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     first, programs, beside, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts]]
-    # of several models, which nothing lean serves
-    pairs = [metrics_images.made(), *([] if lean else [router_image.made()])]
+    pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
     return [*before, *fetched, first, programs, *controller, beside, base, *packed, *parts, *made]
@@ -78,8 +77,7 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    router = [] if lean else router_image.steps()
-    endpoint = [*traefik_install.steps(), *router, *metrics_images.steps()]
+    endpoint = [*traefik_install.steps(), *router_image.steps(), *metrics_images.steps()]
     return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 
