@@ -152,6 +152,7 @@ COMMANDS = (
         "What is served now, by which profile and configuration, since when, and how each rank is.",
         "cli.serving:status",
     ),
+    Command("connect", "The lines to paste so that a program of yours asks this site.", "cli.connect:connect"),
     Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
     Command(
         "usage",
