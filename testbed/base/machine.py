@@ -9,6 +9,7 @@ import threading
 from functools import cache
 from pathlib import Path
 
+from testbed.base import store
 from testbed.base.shell import APART, RackError, out, run
 from testbed.base.steps import Say, Step
 
@@ -24,6 +25,11 @@ TOOLS = {
     "ssh": "openssh-client",
 }
 BROWSER = "chromium"  # as Debian packages it
+SHELLS = ("zsh", "fish")  # in which completion is typed; bash is there
+SSHD = {
+    "openssh-server": "usr/sbin/sshd",
+    "libwrap0": "libwrap.so.0",
+}  # unpacked, not installed: nothing may listen here
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")  # Go's downloads are checked against them
 
 
@@ -105,6 +111,35 @@ def browser(say: Say) -> None:
         apt_install([BROWSER], say)
     except RackError as error:
         say(f"no {BROWSER}, so the page's tests in a browser are skipped: {error}")
+
+
+def shells(say: Say) -> None:
+    """For the journeys of completion, which are skipped without them."""
+    try:
+        apt_install(list(SHELLS), say)
+    except RackError as error:
+        say(f"no {' or '.join(SHELLS)}, so completion in them is not tried: {error}")
+
+
+def ssh_server(say: Say) -> Path:
+    """A folder with the distribution's sshd and its library: an installed one would listen on this machine."""
+    key = store.key_of([*os_release().values(), platform.machine()])
+    if store.is_built("sshd", key):
+        return store.place("sshd", key)
+    say(f"fetches {', '.join(SSHD)} with apt-get, to be unpacked")
+    with store.building("sshd", key) as folder:
+        aside = folder / "packages"
+        aside.mkdir()
+        if run(["apt-get", "download", *SSHD], cwd=aside, check=False).returncode:
+            run(["apt-get", "update", "-qq"])
+            run(["apt-get", "download", *SSHD], cwd=aside)
+        for package in aside.glob("*.deb"):
+            run(["dpkg-deb", "--extract", package, aside])
+        (folder / "lib").mkdir()
+        shutil.copy2(aside / SSHD["openssh-server"], folder)
+        shutil.copy2(next(aside.rglob(SSHD["libwrap0"])), folder / "lib")
+        shutil.rmtree(aside)
+    return store.place("sshd", key)
 
 
 def bootstrap(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,22 +17,13 @@ ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel's contents, made from what git would hand out."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=REPO, capture_output=True, text=True)
-    for name in listed.stdout.splitlines():
-        if not name.startswith(("tests/", "testbed/", "molecule/")) and (REPO / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPO / name, source / name)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(out), "."]
-    done = subprocess.run(build, cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = out.glob("sparkloom-*.whl")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's contents."""
     assert wheel.stat().st_size < 8_000_000
+    site = tmp_path_factory.mktemp("wheel") / "site"
     with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(out / "site")
-    return out / "site"
+        packed.extractall(site)
+    return site
 
 
 def run(site: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
+from testbed.base.machine import ssh_server
+from testbed.base.shell import RackError
+from tests import wheels
+from tests.journeys.sites import nobody_listens
 from tests.journeys.terminal import SIZES, Terminal
+from tests.places import REPO
 
-
-class Opens(Protocol):
-    def __call__(self, home: Path | None = None, **env: str) -> Terminal: ...
+SPARK = REPO / "testbed/standins/sparks/spark.sh"
 
 
 @pytest.fixture
@@ -41,3 +48,65 @@ def sized(home: Path, size: tuple[int, int]) -> Iterator[Terminal]:
     made = Terminal(home, size)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with `sparkloom` of somebody who installed the wheel: nothing is written into this checkout."""
+    return wheels.installed(wheel, tmp_path_factory.mktemp("installed") / "venv")
+
+
+@dataclass(frozen=True)
+class Sparks:
+    """Four machines that answer on SSH; `path` holds an `ssh` that knows their port and key."""
+
+    addresses: tuple[str, ...]
+    path: Path
+
+
+@pytest.fixture(scope="module")
+def sparks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sparks]:
+    """Four real sshd on this machine's loopback, each in namespaces in which nothing can be changed."""
+    apart = ["unshare", "--mount", "--uts", "--pid", "--fork", "true"]
+    if os.geteuid() or subprocess.run(apart, capture_output=True).returncode:
+        pytest.skip("needs root and namespaces of its own")
+    try:
+        program = ssh_server(print)
+    except RackError as error:
+        pytest.skip(f"no sshd here: {error}")
+    folder, port = tmp_path_factory.mktemp("sparks"), nobody_listens()
+    (folder / "program").symlink_to(program)
+    for key in ("host_key", "id"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
+    shutil.copy2(folder / "id.pub", folder / "authorized_keys")
+    config = folder / "config"
+    config.write_text(
+        f"Host *\n  Port {port}\n  IdentityFile {folder}/id\n  IdentitiesOnly yes\n  LogLevel ERROR\n"
+        f"  UserKnownHostsFile {folder}/known_hosts\n  StrictHostKeyChecking accept-new\n"
+    )
+    # the client reads root's own ~/.ssh/config, whatever HOME says: a person's would hold these lines
+    (folder / "bin").mkdir()
+    (folder / "bin/ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
+    (folder / "bin/ssh").chmod(0o755)
+    addresses = tuple(f"127.0.0.1{n}" for n in range(1, 5))
+    running = [
+        subprocess.Popen([str(SPARK), str(folder), f"spark-{n}", address, str(port)], stderr=subprocess.PIPE, text=True)
+        for n, address in enumerate(addresses, 1)
+    ]
+    try:
+        for one, address in zip(running, addresses, strict=True):
+            _wait(one, [str(folder / "bin/ssh"), f"nvidia@{address}", "true"])
+        yield Sparks(addresses, folder / "bin")
+    finally:
+        for one in running:
+            one.kill()  # what it started goes with it
+            one.wait()
+
+
+def _wait(process: subprocess.Popen[str], login: list[str]) -> None:
+    for _ in range(300):
+        if subprocess.run(login, capture_output=True).returncode == 0:
+            return
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.2)
+    raise AssertionError(f"no answer to {login}")

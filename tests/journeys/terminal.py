@@ -19,6 +19,7 @@ PROMPT = re.compile(r"@@(\d+) \$ ")
 PATIENCE = 180  # seconds: the machine may be doing forty other things
 LOOKS = re.compile(r"\x1b\[[0-9;]*m")
 MOVES = re.compile(r"\x1b\[(\?(25|1049)[hl]|[0-9;]*[ABCDGHJK])")  # what draws a picture anew; nothing else is obeyed
+COMMAND = re.compile(r" *(sparkloom|curl) ")  # on a line of its own it is there to be copied: the terminal breaks it
 LEFT = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "XDG_STATE_HOME")
 
 
@@ -36,12 +37,13 @@ class Seen:
 
     @property
     def words(self) -> str:
-        """All of it in one line: where a line was broken does not matter."""
+        """All of it in one line."""
         return " ".join(self.text.split())
 
     def has(self, *wanted: str) -> Seen:
+        shown = "".join(self.text.split())  # where a line was broken does not matter
         for words in wanted:
-            assert words in self.words, f"`{self.command}` does not say {words!r}; it said:\n{self.text}"
+            assert "".join(words.split()) in shown, f"`{self.command}` does not say {words!r}; it said:\n{self.text}"
         return self
 
 
@@ -66,7 +68,7 @@ class Terminal:
         )
         self.program.delaybeforesend = None
         self.program.expect(PROMPT)
-        self.typed = ""
+        self.typed = self.raw = ""
 
     def type(self, command: str, code: int = 0, copied: bool = False) -> Seen:
         """`copied` output is there to be copied or read by programs (YAML, a curl): its lines may be long."""
@@ -75,13 +77,14 @@ class Terminal:
 
     def begin(self, command: str) -> None:
         assert "\n" not in command, "one line at a time"
-        self.typed = command
+        self.typed, self.raw = command, ""
         self.program.sendline(command)
         self.program.expect_exact(f"{command}\r\n")  # the terminal's own echo
 
     def sees(self, text: str) -> None:
         """Waits for it while a command runs."""
         self.program.expect_exact(text)
+        self.raw += f"{self.program.before}{self.program.after}"
 
     def answer(self, text: str) -> None:
         self.program.sendline(text)
@@ -91,8 +94,8 @@ class Terminal:
 
     def end(self, code: int | None = 0, copied: bool = False) -> Seen:
         self.program.expect(PROMPT)
-        raw = str(self.program.before)
-        seen = Seen(self.typed, _plain(raw), int(self.program.match.group(1)))  # type: ignore[union-attr]
+        raw = f"{self.raw}{self.program.before}"
+        seen = Seen(self.typed, _left(raw), int(self.program.match.group(1)))  # type: ignore[union-attr]
         self._judge(seen, raw, copied)
         assert code is None or seen.code == code, f"`{self.typed}` ended with {seen.code}, not {code}:\n{seen.text}"
         return seen
@@ -103,7 +106,8 @@ class Terminal:
         assert "Traceback (most recent call last)" not in seen.text, f"{where} shows a traceback:\n{seen.text}"
         obeyed = re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f].{,8}", LOOKS.sub("", MOVES.sub("", raw)))
         assert not obeyed, f"{where} sends control bytes: {obeyed[:3]!r}"
-        wide = [line for line in seen.lines if width(line) > self.columns]
+        wide = [line for line in _drawn(raw) if width(line) > self.columns]
+        wide = [line for line in wide if not COMMAND.match(line)]
         assert copied or not wide, f"{where}: {width(wide[0])} columns wide: {wide[0]}"
 
     def close(self) -> None:
@@ -125,6 +129,21 @@ def _split(shell: tuple[str, ...]) -> tuple[str, list[str]]:
     return shell[0], list(shell[1:])
 
 
-def _plain(raw: str) -> str:
-    """What stands between line ends; a line that is drawn anew counts each time."""
-    return MOVES.sub("\n", LOOKS.sub("", raw)).replace("\r", "\n").replace("\n\n", "\n")
+def _drawn(raw: str) -> list[str]:
+    """Every line that was sent, also those that were drawn anew later."""
+    return re.split(r"[\r\n]+", MOVES.sub("\n", LOOKS.sub("", raw)))
+
+
+def _left(raw: str) -> str:
+    """What stands there at the end: a picture that was drawn anew counts once."""
+    lines = [""]
+    for piece in re.split(r"(\r?\n|\r|\x1b\[[0-9;]*[AK])", LOOKS.sub("", raw)):
+        if piece in ("\n", "\r\n"):
+            lines.append("")
+        elif piece.startswith("\x1b[") and piece.endswith("A"):
+            lines = lines[: -int(piece[2:-1] or 1)] or [""]
+        elif piece == "\r" or piece.endswith("K"):
+            lines[-1] = "" if piece.endswith("K") else lines[-1]
+        else:
+            lines[-1] += MOVES.sub("", piece)
+    return "\n".join(lines)

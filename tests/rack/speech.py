@@ -15,13 +15,9 @@ from typing import Any
 from testbed.base import names
 from testbed.beds.rack import cluster
 
-CAPITAL = "What is the capital of France?"
-# Each with a word that a right answer has.
-QUESTIONS = {
-    CAPITAL: "Paris",
-    "How many legs does a dog have?": "four",
-    "What colour is the sky on a clear day?": "blue",
-}
+CAPITAL = "Name the capital of France."
+# Each with a word that a right answer has: of 135 million parameters in 4 bits these are known to it.
+QUESTIONS = {CAPITAL: "Paris", "How many days are in a week?": "7", "What is the opposite of hot?": "cold"}
 
 
 def request(path: str, body: dict[str, Any], patience: float = 180) -> tuple[HTTPSConnection, HTTPResponse]:

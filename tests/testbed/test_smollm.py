@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from sparkloom.inputs import profile
-from sparkloom.inputs.model_lock import COMMIT
+from sparkloom.onnode.weights.names import COMMIT
 from testbed.base import names
 from testbed.base.shell import RackError
 from testbed.standins.hub import repository, smollm, tiny

@@ -39,11 +39,8 @@ def init(
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     cluster = new_site.write(folder, found, login, served)
     shown = Path(os.path.relpath(folder))
-    show.say(
-        f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n"
-        f"next: sparkloom plan {served} -i {shown}\n"
-        f"      sparkloom up -i {shown} -K\n"
-    )
+    show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\nnext:\n")
+    show.say(f"  sparkloom plan {served} -i {shown}\n  sparkloom up -i {shown} -K\n")  # to be copied: never broken
 
 
 def _answer(option: str, question: str, proposed: str) -> str:

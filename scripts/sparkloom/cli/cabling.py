@@ -53,11 +53,13 @@ def _outcome(found: Any, file: dict[str, Any]) -> str:
 
 
 def _fabric(plan: dict[str, Any]) -> None:
-    rows = show.table("node", "rail", "PF", "PCI", "VF>", "interface", "MAC", "address", "MTU>", "HCA")
+    columns = ("node", "rail", "PF", "PCI", "VF>", "interface", "MAC", "address", "MTU>", "HCA")
+    rows = []
     for node in plan["nodes"]:
         for end in node["endpoints"]:
             address = end["address"] if "/" in end["address"] else f"{end['address']}/{end['prefix']}"
             device = (end["rail"], end["pf"], end["pci"], str(end["vf"]), end["interface"], end["mac"])
-            rows.add_row(node["name"], *device, address, str(end["mtu"]), end["hca"])
-    show.console().print(rows)
-    show.console().print("\nnetwork attachments: " + ", ".join(nad["name"] for nad in plan["nads"]))
+            rows.append((node["name"], *device, address, str(end["mtu"]), end["hca"]))
+    terminal = show.console()
+    show.fitting(terminal, columns, rows, dropped=("PCI", "MAC", "PF", "MTU>", "HCA", "VF>"))
+    show.paragraph(terminal, "\nnetwork attachments: " + ", ".join(nad["name"] for nad in plan["nads"]))

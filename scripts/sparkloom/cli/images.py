@@ -165,14 +165,15 @@ def _users(recipe: str) -> list[str]:
     return [name for name in every if profiles.load(name).profile.engine.recipe == recipe]
 
 
-def _listed(rows: list[dict[str, Any]]) -> None:
-    table = show.table("recipe", "engine", "image", "pinned", "profiles")
-    for row in rows:
+def _listed(recipes: list[dict[str, Any]]) -> None:
+    rows = []
+    for row in recipes:
         notes = f", {len(row['moves'])} notes" if row["moves"] else ""
         pinned = "no: " + "; ".join(row["unpinned"]) if row["unpinned"] else f"yes{notes}"
         used = ", ".join(row["profiles"]) or "none"
-        table.add_row(row["name"], f"{row['engine']} {row['release']}", row["image"], pinned, used)
-    show.console().print(table)
+        rows.append((row["name"], f"{row['engine']} {row['release']}", row["image"], pinned, used))
+    columns = ("recipe", "engine", "image", "pinned", "profiles")
+    show.fitting(show.console(), columns, rows, dropped=("image", "profiles"))
 
 
 def _shown(data: dict[str, Any]) -> str:

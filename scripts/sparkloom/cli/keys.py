@@ -121,10 +121,12 @@ def _made(
     """Judged by the same words as a line of the file."""
     from pydantic import ValidationError
 
-    opened = [word.strip() for word in models.split(",") if word.strip()] if models is not None else []
+    opened = [word.strip() for word in ("all" if models is None else models).split(",") if word.strip()]
+    if not opened:  # a script's empty variable must not open every model
+        raise InputError.single("--models", "expected a name or an alias; leave it out for all", rule="option")
     try:
         return Key(
-            name=name, hash=client_keys.hashed(text), models=opened if opened and opened != ["all"] else "all",
+            name=name, hash=client_keys.hashed(text), models=opened if opened != ["all"] else "all",
             requests_per_minute=requests, tokens_per_minute=tokens, expires=ends, made=today.isoformat(),
         )  # fmt: skip
     except ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.errors import Problem
@@ -29,7 +29,7 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
             return
         text = human(data)
         if isinstance(text, str):
-            say(streams.folded(text.removesuffix("\n") + "\n", sys.stdout))
+            words(text.removesuffix("\n") + "\n")
     except BrokenPipeError:
         drop_output()  # the reader has seen enough; the exit status still is the verdict's
 
@@ -53,6 +53,11 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         raise BrokenPipeError from None
+
+
+def words(text: str) -> None:
+    """The same for people: no line of it is wider than the window."""
+    say(streams.folded(text, sys.stdout))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -100,6 +105,18 @@ def first_that_fits(terminal: Console, *tables: Table) -> bool:
             terminal.print(candidate)
             return True
     return False
+
+
+def fitting(terminal: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], dropped: Sequence[str]) -> None:
+    """A table that loses whole columns, in that order, rather than folding cells; a pipe gets all of them."""
+    tables = []
+    for count in range(len(dropped) + 1):
+        kept = [n for n, column in enumerate(columns) if column not in dropped[:count]]
+        tables.append(table(*(columns[n] for n in kept)))
+        for row in rows:
+            tables[-1].add_row(*(row[n] for n in kept))
+    if not first_that_fits(terminal, *tables):
+        terminal.print(tables[-1])
 
 
 def paragraph(terminal: Console, text: str | Text, indent: int = 0, style: str = "") -> None:

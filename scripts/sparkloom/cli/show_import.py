@@ -61,7 +61,7 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     )
     paragraph(terminal, told)
     paragraph(
-        terminal, f"{data['form']}; release: {parser['how']}" if parser["how"] else data["form"], indent=2, style="dim"
+        terminal, f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"], indent=2, style="dim"
     )
     if verdict["reason"] and not verdict["reason"].startswith("unknown"):
         paragraph(terminal, verdict["reason"], indent=2, style="dim")

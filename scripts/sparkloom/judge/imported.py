@@ -164,8 +164,8 @@ def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
     if told is None:
         return
     if taken.facts is None:
-        give = f"--config config.json gives them, or `sparkloom profile new {draft.model}`"
-        yield f"model {draft.model}", f"no facts of it here; {give}"
+        give = f", or `sparkloom profile new {draft.model}`" * (not draft.model.startswith("unknown/"))
+        yield f"model {draft.model}", f"no facts of it here; --config config.json gives them{give}"
     image, release = draft.start.image, f"{draft.engine} {told.release}"
     if image and not spoken.OFFICIAL.match(image):
         yield f"image {image}", f"not one of the engine's own; taken for {release}"

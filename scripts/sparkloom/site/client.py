@@ -59,7 +59,7 @@ class Client:
 
     @classmethod
     def at(cls, kubeconfig: str, namespace: str) -> Client:
-        from kubernetes import client, config
+        from kubernetes import client
 
         if not Path(kubeconfig).is_file():
             raise InputError.single(
@@ -69,8 +69,9 @@ class Client:
             )
         try:
             return cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
-        except config.ConfigException as error:
-            raise InputError.single(kubeconfig, f"not a kubeconfig: {error}", rule="kubeconfig") from None
+        except Exception as error:  # the library's reader trips over what is no kubeconfig in a dozen ways
+            told = f"not a kubeconfig: {error or type(error).__name__}"
+            raise InputError.single(kubeconfig, " ".join(told.split()), rule="kubeconfig") from None
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
         listed = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))

@@ -163,26 +163,29 @@ def counting(flag: str) -> Setting:
     return engine_setting(flag, True, "its counters tell a busy engine from a dead one, and bench reads its gauges")
 
 
-def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:
-    """Command-line words. A switch that is false is left out; a mapping travels as JSON.
+def words(settings: Iterable[Setting], *, dash: str = "-", joined: bool = True) -> list[str]:
+    """Command-line words. A switch that is false is left out.
 
     Full names only: the engines' parsers accept any unambiguous prefix, and what is unambiguous in one
-    release is not in the next.
+    release is not in the next. So a value that begins with a dash is joined to its flag, where the parser takes that.
     """
     result: list[str] = []
     for setting in settings:
         if setting.value is None or setting.value is False:
             continue
-        result.append("--" + setting.name.replace("_", dash))
-        if setting.value is True:
-            continue
-        if isinstance(setting.value, dict):
-            result.append(json.dumps(setting.value, separators=(",", ":")))
-        elif isinstance(setting.value, list):
-            result.extend(text(item) for item in setting.value)
-        else:
-            result.append(text(setting.value))
+        flag, given = "--" + setting.name.replace("_", dash), values(setting.value)
+        dashed = joined and len(given) == 1 and given[0].startswith("-")
+        result += [f"{flag}={given[0]}"] if dashed else [flag, *given]
     return result
+
+
+def values(value: FlagValue) -> list[str]:
+    """The words behind a flag; a mapping travels as JSON."""
+    if value is True:
+        return []
+    if isinstance(value, dict):
+        return [json.dumps(value, separators=(",", ":"))]
+    return [text(item) for item in value] if isinstance(value, list) else [text(value)]
 
 
 def text(value: object) -> str:
@@ -268,7 +271,7 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
         "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
         "NCCL_DEBUG": (
             "INFO",
-            "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
+            "the transport lines are the proof that the rails are used; `sparkloom show nccl` reads them",
         ),
     }
     if topology.ring:

@@ -93,7 +93,8 @@ class LlamaCpp(base.Adapter):
         known = Catalog.load(self.name, release, self.dialect)
         if place.rank:
             return (known.programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
-        return (known.programs["llama-server"][0], *(_dashed(word, known.spellings) for word in base.words(settings)))
+        words = base.words(settings, joined=False)  # no `=`: its parser takes the word behind a flag as it is
+        return (known.programs["llama-server"][0], *(_dashed(word, known.spellings) for word in words))
 
 
 def _dashed(word: str, known: Mapping[str, str]) -> str:

@@ -1,0 +1,62 @@
+"""A first evening: four machines that answer on SSH, an inventory of them, and `up`, which stops at preflight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.conftest import Sparks
+from tests.journeys.terminal import Terminal
+from tests.places import REPO
+
+SITE = "-i inventories/home"
+
+
+@pytest.fixture
+def owner(home: Path, programs: Path, sparks: Sparks) -> Iterator[Terminal]:
+    collections = home / ".local/share/sparkloom"
+    collections.mkdir(parents=True)
+    (collections / "collections").symlink_to(REPO / ".venv/collections")  # fetched once before
+    made = Terminal(home, path=f"{sparks.path}:{programs}")
+    yield made
+    made.close()
+
+
+def test_from_four_machines_to_a_refusal_that_says_why(owner: Terminal, sparks: Sparks) -> None:
+    before = _state()
+    owner.begin("sparkloom init home")
+    for question, answer in (("Sparks", " ".join(sparks.addresses)), ("user", "nvidia"), ("profile", "")):
+        owner.sees(question)
+        owner.sees(": ")
+        owner.answer(answer)
+    seen = owner.end()
+    seen.has("spark-1", "spark-4", "links on enP2p1s0f0np0, enp1s0f0np0", "wrote inventories/home: 4 Spark(s)")
+    served = seen.words.split("serving ")[1].split()[0]  # the proposal: fastest of those for four
+    owner.type(f"sparkloom init home -a {sparks.addresses[0]}", 2).has("is there already")
+    owner.type(f"sparkloom plan {served} {SITE}").has("4 node(s) of 'home'", "rank 3 on spark-4")
+    refused = owner.type(f"sparkloom up {SITE}", 1).has("must be mended", "not up after", "build/home/up.log")
+    refused.has("rail a", "driver", "kernel", "expected", "->")
+    assert (owner.home / "build/home/preflight.json").is_file()
+    assert _state() == before
+
+
+def test_init_says_what_is_no_spark(home: Path, programs: Path, sparks: Sparks) -> None:
+    terminal, one = Terminal(home, path=f"{sparks.path}:{programs}"), f"-a {sparks.addresses[0]}"
+    named = "--profile glm-4.7-nvfp4 --user"
+    for words, told in (
+        (f"-a 127.0.0.99 {named} nvidia", "ssh-copy-id nvidia@127.0.0.99"),
+        (f"{one} {one} {named} nvidia", "two machines have the name spark-1"),
+        (f"{one} {named} nobody-here", "Permission denied"),
+        ("</dev/null", "--address"),
+    ):
+        terminal.type(f"sparkloom init home {words}", 2).has(told)
+    terminal.type(f"sparkloom init 'My Rack' {one}", 2).has("expected a short name")
+    assert not (home / "inventories").exists()
+
+
+def _state() -> list[str]:
+    """What a playbook would have touched first, had it been let."""
+    places = ("/etc/sysctl.d", "/etc/netplan", "/etc/modules-load.d", "/etc/systemd/system", "/var/lib/rancher")
+    return sorted(str(path) for place in places if Path(place).is_dir() for path in Path(place).rglob("*"))

@@ -1,0 +1,118 @@
+"""A site that does not answer: nothing hangs, everything says where to look, and what needs only a file is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.sites import off
+from tests.journeys.terminal import Terminal
+from tests.places import REPO
+
+SITE = "-i inventories/evening"
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "logs", "usage", "fleet plan --running", "allreduce openai--gpt-oss-120b--2node"]
+)
+def test_what_asks_the_cluster_says_that_none_answers(terminal: Terminal, command: str) -> None:
+    off(terminal.home)
+    terminal.type(f"sparkloom {command} {SITE}", 2).has("Connection refused", "kubeconfig")
+
+
+def test_status_as_json_and_watched(terminal: Terminal) -> None:
+    off(terminal.home)
+    told = json.loads(terminal.type(f"sparkloom status {SITE} --json 2>/dev/null", 2, copied=True).text)
+    assert told["error"] == "unusable input" and "Connection refused" in told["problems"][0]["message"]
+    terminal.begin(f"sparkloom status --watch {SITE}")
+    terminal.sees("refused")
+    terminal.interrupt()
+    assert terminal.end(None).code in (1, 2, 130)
+
+
+def test_the_kubeconfig_is_missing_or_nonsense(terminal: Terminal) -> None:
+    off(terminal.home)
+    for spoilt in ("echo nonsense >", "echo [ >", "echo 'users: 3' >", ": >", "head -c 999 /dev/urandom >", "rm"):
+        terminal.type(f"{spoilt} .kube/sparkloom-evening")
+        terminal.type(f"sparkloom status {SITE}", 2).has(".kube/sparkloom-evening", "kubeconfig")
+
+
+def test_doctor_names_every_part_that_does_not_answer(sized: Terminal) -> None:
+    off(sized.home)
+    sized.type(f"sparkloom doctor {SITE}", 1).has("spark1", "Connection refused", "hosts.yml", "not as planned")
+    sized.type(f"sparkloom bench {SITE}", 2).has("127.0.0.11", "does not answer")
+
+
+def test_up_stops_at_what_does_not_answer_and_changes_nothing(sized: Terminal) -> None:
+    off(sized.home)
+    seen = sized.type(f"sparkloom up {SITE}", 1)
+    seen.has("Connection refused", "ansible_host and ansible_user in hosts.yml", "not up after", "up.log")
+    assert "Prepare every node" in seen.words
+
+
+@pytest.mark.parametrize("play", ["preflight", "switch"])
+def test_a_playbook_stops_there_too(terminal: Terminal, play: str) -> None:
+    off(terminal.home)
+    profile = "-e profile=openai--gpt-oss-120b" if play == "switch" else ""
+    terminal.type(f"cd {REPO}")
+    command = f"ansible-playbook -i ~/inventories/evening playbooks/{play}.yml {profile}"
+    seen = terminal.type(command, None, copied=True)  # Ansible draws its own lines
+    assert seen.code in (2, 4)
+    seen.has("Connection refused")
+
+
+def test_a_key_is_made_limited_and_revoked_without_the_cluster(sized: Terminal) -> None:
+    site = off(sized.home)
+    keys = site / "group_vars/all/keys.yml"
+    made = sized.type(f"sparkloom keys add anna --offline {SITE}").lines
+    assert made[0].startswith("sk-") and made[0] not in keys.read_text() and keys.stat().st_mode & 0o077 == 0
+    sized.type(f"sparkloom keys add anna --offline {SITE}", 2).has("'anna' has a key already", "revoke anna")
+    limits = "--requests 5 --tokens 1000 --expires 2d --models glm"
+    sized.type(f"sparkloom keys add bob --offline {limits} {SITE}").has("bob", "glm")
+    listed = {
+        one["name"]: one
+        for one in json.loads(sized.type(f"sparkloom keys list --json {SITE}", copied=True).text)["keys"]
+    }
+    assert (listed["bob"]["requests_per_minute"], listed["bob"]["tokens_per_minute"]) == (5, 1000)
+    sized.type(f"sparkloom keys list {SITE}").has("anna", "bob", "glm")
+    for option, words in (
+        ("--expires yesterday", "yesterday"),
+        ("--requests 0", "requests_per_minute"),
+        ("--tokens many", "--tokens"),
+        ("--models ''", "--models"),
+    ):
+        sized.type(f"sparkloom keys add eve --offline {option} {SITE}", 2).has(words)
+    sized.type(f"sparkloom keys add 'Eve X' --offline {SITE}", 2).has("'Eve X'")
+    sized.type(f"sparkloom keys revoke nobody --offline {SITE}", 2).has("nobody", "anna")
+    sized.type(f"sparkloom keys revoke anna --offline {SITE}").has("no key of anna any more")
+    assert "anna" not in keys.read_text()
+
+
+def test_a_key_is_kept_when_the_cluster_was_not_told(terminal: Terminal) -> None:
+    site = off(terminal.home)
+    seen = terminal.type(f"sparkloom keys add anna {SITE}", 1).has("sk-", "Connection refused", "gateway.yml")
+    assert seen.lines[0].startswith("sk-") and "anna" in (site / "group_vars/all/keys.yml").read_text()
+    terminal.type(f"sparkloom keys revoke anna {SITE}", 1).has("Connection refused")
+    assert "anna" not in (site / "group_vars/all/keys.yml").read_text()
+
+
+def test_an_inventory_with_a_slip_is_told_by_place(terminal: Terminal) -> None:
+    site: Path = off(terminal.home)
+    hosts, cluster = site / "hosts.yml", site / "group_vars/all/cluster.yml"
+    whole = hosts.read_text()
+    for old, new, words in (
+        ("spark2: {", "spark2: [", "hosts.yml:"),
+        ("fabric_index: 2", "fabric_index: 1", "fabric_index"),
+        ("management_address: 127.0.0.12", "management_address: 127.0.0.1222", "127.0.0.1222"),
+        ("fabric_index: 2", "fabric_index: two", "two"),
+        ("    sparks:", "    sparkles:", "sparks"),
+    ):
+        hosts.write_text(whole.replace(old, new, 1))
+        terminal.type(f"sparkloom plan glm-4.7-nvfp4 {SITE}", 2).has(words)
+    hosts.write_text(whole)
+    cluster.write_text(cluster.read_text().replace("namespace:", "namespaces:"))
+    terminal.type(f"sparkloom plan glm-4.7-nvfp4 {SITE}", 2).has("did you mean 'namespace'", "cluster.yml:")
+    terminal.type("sparkloom plan glm-4.7-nvfp4 -i inventories/nowhere", 2).has("no such inventory folder")
+    terminal.type("sparkloom up", 2).has("which site?", "-i")
