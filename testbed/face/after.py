@@ -27,8 +27,8 @@ Now, in this folder (a block may be pasted whole):
   export OPENAI_API_KEY=$(cat $G/api-key)
   curl --cacert $G/ca.pem $OPENAI_BASE_URL/chat/completions \\
     -H "Authorization: Bearer $OPENAI_API_KEY" \\
-    -H 'Content-Type: application/json' \\
-    -d '{{"messages":[{{"role":"user","content":"{ASKED}"}}]}}'
+    --json '{{"model":"{model}",
+    "messages":[{{"role":"user","content":"{ASKED}"}}]}}'
   # by openai's package
   python3 -m venv {OWN} && {OWN}/bin/pip install -q openai
   SSL_CERT_FILE=$G/ca.pem {OWN}/bin/python -c 'import openai; print(
