@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-more test-vm test-kills test-fuzz test-engines test-profiles lint setup clean help
+.PHONY: demo test test-more test-vm test-kills test-fuzz test-engines test-clients test-profiles lint setup clean help
 
 demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
 	@testbed/face/demo.sh
@@ -15,6 +15,8 @@ test-fuzz:  ## the long campaigns: ten minutes of new dice for hypothesis, 100,0
 	@testbed/face/test-fuzz.sh
 test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
 	@testbed/face/test-engines.sh
+test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude) ask the rack; writes the table of docs/use-it-from-your-tools.md
+	@testbed/face/test-clients.sh
 test-profiles:  ## every shipped profile served on the rack by its stand-in, one after the other (a minute each)
 	@testbed/face/test-profiles.sh
 lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files

@@ -22,7 +22,7 @@ CLOSED = (
     "/health", "/metrics", "/version", "/ping", "/docs", "/v2", "/v1", "/v1x", "/v1/", "/v1/load_lora_adapter",
     "/v1/..%2fhealth", "/v1/%2e%2e/health", "/v1/models/..%2f..%2fhealth", "/v1/models/%2e%2e%2fx",
 )  # fmt: skip
-LONG = 1_000_000  # bytes: the first that the site does not take
+LONG = (1 << 20) + 1  # bytes: the first that the site does not take
 
 
 def main() -> None:
@@ -33,17 +33,23 @@ def main() -> None:
     def connect() -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(address, timeout=60, context=context)
 
-    def ask(method: str, path: str, bearer: str = "", body: str | None = None) -> tuple[int, bytes]:
+    def ask(method: str, path: str, bearer: str = "", body: Any = None, **more: str) -> tuple[int, bytes]:
         connection = connect()
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {bearer}"} if bearer else {})}
-        connection.request(method, path, body, headers)
+        connection.request(method, path, body, {**headers, **more}, encode_chunked="Transfer-Encoding" in more)
         response = connection.getresponse()
         return response.status, response.read()
 
     status, models = ask("GET", "/v1/models", key)
     model = json.loads(models)["data"][0]["id"]
+    short = json.dumps({"model": model, "max_tokens": 4, "messages": [{"role": "user", "content": "Hello"}]}).encode()
     found: dict[str, Any] = {
         "models": status,
+        "x_api_key": ask("GET", "/v1/models", **{"x-api-key": key})[0],
+        "bearer": ask("GET", "/v1/models", Authorization=f"bearer {key}")[0],
+        "one_model": ask("GET", f"/v1/models/{model}", key)[0],
+        "in_chunks": ask("POST", "/v1/chat/completions", key, iter([short]), **{"Transfer-Encoding": "chunked"})[0],
+        "unknown": ask("POST", "/v1/chat/completions", key, '{"model": "nobody", "messages": []}')[0],
         "model": model,
         "without_key": ask("GET", "/v1/models")[0],
         "wrong_key": ask("POST", "/v1/chat/completions", "sk-not-the-key-of-anyone", "{}")[0],

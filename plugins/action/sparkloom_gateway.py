@@ -112,7 +112,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if args["routed"]:
             endpoint.prove_router(served, key)
         show.display("\n")
-        line = endpoint.curl(served.url.removesuffix("/v1"), args["trust"], key_file)
+        named = (args["models"] or args["asleep"] or [""])[0]
+        line = endpoint.curl(served.url.removesuffix("/v1"), args["trust"], key_file, named)
         told = f"{served.url} streams{' from ' + ', '.join(args['models']) if args['models'] else ''}"
         told = told if answers else f"{served.url} is open, and all sleep that it leads to"
         told += f"; asleep, wakes with the next request: {', '.join(args['asleep'])}" if args["asleep"] else ""

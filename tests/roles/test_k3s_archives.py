@@ -18,7 +18,7 @@ from tests import image_archives as made
 from tests.places import REPO
 
 MACHINE = machines.ARCHITECTURES[platform.machine()]
-MULTUS, GPU = (made.image(MACHINE, name) for name in (b"multus", b"gpu"))
+MULTUS, GPU, ROUTER = (made.image(MACHINE, name) for name in (b"multus", b"gpu", b"router"))
 PROFILE = "nvidia--minimax-m2.5-nvfp4--2node"
 SAID = (
     "{{ inventory_hostname }} gets {{ __k3s_brought.brought[inventory_hostname] | map(attribute='file') "
@@ -44,6 +44,7 @@ def play(folder: Path) -> str:
         "profile": PROFILE,
         "multus_image": f"ghcr.io/org/multus:v4@{MULTUS.digest}",
         "gpu_runtime_image": f"nvcr.io/org/plugin:v0@{GPU.digest}",
+        "gateway_router_image": f"docker.io/org/envoy:v1@{ROUTER.digest}",
     }
     env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
@@ -59,10 +60,12 @@ def test_the_run_is_refused_with_all_that_lies_in_no_archive_and_says_what_is_br
     engine = resolve.image_reference(profile.load(PROFILE))
     made.keep(tmp_path / "images/m.tar", made.layout(**{"ghcr.io/org/multus:v4": MULTUS}))
     told = play(tmp_path)
-    assert "2 checks failed" in told and "nvcr.io/org/plugin:v0" in told and engine in told
+    assert "3 checks failed" in told and "nvcr.io/org/plugin:v0" in told and engine in told
+    assert "gateway_router_image" in told, "every site has a router"
     assert f"in no archive of {tmp_path}/images (there: m.tar)" in told and "multus_image" not in told
     made.keep(
-        tmp_path / "images/rest.tar.gz", made.of([(GPU, {}), (made.image(MACHINE), {made.NAME: f"docker.io/{engine}"})])
+        tmp_path / "images/rest.tar.gz",
+        made.of([(GPU, {}), (ROUTER, {}), (made.image(MACHINE), {made.NAME: f"docker.io/{engine}"})]),
     )
     told = play(tmp_path)
     for node, files in {"spark1": "m.tar rest.tar.gz", "spark4": "m.tar rest.tar.gz"}.items():

@@ -213,7 +213,7 @@ def test_other_methods_are_closed(rig: Rig, method: str) -> None:
     assert rig.engine.heard == []
 
 
-@pytest.mark.parametrize("key", ["", "wrong", KEY[:-1], f"{KEY}x", f" {KEY}", OWN])
+@pytest.mark.parametrize("key", ["", "wrong", KEY[:-1], f"{KEY}x", f"{KEY} {KEY}", OWN])
 def test_no_engine_hears_a_request_without_the_key(rig: Rig, key: str) -> None:
     assert rig.ask("POST", CHAT, key, b"{}") == 401
     assert rig.engine.heard == []
@@ -225,6 +225,16 @@ def test_the_engine_hears_its_own_key_and_never_a_client_s(rig: Rig) -> None:
     (brought,) = rig.engine.brought
     assert brought["Authorization"] == f"Bearer {OWN}" and brought[clients.HEADER] == clients.name(KEY.encode())
     assert KEY not in str(brought)
+
+
+@pytest.mark.parametrize(
+    "name, value", [("Authorization", f"bearer {KEY}"), ("Authorization", f"BEARER  {KEY}"), ("x-api-key", KEY)]
+)
+def test_a_key_is_taken_as_clients_bring_it(rig: Rig, name: str, value: str) -> None:
+    """A scheme is in any case (RFC 9110, 11.1), and Anthropic's clients have a header of their own."""
+    assert rig.ask("GET", "/v1/models", "", **{name: value}) == 200
+    (brought,) = rig.engine.brought
+    assert brought["Authorization"] == f"Bearer {OWN}" and KEY not in str(brought)
 
 
 def test_a_key_is_renewed_under_a_running_engine(rig: Rig) -> None:

@@ -145,6 +145,7 @@ SHELVES = {
             "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
             "cli.serving:doctor",
         ),
+        Command("connect", "The lines to paste so that a program of yours asks this site.", "cli.connect:connect"),
         Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
         Command(
             "usage",

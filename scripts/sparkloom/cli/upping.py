@@ -183,8 +183,7 @@ def _served(site: Path, terminal: Console) -> None:
         groups = now["groups"]
         up = [one for one in groups if one["serving"]] or [one for one in groups if well(one)]
         if now["serving"] or len(up) > 1:
-            # several answer at one address, each to its own name
-            model = str(up[0]["alias"] or up[0]["model"] or "") if len(groups) > 1 and up else ""
+            model = str(up[0]["alias"] or up[0]["name"]) if up else ""
             # the terminal breaks the line, not we: it is there to be copied
             terminal.print(curl(*reach(case.cluster(site), site), model), soft_wrap=True)
     except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
@@ -18,11 +20,13 @@ from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import folder_of
 from sparkloom.onnode import smoke
+from sparkloom.render import keys
 from sparkloom.site import client, patience
 
 CHAT = "/v1/chat/completions"
 NOBODY = "a-model-that-nobody-has"
-HEARS = 20.0  # seconds
+ANSWERS = 10.0  # seconds
+HEARS = 20.0
 TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
 CLOSED = (
     "/health", "/metrics", "/flush_cache", "/abort_request",
@@ -48,6 +52,23 @@ def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     port = told.get("gateway_port", "443")
     url = f"https://{address}{'' if port == '443' else f':{port}'}"
     return Reach(url, ca if ca.exists() else None, key if key.exists() else None)
+
+
+def models(reach: Reach) -> tuple[list[dict[str, Any]], str]:
+    """What the key of this machine opens, as the endpoint tells it, or why it does not."""
+    parts = urlsplit(reach.url)
+    there = Endpoint(parts.hostname or "", parts.port or 443, trust=str(reach.ca or ""), timeout=ANSWERS)
+    try:
+        with contextlib.closing(there.connect()) as connection:
+            key = keys.read(reach.key_file) if reach.key_file else ""
+            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})
+            answer = connection.getresponse()
+            body = answer.read()
+        if answer.status != 200:
+            return [], f"it answered {answer.status}: {body[:200].decode(errors='replace').strip()}"
+        return list(json.loads(body)["data"]), ""
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return [], getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
 
 
 def curl(url: str, ca: str | Path | None, key_file: str | Path | None, model: str = "") -> str:

@@ -48,9 +48,10 @@ TRAEFIK = {
             "additionalProperties": False,
             "properties": {
                 name: {"type": "string", "pattern": r"^[0-9]+s$"}
-                for name in ("dialTimeout", "responseHeaderTimeout", "idleConnTimeout")
+                for name in ("dialTimeout", "responseHeaderTimeout")
             },
-        }
+        },
+        "maxIdleConnsPerHost": {"type": "integer", "minimum": -1},
     },
     "Middleware": {
         "forwardAuth": {

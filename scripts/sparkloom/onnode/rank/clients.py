@@ -42,10 +42,12 @@ def names() -> list[str]:
     return [name(key) for key in known()]
 
 
-def admitted(brought: bytes) -> str:
-    """The name of who brings a known key as `Bearer KEY`, else empty; each key is compared, in constant time."""
-    found = ""
+def admitted(bearer: bytes, bare: bytes) -> str:
+    """The name of who brings a known key, as `Bearer KEY` (a scheme is in any case: RFC 9110) or bare as Anthropic's
+    clients do, else empty; each key is compared, in constant time."""
+    scheme, _, rest = bearer.partition(b" ")
+    brought, found = (scheme.lower() == b"bearer" and rest.strip()) or bare, ""
     for key in known():
-        if hmac.compare_digest(brought, b"Bearer " + key):
+        if hmac.compare_digest(brought, key):
             found = name(key)
     return found

@@ -125,12 +125,12 @@ def key_answer(request: bytes) -> bytes:
 
     Who is gets the engine's own key by way of Traefik, which puts these headers on the request in place of its own.
     """
-    brought = b""
+    headers = {}
     for line in request.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
-        if name.strip().lower() == b"authorization":
-            brought = value.strip()
-    if (client := clients.admitted(brought)) and (key := answers.key()):
+        headers[name.strip().lower()] = value.strip()
+    brought = (headers.get(name, b"") for name in (b"authorization", b"x-api-key"))
+    if (client := clients.admitted(*brought)) and (key := answers.key()):
         more = (f"Authorization: Bearer {key}", f"{clients.HEADER}: {client}")
         return _http("200 OK", "", "text/plain; charset=utf-8", *more)
     told = {"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}

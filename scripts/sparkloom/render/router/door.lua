@@ -57,9 +57,9 @@ local function refresh(handle)
   room, longest = told:get("room"), told:get("longest")
 end
 
-local function brought(headers) -- as OpenAI's clients send it, or Anthropic's
-  local bearer = headers:get("authorization")
-  local key = bearer and bearer:match("^[Bb]earer (%S+)$") or headers:get("x-api-key")
+local function brought(headers) -- as OpenAI's clients send it (a scheme is in any case: RFC 9110), or Anthropic's
+  local scheme, bearer = (headers:get("authorization") or ""):match("^(%a+) +(%S+)$")
+  local key = scheme and scheme:lower() == "bearer" and bearer or headers:get("x-api-key")
   return key and #key <= 512 and key or nil
 end
 

@@ -273,7 +273,7 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    """Again only where no byte of an answer has come: engines close idle connections while a request is on its way."""
+    """Again only where no byte of an answer has come, as when an engine went away with the request on its way."""
     chosen = {"name": HEADER, "string_match": {"exact": group.name}}
     again: dict[str, Any] = {"retry_on": "connect-failure,reset", "num_retries": 2}
     if group.waker:
@@ -322,10 +322,12 @@ def _named(group: Group, what: str) -> dict[str, Any]:
 
 
 def _engine_bounds(group: Group) -> dict[str, int]:
-    """`at_once` connections, which are as many requests, and `waiting` that have none yet."""
+    """`at_once` connections, which are as many requests, and `waiting` that have none yet. Any of them may be asked
+    again: whom Envoy's own bound of three turns away would hear that the queue is full."""
+    most = group.at_once + group.waiting
     return {
-        "max_connections": group.at_once, "max_pending_requests": group.waiting,
-        "max_requests": group.at_once + group.waiting, "max_retries": 3,
+        "max_connections": group.at_once, "max_pending_requests": group.waiting, "max_requests": most,
+        "max_retries": most,
     }  # fmt: skip
 
 
@@ -392,7 +394,8 @@ def _found(address: str) -> str:
 
 
 def _http1(group: Group, terms: Terms) -> dict[str, Any]:
-    """A connection that idles looks like a request to a rank that drains, and would hold every stop up."""
+    """No connection is used twice: an engine closes one while the next request is on its way to it, and to a rank that
+    drains one that idles looks like a request, which would hold every stop up."""
     sds = {"name": group.name, "sds_config": _from(terms, _secret_file(group))}
     form = {"header": "Authorization", "header_value_prefix": "Bearer "}
     own = _typed("extensions.http.injected_credentials.generic.v3.Generic", credential=sds, **form)
@@ -405,7 +408,7 @@ def _http1(group: Group, terms: Terms) -> dict[str, Any]:
     return _typed(
         "extensions.upstreams.http.v3.HttpProtocolOptions",
         explicit_http_config={"http_protocol_options": {}},
-        common_http_protocol_options={"idle_timeout": "3s"},
+        common_http_protocol_options={"max_requests_per_connection": 1},
         http_filters=[
             {"name": "envoy.filters.http.credential_injector", "typed_config": injector},
             {"name": "envoy.filters.http.upstream_codec", "typed_config": codec},

@@ -1,0 +1,115 @@
+"""Programs of other makers ask what the rack serves, told how by `sparkloom connect`: an answer, or a refusal in words.
+
+The short form (the SDKs, a chat and a stream) is part of `make test`; `make test-clients` asks all and writes the table
+of docs/use-it-from-your-tools.md.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from testbed.base import names, steps
+from testbed.beds.rack import inventory
+from testbed.make import clients as programs
+from testbed.trials import kills
+from tests.rack import clients
+from tests.rack.running import run, told
+
+REAL = "smollm2-135m-instruct--llamacpp-2node"
+ASKED = pytest.mark.skipif(not os.environ.get("SPARKLOOM_CLIENTS"), reason="make test-clients, or SPARKLOOM_CLIENTS=1")
+CALLS = {
+    "openai": ("models", "model", "chat", "stream", "include_usage", "responses", "responses_stream", "embeddings",
+               "unknown_model"),
+    "anthropic": ("messages", "stream", "count_tokens", "unknown_model"),
+}  # fmt: skip
+ONE_TURN = {"claude-code": " --max-turns 1"}  # a model of 135M parameters finds no end by itself
+PASTED = ("curl", "openai", "anthropic", "llm", "codex", "claude-code", "opencode")
+pytestmark = [pytest.mark.rack, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[clients.Outcome]]:
+    """What serves, or SmolLM2; ends with the page written."""
+    steps.perform(programs.steps())
+    if not (now := told())["serving"]:
+        built = run(".venv/bin/python", "-m", "testbed", "engine", "real", "llamacpp", "spark1", "spark2")
+        assert built.returncode == 0, built.stderr[-3000:]
+        done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", f"profile={REAL}")
+        assert done.returncode == 0, done.stdout[-6000:]
+        now = told()
+    outcomes: list[clients.Outcome] = []
+    yield outcomes
+    if len(outcomes) > 20:  # one that was asked for alone is no table
+        clients.kept(outcomes, f"`{now['profile']}`")
+
+
+@pytest.mark.parametrize("client, calls", [("openai", ("chat", "stream")), ("anthropic", ("messages", "stream"))])
+def test_the_short_form(group: kills.ServedGroup, tmp_path: Path, client: str, calls: tuple[str, ...]) -> None:
+    """The stand-in has no /v1/messages: what it says to that comes to the client whole."""
+    steps.quietly(programs.python_steps())
+    outcomes = clients.sdk(client, tmp_path, calls)
+    assert all(one.works or "404" in one.said for one in outcomes), clients.shown(outcomes)
+    assert client == "anthropic" or all(one.works for one in outcomes), clients.shown(outcomes)
+
+
+@pytest.mark.clients
+@ASKED
+@pytest.mark.parametrize("client", CALLS)
+def test_each_call_of_a_sdk(table: list[clients.Outcome], tmp_path: Path, client: str) -> None:
+    outcomes = clients.sdk(client, tmp_path, CALLS[client])
+    table += outcomes
+    refused = {one.call: one.said for one in outcomes if not one.works}
+    assert "served here: " in refused.pop("unknown_model") and set(refused) <= {"embeddings"}, clients.shown(outcomes)
+
+
+@pytest.mark.clients
+@ASKED
+@pytest.mark.parametrize("client", PASTED)
+def test_what_is_pasted_asks(table: list[clients.Outcome], tmp_path: Path, client: str) -> None:
+    outcome = clients.program(client, tmp_path, ONE_TURN.get(client, ""))
+    table.append(outcome)
+    assert outcome.works or "context size" in outcome.said, clients.shown([outcome])
+
+
+@pytest.mark.clients
+@ASKED
+def test_a_crowd_is_answered(table: list[clients.Outcome]) -> None:
+    """200 streams at once, three times: of each 200 2 to 16 were a plain 500 or 502, with a router 8 to 37 a 503."""
+    seen = Counter(said for _ in range(3) for said in _crowd(200))
+    table.append(clients.Outcome("", "200 streams at once, three times", set(seen) == {"whole"}, str(dict(seen))))
+    assert seen == {"whole": 600}
+
+
+def _crowd(many: int) -> list[str]:
+    lines, folder = clients.told("openai"), names.STATE / "gateway"
+    host = lines["asks"].removeprefix("https://").partition("/")[0]
+    body = {"model": lines["model"], "stream": True, "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
+    headers = {
+        "Authorization": f"Bearer {(folder / 'api-key').read_text().strip()}",
+        "Content-Type": "application/json",
+    }
+    trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+
+    def one(_: int) -> str:
+        connection = http.client.HTTPSConnection(host, timeout=300, context=trust)
+        try:
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            return "whole" if b"[DONE]" in text else f"{answer.status} {text[:120]!r}"
+        except (OSError, http.client.HTTPException) as error:
+            return repr(error)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(many) as crowd:
+        return list(crowd.map(one, range(many)))
