@@ -118,6 +118,7 @@ class Terminal:
         assert copied or not wide, f"{where}: {width(wide[0])} columns wide: {wide[0]}"
 
     def close(self) -> None:
+        self.program.ptyproc.delayafterterminate = 10
         self.program.close(force=True)
 
 
