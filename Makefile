@@ -11,7 +11,7 @@ test-vm:  ## the fabric on virtual machines with a kernel of their own; not in m
 	@testbed/face/test-vm.sh
 test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does two)
 	@testbed/face/test-kills.sh
-test-fuzz:  ## the long campaign: 100,000 hostile messages to each port of a rank, each over a socket (make test: a part)
+test-fuzz:  ## the long campaigns: ten minutes of new dice for hypothesis, 100,000 hostile messages to each port of a rank
 	@testbed/face/test-fuzz.sh
 test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
 	@testbed/face/test-engines.sh

@@ -6,9 +6,11 @@ import sys
 from importlib import import_module
 
 from sparkloom.base.errors import InputError
+from sparkloom.cli import streams
 from testbed.base.shell import RackError
 
 COMMANDS = {
+    "demo": ("testbed.face.demo", "the whole way on one screen, as `make demo` runs it"),
     "rack": ("testbed.face.rack", "the virtual rack: four GB10-shaped Kubernetes nodes with two rails"),
     "bare": ("testbed.face.bare", "bare machines, on which the roles make a K3s cluster"),
     "vm": ("testbed.face.vm", "virtual machines with a kernel of their own"),
@@ -33,6 +35,7 @@ def main() -> int:
         print(*lines, sep="\n", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     del sys.argv[1]
+    streams.wrap()  # engines, nodes and tools of others are quoted here too
     try:
         return int(import_module(COMMANDS[name][0]).main())
     except (RackError, InputError) as problem:

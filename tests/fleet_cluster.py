@@ -15,8 +15,8 @@ Object = Mapping[str, Any]
 
 
 class FleetCluster:
-    """`lost`: pods that are not there; `ill`: pods that run and are not ready; both by name. `asleep`: groups of which
-    no rank is wanted, by label.
+    """`lost`: pods that are not there; `ill`: pods that run and are not ready; `waiting`: what for a pod's container
+    waits; all by name. `asleep`: groups of which no rank is wanted, by label.
     """
 
     namespace = "sparkloom"
@@ -25,6 +25,7 @@ class FleetCluster:
         self, objects: Sequence[Object], lost: Sequence[str] = (), ill: Sequence[str] = (), asleep: Sequence[str] = ()
     ) -> None:
         self.objects, self.lost, self.ill, self.asleep = list(objects), lost, ill, asleep
+        self.waiting: dict[str, str] = {}
         self.kept: dict[str, dict[str, str]] = {}
         self.supervisors: dict[str, dict[str, Any]] = {}
         self.events: dict[str, str] = {}
@@ -59,9 +60,10 @@ class FleetCluster:
 
     def _pod(self, item: Object) -> Any:
         name, template = f"{item['metadata']['name']}-0", _template(item)
-        ready = name not in self.ill
+        ready = name not in (*self.ill, *self.waiting)
+        waits = NS(reason=self.waiting[name], message="") if name in self.waiting else None
         engine = NS(
-            state=NS(waiting=None, terminated=None), ready=ready, restart_count=0, last_state=None, image_id="sha256:1"
+            state=NS(waiting=waits, terminated=None), ready=ready, restart_count=0, last_state=None, image_id="sha256:1"
         )
         condition = NS(type="Ready", status="True", last_transition_time=datetime.fromisoformat(AT))
         made = _plain(template)
@@ -71,8 +73,8 @@ class FleetCluster:
         for container in made.spec.containers:
             container.env = []
         made.status = NS(
-            phase="Running", container_statuses=[engine], init_container_statuses=[], start_time=AT,
-            conditions=[condition] if ready else [],
+            phase="Running", container_statuses=[engine], init_container_statuses=[],
+            start_time=datetime.fromisoformat(AT), conditions=[condition] if ready else [],
         )  # fmt: skip
         return made
 

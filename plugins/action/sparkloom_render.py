@@ -13,7 +13,7 @@ from sparkloom.site import ansible, client, fleet
 DOCUMENTATION = r"""
 module: sparkloom_render
 short_description: Render the Kubernetes objects of the pods' networks or of a profile
-description: [What C(sparkloom render) writes is in C(objects); C(kubeconfig) says where to apply it.]
+description: [What C(sparkloom show manifests) writes is in C(objects); C(kubeconfig) says where to apply it.]
 options:
   what: {type: str, required: true, choices: [network, serving], description: [What to render.]}
   image: {type: str, description: [Multus' image; with network.]}

@@ -64,7 +64,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
                 findings += kubernetes.names(cluster, reached.dns()) if args["dns"] else []
             else:
                 listed = ansible.listed(task_vars)
-                asleep = fleet.sleeping(reached, serving_list.from_vars(listed, cluster)) if listed else ()
+                wanted = fleet.wanted(reached, serving_list.from_vars(listed, cluster)) if listed else {}
+                asleep = {label for label, pods in wanted.items() if not pods}
                 findings = ranks(cluster, reached, plan, listed=listed is not None, asleep=asleep)
         except (ApiException, HTTPError) as error:
             findings = [kubernetes.silent(cluster, error)]

@@ -16,8 +16,11 @@ seconds_since() {
 # pip_index: the index that pip is told to use here, if it is; uv does not read pip's settings.
 pip_index() { if [[ -n ${PIP_INDEX_URL-} ]]; then echo "$PIP_INDEX_URL"; else "$PY" -m pip config get global.index-url 2>/dev/null || true; fi; }
 
+# kept COMMAND...: where SPARKLOOM_LOG names a file, all that it prints goes there.
+kept() { if [[ -n ${SPARKLOOM_LOG-} ]]; then "$@" >>"$SPARKLOOM_LOG" 2>&1; else "$@"; fi; }
+
 # say NAME TEXT: one line under a step's name.
-say() { printf '[%s] %s\n' "$1" "$2"; }
+say() { kept printf '[%s] %s\n' "$1" "$2"; }
 
 # die NAME TEXT: a refusal; the text says what was found, what was expected, what to do.
 die() {
@@ -25,22 +28,48 @@ die() {
   exit 2
 }
 
-# step NAME WHAT COMMAND...: announce, run, report the time; a failure stops the script with the command's code.
+# row NAME SECONDS TEXT: as testbed/base/screen.py writes one, for a person.
+row() { printf '  %-16s %12s  %s' "$1" "$2 s" "$3"; }
+
+# drawn NAME WHAT STARTED: on a terminal a line that is drawn anew until the script, or whoever began this, ends it.
+drawn() {
+  while kill -0 $$ 2>/dev/null; do
+    printf '\r\033[2K%.*s' $(($(tput cols 2>/dev/null || echo 80) - 1)) "$(row "$1" "$(seconds_since "$3")" "$2")"
+    sleep 1
+  done
+}
+
+# step NAME WHAT COMMAND...: announce, run, report the time; a failure stops the script with the command's code. With a
+# SPARKLOOM_LOG a person sees one row of it where it took ten seconds, and on failure the log's last lines.
 step() {
-  local name=$1 what=$2 started=$EPOCHREALTIME code=0
+  local name=$1 what=$2 started=$EPOCHREALTIME code=0 artist=
   shift 2
   say "$name" "$what"
+  if [[ -n ${SPARKLOOM_LOG-} && -t 1 ]]; then
+    drawn "$name" "$what" "$started" &
+    artist=$!
+    trap 'kill "$artist" 2>/dev/null' EXIT
+  fi
   # A shell of its own with -e: after `||` bash would run a function on past its failing line.
   set +e
   (
     set -e
-    "$@"
+    kept "$@"
   )
   code=$?
   set -e
+  if [[ -n $artist ]]; then
+    kill "$artist"
+    wait "$artist" 2>/dev/null || true
+    trap - EXIT
+    printf '\r\033[2K'
+  fi
   if ((code)); then
+    [[ -z ${SPARKLOOM_LOG-} ]] || tail -n 15 "$SPARKLOOM_LOG" | sed 's/^/  | /' >&2
     printf '[%s] FAILED after %s s (exit %d): %s\n' "$name" "$(seconds_since "$started")" "$code" "$*" >&2
+    [[ -z ${SPARKLOOM_LOG-} ]] || printf 'every line is in %s; the same command goes on from there\n' "$SPARKLOOM_LOG" >&2
     exit "$code"
   fi
   say "$name" "done in $(seconds_since "$started") s"
+  [[ -z ${SPARKLOOM_LOG-} || $(seconds_since "$started") == ?.? ]] || { row "$name" "$(seconds_since "$started")" "$what"; echo; }
 }

@@ -148,16 +148,16 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
 
 
 def take_in(
-    text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "", folder: Path | None = None
+    text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "", config: Path | None = None
 ) -> dict[str, Any]:
     """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
 
     Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to,
-    `folder` has the model's config.json.
+    `config` is the model's config.json, or its folder.
     """
     from sparkloom.judge import imported
 
-    taken = imported.take_in(text, name, pick, shown, folder)
+    taken = imported.take_in(text, name, pick, shown, config)
     target = cluster(inventory)
     return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
 

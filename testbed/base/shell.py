@@ -12,6 +12,7 @@ from pathlib import Path
 
 # Mounts and processes that end with the command, even when it is killed: unshare itself ignores TERM.
 APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 class RackError(Exception):

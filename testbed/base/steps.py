@@ -5,17 +5,14 @@ One after the other, but for those that go on `aside`: what mostly waits for a m
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from testbed.base import locks, store, times
-
-QUIET_SECONDS = 30.0  # without a terminal: one sign of life this often
+from testbed.base.screen import LONG, Screen, duration, row
 
 Say = Callable[[str], None]
 
@@ -67,59 +64,6 @@ def quietly(steps: Iterable[Step]) -> None:
             step.act(lambda text: None)
 
 
-class Progress:
-    """One step's line: elapsed time, what it is at, and when it should end by the last run's time."""
-
-    def __init__(self, head: str, expected: float | None, alone: bool = True) -> None:
-        self.head, self.expected = head, expected
-        self.start = time.monotonic()
-        self.at = ""
-        self.live = sys.stderr.isatty() and alone  # two cannot draw one line
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._tick, daemon=True)
-
-    def __enter__(self) -> Progress:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self.live:
-            sys.stderr.write("\r\033[K")
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self.start
-
-    def say(self, text: str) -> None:
-        self.at = text
-        if not self.live:
-            print(f"      {duration(self.elapsed):>8}  {text}", file=sys.stderr, flush=True)
-
-    def line(self) -> str:
-        return f"{self.head}  {duration(self.elapsed)}{self._eta()}  {self.at}"
-
-    def _eta(self) -> str:
-        if self.expected is None:
-            return ""
-        left = self.expected - self.elapsed
-        return f", about {duration(left)} left" if left > 0 else f", longer than the usual {duration(self.expected)}"
-
-    def _tick(self) -> None:
-        while not self._stop.wait(1.0 if self.live else QUIET_SECONDS):
-            if self.live:
-                sys.stderr.write(f"\r\033[K{self.line()[:150]}")
-            else:
-                print(f"      … {self.line()}", file=sys.stderr)
-            sys.stderr.flush()
-
-
-def duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s" if seconds >= 10 else f"{seconds:.1f} s"
-
-
 class _Aside(threading.Thread):
     """A step that goes on beside the others; what it started ends with this process (`shell.APART`, `_leash`)."""
 
@@ -144,24 +88,33 @@ class _Aside(threading.Thread):
         return self.spent
 
 
-def _perform(step: Step, head: str) -> float:
+def _perform(step: Step, screen: Screen) -> float:
     warm = step.warm()
     usual = times.expected(step.name, warm)
     known = f" (took {duration(usual.seconds)} {usual.where})" if usual else ""
-    print(f"{head}  {step.title}{known}", file=sys.stderr, flush=True)
-    with Progress(head, usual.seconds if usual else None, alone=not step.aside) as progress:
+    screen.keep(f"{step.name} begins: {step.title}{known}")
+    progress = screen.begin(step.name, usual.seconds if usual else None)
+    try:
         step.act(progress.say)
+    finally:
+        screen.end(progress)
     times.record(step.name, progress.elapsed, warm)
-    print(f"{head}  done in {duration(progress.elapsed)}", file=sys.stderr, flush=True)
+    (screen.show if progress.elapsed >= LONG else screen.keep)(row(step.name, progress.elapsed, step.title))
     return progress.elapsed
 
 
 def perform(steps: Iterable[Step], passed: Callable[[Step], None] = lambda step: None) -> dict[str, float]:
     """Run what is not done yet, in order; returns the seconds of each step that ran. `passed` hears of every step."""
     todo = list(steps)
+    with Screen() as screen:
+        spent = _performed(todo, screen, passed)
+        screen.keep(f"done: {', '.join(spent) or 'nothing was to do'}")
+    return spent
+
+
+def _performed(todo: list[Step], screen: Screen, passed: Callable[[Step], None]) -> dict[str, float]:
     spent: dict[str, float] = {}
     beside: dict[str, _Aside] = {}
-    width = max(len(step.name) for step in todo)
 
     def wait_for(names: Iterable[str]) -> None:
         for name in [name for name in names if name in beside]:
@@ -169,17 +122,16 @@ def perform(steps: Iterable[Step], passed: Callable[[Step], None] = lambda step:
             spent[name] = other.ended()
             passed(other.step)
 
-    for number, step in enumerate(todo, 1):
+    for step in todo:
         wait_for([*step.after, *(name for name, other in beside.items() if other.error)])
-        head = f"[{number}/{len(todo)}] {step.name:<{width}}"
         if done := step.done():
-            print(f"{head}  {'already there' if done is True else done}", file=sys.stderr, flush=True)
+            screen.keep(f"{step.name}: {'already there' if done is True else done}")
             passed(step)
         elif step.aside:
-            beside[step.name] = _Aside(step, partial(_perform, step, head))
+            beside[step.name] = _Aside(step, partial(_perform, step, screen))
             beside[step.name].start()
         else:
-            spent[step.name] = _perform(step, head)
+            spent[step.name] = _perform(step, screen)
             passed(step)
     wait_for(list(beside))
     return spent

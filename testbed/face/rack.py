@@ -33,6 +33,7 @@ from testbed.beds.rack import (
 )
 from testbed.face.console import Console, counted, enter, say, table
 from testbed.make import binaries, engine_image, golang, images, nodeimage, policy, rootfs, source, traefik
+from testbed.standins.hub import smollm
 
 DESCRIPTION = (
     """The virtual rack: four GB10-shaped Kubernetes nodes (spark1..spark4) with two jumbo rails, on this machine."""
@@ -54,9 +55,8 @@ def nodes_made_of(lean: bool, serving: Sequence[str] = ()) -> list[steps.Step]:
     controller = [] if lean else policy.steps()
     first, programs, beside, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
-    parts = [replace(step, aside=True) for step in parts]
-    # of several models, which nothing lean serves
-    pairs = [metrics_images.made(), *([] if lean else [router_image.made()])]
+    parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts]]
+    pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
     return [*before, *fetched, first, programs, *controller, beside, base, *packed, *parts, *made]
@@ -77,8 +77,7 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    router = [] if lean else router_image.steps()
-    endpoint = [*traefik_install.steps(), *router, *metrics_images.steps()]
+    endpoint = [*router_image.steps(), *traefik_install.steps(), *metrics_images.steps()]
     return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 
@@ -89,21 +88,26 @@ def build(_: argparse.Namespace) -> int:
     return 0
 
 
-def up(args: argparse.Namespace) -> int:
+def bring_up(lean: bool, serving: Sequence[str], check: bool = False) -> bool:
+    """Whether it is lean: one that once had the controller of network policies keeps it."""
     machine.require_root()
     with locks.rack(), ExitStack() as shared:
         shared.enter_context(locks.shared())
-        lean = args.lean and not policy.place().exists()
-        common = [*nodes_made_of(lean, args.serving), *sysctls.steps()]
+        lean = lean and not policy.place().exists()
+        common = [*nodes_made_of(lean, serving), *sysctls.steps()]
         # once Go's caches are gone another rack may build or configure while this one is checked
         caches = finished()[-1].name
         steps.perform(
-            [*common, *raised(args.check, lean)],
+            [*common, *raised(check, lean)],
             passed=lambda step: shared.close() if step.name == caches else None,
         )
         if not cluster.is_current():
             say("note: the node image has changed since these nodes were made; `down`, then `up`, to renew them")
-    if lean:
+    return lean
+
+
+def up(args: argparse.Namespace) -> int:
+    if bring_up(args.lean, args.serving, args.check):
         say("note: without the controller of network policies; `rack up` brings it")
     print(f"rack is up: KUBECONFIG={names.KUBECONFIG}  kubectl: {cluster.BIN}/kubectl", file=sys.stderr)
     return 0

@@ -1,56 +1,71 @@
-"""What `make demo` has shown of one model: what was answered, how fast, over which rails, by whose word it may start.
-
-python -m testbed.face.summary INVENTORY PROFILE
-"""
+"""What `make demo` shows of one model: what it answered, how fast, over which rails, by whose word it may start."""
 
 from __future__ import annotations
 
 import json
-import sys
+import shutil
+import textwrap
 from pathlib import Path
 
-from sparkloom import case
+from sparkloom.base import repository
+from sparkloom.cli import show, watching
 from sparkloom.inputs import profile as profiles
-from sparkloom.site import logs, status
-from testbed.standins.hub import tiny
+from sparkloom.onnode import smoke
+from sparkloom.site import logs, now, status
+from testbed.standins.hub import smollm
 
 ACCEPTED = "accepted the command line"  # the stand-in's words (testbed/standins/engine/standin/main.py)
+LINES = 3  # of an answer
+WIDEST = 120
+QUESTION = smoke.PROMPT
 
 
-def parsers(inventory: str) -> dict[str, str]:
-    """What each rank's log says of the engine's own parser: {rank: its words}."""
-    words = {}
+def parsers(inventory: Path) -> list[str]:
+    """What each rank's log says of the engine's own parser, each once."""
+    words = set()
     for rank in status.status(inventory)["ranks"]:
         lines = logs.logs(inventory, int(rank["rank"]), follow=False, previous=False)
-        accepted = [line for line in lines if ACCEPTED in line]
-        words[rank["rank"]] = accepted[-1].split("no GPU here; ")[-1] if accepted else "nothing"
-    return words
+        words |= {line.split("no GPU here; ")[-1] for line in lines if ACCEPTED in line}
+    return sorted(words)
 
 
-def server(profile: str) -> str:
+def engine(profile: str) -> str:
     """By what the answer was made: the engine itself, or what stands in for it."""
     loaded = profiles.load(profile).profile
-    if tiny.known(loaded.model.id):
-        return f"{loaded.engine.name} {loaded.engine.release} itself on CPU: random weights, so its words mean nothing"
-    return "the stand-in engine: its pace is no measurement"
+    if smollm.known(loaded.model.id):
+        return f"{loaded.engine.name} {loaded.engine.release} itself, on CPU: a real model, its own words"
+    return f"a stand-in for {loaded.engine.name} {loaded.engine.release}: no GPU here, so its words are made up"
 
 
-def main() -> None:
-    inventory, profile = sys.argv[1:3]
-    folder = Path("build") / case.cluster(inventory).name
-    answer = json.loads((folder / f"{profile}.answer.json").read_text())
+def answer(site: str, inventory: Path, profile: str) -> str:
+    """The name by which it answers."""
+    folder = repository.kept(site)
+    told = json.loads((folder / f"{profile}.answer.json").read_text())
     transport = json.loads((folder / f"{profile}.transport.json").read_text())
-    heard = parsers(inventory)
-    print(f"model      {answer['model']} (served by {server(profile)})")
-    for words in sorted(set(heard.values()) - {"nothing"}):
-        print(f"command    rank {', '.join(rank for rank in heard if heard[rank] == words)}: {words}")
-    for name, text in (("thinking", answer["reasoning"]), ("answer", answer["text"])):
-        if text:
-            print(f"{name:<10} {' '.join(text.split())[:150]}...")
-    print(f"speed      {answer['tokens']} tokens at {answer['tokens_per_second']:.1f} tok/s")
-    print(f"transport  {transport.get('verdict', 'none planned')}: {transport.get('why', '')}")
-    print(f"kept in    {folder}/{profile}.{{yaml,answer.json,transport.json}}")
+    rails = f"over the rails by {transport['verdict']}" if transport.get("verdict") else "its ranks talk TCP"
+    tell(f"{told['model']}, by {engine(profile)}:")
+    print("\n".join(quoted(told["text"] or told["reasoning"])))
+    figures = f"{told['tokens']} tokens at {told['tokens_per_second']:.0f} tok/s, through TLS with a key, {rails}"
+    tell("; ".join([figures, *parsers(inventory)]), "  ")
+    return str(told["model"])
 
 
-if __name__ == "__main__":
-    main()
+def tell(text: str, indent: str = "") -> None:
+    """Wrapped at words."""
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    for line in text.splitlines():
+        print(textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent + "  "), flush=True)
+
+
+def quoted(text: str) -> list[str]:
+    room = min(shutil.get_terminal_size().columns, WIDEST) - 4
+    lines = textwrap.wrap(" ".join(text.split()), room, max_lines=LINES, placeholder=" ...")
+    return [f"  > {line}" for line in lines]
+
+
+def memory(inventory: Path) -> None:
+    """Of the four Sparks, as bars: those of `sparkloom status --watch`."""
+    terminal = show.console()
+    tell("memory of each Spark: h the host, A this model, - this model's alone, g the memory guard's", "  ")
+    for line in watching.bars(terminal, next(now.looks(inventory))):
+        terminal.print(line)

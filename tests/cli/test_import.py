@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import public_models
 from tests.cli.test_cli import data, run
 
 RECIPE = """
@@ -63,6 +64,47 @@ def test_one_screen_says_what_will_not_start_and_why(recipe: Path) -> None:
     shown = run("import", "-", stdin=RECIPE.replace("--gpu", "--chat-template x.jinja --gpu"))
     assert shown.returncode == 1 and "file-of-the-author" in shown.stdout and len(shown.stdout.splitlines()) < 40
     assert "mods/some-fix" in shown.stdout and "its parser takes it" in shown.stdout
+
+
+STRANGER = """
+recipe_version: "2"
+model: stranger/Moonbeam-77B-A5B-NVFP4
+runtime: vllm
+container: ghcr.io/stranger/vllm-moon:nightly
+defaults: {tensor_parallel: 3}
+env: {VLLM_MOONBEAM: "1"}
+command: vllm serve {model} -tp {tensor_parallel} --moonbeam-mode fast --moonbeam-depth 3
+"""
+
+
+def test_a_strangers_model_on_a_strangers_fork_is_named_word_by_word() -> None:
+    """Of such a model nobody knows heads that a tensor group could share: once that was asked all the same."""
+    shown = run("import", "-", stdin=STRANGER)
+    first = shown.stdout.splitlines()[0]
+    assert shown.returncode == 0 and shown.stderr == ""
+    assert "its parser takes all but 2 flags; fit unknown: no facts of the model here" in first
+    unknown = data("import", "-", stdin=STRANGER)["verdict"]["unknown"]
+    told = [one["what"] for one in unknown]
+    assert told == [
+        "model stranger/Moonbeam-77B-A5B-NVFP4", "image ghcr.io/stranger/vllm-moon:nightly", "release",
+        "--moonbeam-mode fast", "--moonbeam-depth 3", "env VLLM_MOONBEAM",
+    ]  # fmt: skip
+    assert all(f"\n  {one['what']}: {one['why']}\n" in shown.stdout for one in unknown)
+
+
+def test_a_models_config_gives_its_facts(tmp_path: Path) -> None:
+    """A config.json, its folder, or that file saved under another name; a wrong path asks no hub."""
+    config = public_models.folder("openai--gpt-oss-120b") / "config.json"
+    known = STRANGER.replace("parallel: 3", "parallel: 4")
+    alone = tmp_path / "moonbeam.json"
+    alone.write_bytes(config.read_bytes())
+    for words in (["--config", str(config)], ["--config", str(config.parent)], ["--config", str(alone)]):
+        verdict = data("import", "-", *words, stdin=known)["verdict"]
+        assert verdict["plan"]["memory"] and not verdict["reason"].startswith("unknown")
+    old = data("import", "-", "--facts", str(config.parent), stdin="vllm serve stranger/Moonbeam")
+    assert old["verdict"]["facts"]["source"] == f"config.json in {config.parent}"
+    wrong = run("import", "-", "--config", "org/name", stdin=STRANGER)
+    assert wrong.returncode == 2 and "no config.json here" in wrong.stderr
 
 
 @pytest.mark.parametrize("form", ["sparkrun", "compose", "commands"])

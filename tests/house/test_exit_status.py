@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sparkloom.cli.commands import COMMANDS
+from sparkloom.cli.commands import MOVED, SHELVES
 from tests.places import REPO
 
 PAGE = (REPO / "docs/exit-status.md").read_text()
@@ -13,7 +13,8 @@ PROGRAM = (REPO / "scripts/sparkloom/cli/program.py").read_text()
 
 def test_every_command_has_its_line() -> None:
     told = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.M)
-    assert sorted(told) == sorted(command.name for command in COMMANDS)
+    assert sorted(told) == sorted(command.name for shelf in SHELVES.values() for command in shelf)
+    assert all(f"`{old}`" in PAGE and f"`show {new}`" in PAGE for old, new in MOVED.items())
 
 
 def test_every_status_of_the_program_is_explained_there_and_in_the_help() -> None:

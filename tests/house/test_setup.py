@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,17 @@ def test_step_reports_name_time_and_passes_the_code_on() -> None:
     assert re.search(r"\[good\] does well\n\[good\] done in \d+\.\d s", ran.stdout)
     assert "[bad] FAILED after" in ran.stderr and "exit 7" in ran.stderr
     assert "unreached" not in ran.stdout
+
+
+def test_with_a_log_a_person_sees_nothing_of_a_short_step_and_the_last_words_of_one_that_fails(tmp_path: Path) -> None:
+    good, bad = 'step good "does well" echo many words', 'step bad "does not" bash -c "echo why; exit 7"'
+    script = f"source scripts/setup/step.sh; {good}; {bad}"
+    log = tmp_path / "all.log"
+    env = {**os.environ, "SPARKLOOM_LOG": str(log)}
+    ran = subprocess.run(["bash", "-c", script], cwd=REPO, capture_output=True, text=True, env=env)
+    assert ran.returncode == 7 and ran.stdout == "", ran.stdout
+    assert "many words\n[good] done in" in log.read_text()
+    assert "  | why\n[bad] FAILED after" in ran.stderr and f"every line is in {log}" in ran.stderr
 
 
 def test_a_step_stops_at_the_first_failing_line_of_a_function() -> None:

@@ -63,6 +63,12 @@ def test_product_files_never_name_the_test_bed() -> None:
         assert "testbed" not in path.read_text(), path
 
 
+def test_no_object_is_half_built() -> None:
+    """What has no facts is a type without them, so that mypy names whoever asks for one."""
+    files = (REPO / "scripts/sparkloom").rglob("*.py")
+    assert [str(file) for file in files if "model_construct" in file.read_text()] == []
+
+
 def test_action_plugins_read_switches_as_people_write_them() -> None:
     """`-e x=false` arrives as text, which Python takes for true: an option's `type: bool` reads it, no plugin by hand.
 

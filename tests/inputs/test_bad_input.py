@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkloom import case
@@ -31,13 +31,7 @@ SOUND = {
         "nvidia--minimax-m2.5-nvfp4",
     )
 }
-RELAXED = settings(
-    max_examples=ROUNDS,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+RELAXED = settings(max_examples=ROUNDS)
 seen: Counter[str] = Counter()
 
 

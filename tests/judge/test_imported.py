@@ -51,7 +51,7 @@ def test_facts_by_a_name_never_refuse_for_memory() -> None:
 
 def test_a_folder_with_the_models_config_gives_facts() -> None:
     folder = public_models.folder("openai--gpt-oss-120b")
-    verdict = case.take_in("vllm serve openai/gpt-oss-120b --max-num-seqs 4", "x.sh", folder=folder)["verdict"]
+    verdict = case.take_in("vllm serve openai/gpt-oss-120b --max-num-seqs 4", "x.sh", config=folder)["verdict"]
     assert verdict["facts"]["source"] == f"config.json in {folder}" and verdict["plan"]["memory"]
 
 

@@ -173,7 +173,7 @@ def value(flag: Any) -> st.SearchStrategy[list[str]]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(sorted(FLAGS)))
 def test_every_flag_stands_in_the_profile_or_in_the_remainder(data: st.DataObject, engine: str) -> None:
     chosen = data.draw(st.lists(st.sampled_from(FLAGS[engine]), unique_by=lambda flag: flag.name, max_size=12))

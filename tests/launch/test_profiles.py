@@ -160,7 +160,7 @@ SCHEMA = profile.PROFILES / "schema.json"
 
 def test_schema_json_is_fresh() -> None:
     assert json.loads(SCHEMA.read_text()) == schema.build(), (
-        "run: .venv/bin/sparkloom schema > model_profiles/schema.json"
+        "run: .venv/bin/sparkloom show schema > model_profiles/schema.json"
     )
 
 

@@ -28,14 +28,14 @@ from tests.rack import contract, real
 from tests.rack.running import run
 
 pytestmark = real.MARKS
-NAME = "tiny-dense-gguf--llamacpp-2node"
+NAME = "smollm2-135m-instruct--llamacpp-2node"
 BACK = 300.0  # a frozen process is given up after 90 s and more of silence
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[real.Served]:
     with real.profiles():
-        group = real.Served(NAME, "llamacpp", 8080, "tiny", ("spark1", "spark2"), BACK)
+        group = real.Served(NAME, "llamacpp", 8080, "SmolLM2-135M-Instruct", ("spark1", "spark2"), BACK)
         group.start()
         yield group
 
@@ -90,7 +90,7 @@ def test_its_start_tells_where_it_is(served: real.Served) -> None:
 
 
 def test_all_layers_are_lent(served: real.Served) -> None:
-    assert re.search(r"offloaded 5/5 layers", served.log(0))
+    assert re.search(r"offloaded 31/31 layers", served.log(0))
     assert re.search(r"RPC0\[192\.168\.100\.12:50052\] +model buffer size = +[1-9]", served.log(0)), served.log(0)[
         -6000:
     ]

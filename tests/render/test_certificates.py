@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 import threading
@@ -10,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -91,26 +93,77 @@ def signed(folder: Path, name: str) -> None:
     (folder / "tls.key").write_bytes(own.private_bytes(*form))
 
 
-@pytest.mark.parametrize(("name", "taken"), [("127.0.0.2", True), ("bank.example.com", False), ("8.8.8.8", False)])
-def test_the_authority_vouches_for_its_own_networks_and_names_only(tmp_path: Path, name: str, taken: bool) -> None:
+@pytest.mark.parametrize("name", ["bank.example.com", "spark.example.com"])
+def test_the_authority_vouches_for_its_own_names_only(tmp_path: Path, name: str) -> None:
     """Whoever took its key could be any site to the clients that trust it."""
     signed(tmp_path, name)
-    if taken:
+    with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
         handshake(tmp_path, name, tmp_path / "ca.pem")
-    else:
-        with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
-            handshake(tmp_path, name, tmp_path / "ca.pem")
 
 
-def test_a_name_outside_makes_a_new_authority_and_an_older_one_without_limits_stays(
+def boringssl(folder: Path) -> str:
+    """What BoringSSL says to the pair, as the client of gRPC; empty where it shook hands."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(folder / "tls.pem", folder / "tls.key")
+    server.set_alpn_protocols(["h2"])
+    shaken: list[bool] = []
+
+    def serve(listening: socket.socket) -> None:
+        try:
+            with server.wrap_socket(listening.accept()[0], server_side=True):
+                shaken.append(True)
+        except OSError:
+            pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        trust = grpc.ssl_channel_credentials((folder / "ca.pem").read_bytes())
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        with grpc.secure_channel(address, trust) as channel, pytest.raises(grpc.RpcError) as error:
+            channel.unary_unary("/nobody/asks")(b"", timeout=30)
+        thread.join(30)
+    return "" if shaken else str(error.value.details())  # type: ignore[attr-defined]
+
+
+def test_boringssl_accepts_an_address(tmp_path: Path) -> None:
+    """Claude Code and opencode said UNSUPPORTED_CONSTRAINT_TYPE to every certificate of ours (2026-11-25)."""
+    certificates.own(tmp_path, "home", NAMES)
+    assert boringssl(tmp_path) == ""
+
+
+def test_an_authority_that_constrains_addresses_is_made_again_with_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every site has it since 2026-11: nobody types `rm`, and who trusts the old `ca.pem` still connects."""
+    with monkeypatch.context() as patch:
+        network = x509.IPAddress(ipaddress.ip_network("127.0.0.0/8"))
+        hosts = [x509.DNSName(certificates.NOBODY), x509.DNSName("spark.example")]
+        patch.setattr(certificates, "_within", lambda names: [*hosts, network])
+        patch.setattr(certificates, "_allows", lambda authority, names: True)
+        certificates.own(tmp_path, "home", NAMES)
+    (tmp_path / "old.pem").write_bytes((tmp_path / "ca.pem").read_bytes())
+    assert "unsupported name constraint type" in boringssl(tmp_path)
+    assert not certificates.own(tmp_path, "home", NAMES).made  # the endpoint's own certificate stays
+    assert boringssl(tmp_path) == ""
+    for trust in ("old.pem", "ca.pem"):
+        for name in NAMES:
+            handshake(tmp_path, name, tmp_path / trust)
+    before = (tmp_path / "ca.pem").read_bytes()
+    certificates.own(tmp_path, "home", NAMES)
+    assert (tmp_path / "ca.pem").read_bytes() == before
+
+
+def test_a_name_outside_makes_the_authority_again_and_an_older_one_without_limits_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificates.own(tmp_path, "home", NAMES)
-    before = (tmp_path / "ca.pem").read_bytes()
+    before, key = (tmp_path / "ca.pem").read_bytes(), (tmp_path / "ca.key").read_bytes()
     certificates.own(tmp_path, "home", [*NAMES, "127.0.0.9"])
     assert (tmp_path / "ca.pem").read_bytes() == before
     certificates.own(tmp_path, "home", [*NAMES, "other.example"])
-    assert (tmp_path / "ca.pem").read_bytes() != before
+    assert (tmp_path / "ca.pem").read_bytes() != before and (tmp_path / "ca.key").read_bytes() == key
+    handshake(tmp_path, "other.example", tmp_path / "ca.pem")
     with monkeypatch.context() as patch:
         patch.setattr(x509.CertificateBuilder, "add_extension", _without_limits(x509.CertificateBuilder.add_extension))
         certificates.own(tmp_path / "old", "home", NAMES)

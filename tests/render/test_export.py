@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparkloom import case
@@ -56,8 +56,12 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(TEXT, VALUES, st.lists(TEXT, min_size=1, max_size=3), TEXT, st.sampled_from(FORMS))
+@example("--ca", "a", ["a"], "a", "commands")  # read as the beginning of --calculate-kv-scales
+@example("-{b}", "-5", ["-a b"], "-", "sparkrun")
+@example(":", ":", ["```"], ":", "commands")  # taken for a page with code in it
+@example("--ca=", {"a": "-"}, ["--ca"], "-a", "compose")
 def test_any_text_comes_back(template: str, config: Any, served: list[str], variable: str, form: str) -> None:
     data = yaml.safe_load((profiles.PROFILES / f"{ONE}.yml").read_text())
     data["launch"] |= {"chat_template": template, "hf_overrides": config, "served_model_name": served}

@@ -77,7 +77,8 @@ def test_a_lock_that_is_none_is_refused_by_name(text: str, site: Path) -> None:
 
 
 def test_a_locked_commit_that_is_none_is_refused_with_its_line(site: Path) -> None:
-    model_lock.keep(lock_file.place(site), model_lock.Entry(ID, "main", "now", "spark1"))
+    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.place(site).write_text(lock_file.place(site).read_text().replace(A, "main"))
     with pytest.raises(InputError, match=r"images\.yml:\d+.*'main' is no commit"):
         case.cluster(site)
 

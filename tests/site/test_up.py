@@ -80,7 +80,7 @@ def test_parts_are_told_as_they_come_and_what_fails_ends_it_with_its_words(tmp_p
     ]
     assert ["waits", "waits", "waits"] in seen and seen[-1] == ["changed", "failed", "waits"]
     assert "PLAY RECAP" in log.read_text()
-    said = upping._failure(ended, 12.0, log)
+    said = upping.failure(ended, 12.0, log)
     assert "look at the cable" in said and str(log) in said and "the same command goes on" in said
     assert said.count("\n") < 8
 
@@ -157,7 +157,7 @@ def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Pa
     assert ended.interrupted == number and not ended.good
     assert seen[-1][-1] == "waits" and "failed" in seen[-1]
     assert "User interrupted execution" in log.read_text(), "Ansible ended by itself, not by a kill"
-    said = upping._failure(ended, 6.0, log)
+    said = upping.failure(ended, 6.0, log)
     assert "interrupted after 6 s in: Part " in said and "the same command goes on from there" in said
 
 
@@ -166,14 +166,14 @@ def test_a_verdict_s_last_lines_are_the_cure_and_are_shown(lines: int) -> None:
     """Preflight's table was cut after 600 characters: what failed and how to mend it stands below it (on the rack)."""
     table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
     error = {"host": "spark1", "task": "Judge", "said": f"{table}FAIL  spark1  sudo: found no root\n  -> run with -K"}
-    said = upping._failure(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
+    said = upping.failure(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
     assert "19 checks" in said and "sudo: found no root\n  -> run with -K" in said and len(said) < 7500
 
 
 def test_what_ansible_refuses_before_its_first_task_is_said(tmp_path: Path) -> None:
     """Was `ended before its first task`, and the reason only in the log."""
     ended, _, log = run(tmp_path, FINE, extra=("--no-such-option",))
-    said = upping._failure(ended, 1.0, log)
+    said = upping.failure(ended, 1.0, log)
     assert not ended.good and "unrecognized arguments: --no-such-option" in said and said.count("\n") < 9
 
 

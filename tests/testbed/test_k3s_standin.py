@@ -87,7 +87,7 @@ sys.path.insert(0, sys.argv[1])
 folder = Path(sys.argv[2])
 import certs
 certs.DATA, certs.TLS = folder, folder / "server/tls"
-for name in ("CA", "CA_KEY", "SERVER", "SERVER_KEY"):
+for name in ("CA", "CA_KEY", "SERVER", "SERVER_KEY", "CLIENT_CA", "CLIENT_CA_KEY", "ADMIN", "ADMIN_KEY"):
     setattr(certs, name, certs.TLS / getattr(certs, name).name)
 import node, server
 server.SERVER, server.OBJECTS = folder / "server", folder / "objects.json"
@@ -117,6 +117,9 @@ new = {"metadata": {"name": "spark2", "labels": {"old": "2"}}}
 print(node.relabelled(new, address, ca, ("node", "n"))["metadata"]["labels"])
 node.ask(address, "/api/v1/nodes/spark2", ca, ("server", "s"), method="DELETE")
 print(told(("node", "n")))
+server.write_kubeconfig({}, ca, certs.ADMIN.read_bytes(), certs.ADMIN_KEY.read_bytes(), address)
+import kubectl
+print(kubectl.fetch(kubectl.opened(server.KUBECONFIG), "/api/v1/nodes").decode())
 """
 
 
@@ -124,10 +127,11 @@ def test_it_refuses_a_node_in_the_words_of_the_real_one(program: Path, tmp_path:
     """What the real v1.32.0 said, at level info, for ever (testbed's notes of it: docs/k3s.md)."""
     done = subprocess.run([sys.executable, "-c", JOIN, program, tmp_path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    token, port, new, again, reinstalled, labels, forgotten = done.stdout.splitlines()
+    token, port, new, again, reinstalled, labels, forgotten, admin = done.stdout.splitlines()
     assert token == "failed to retrieve configuration from server: not authorized"
     assert port == "unable to find interface enP7s8: route ip+net: no such network interface"
     assert new == again == forgotten == "let in"
+    assert '"kind": "NodeList"' in admin, "with the client's certificate of the administrator's file"
     assert reinstalled.startswith("Node password rejected, duplicate hostname or contents of")
     assert labels == "{'mine': '1', 'old': '2'}", "labels of the settings are set at each start, others stay"
     known = {line: [cause["id"] for cause, *_ in named([line])] for line in (token, port, reinstalled)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testbed.base import names, steps, store, times
+from testbed.base import names, screen, steps, store, times
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +19,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "CACHE", tmp_path)
     monkeypatch.setattr(times, "FILE", tmp_path / "times.json")
     monkeypatch.setattr(times, "SHIPPED", tmp_path / "shipped.json")
+    monkeypatch.setenv("SPARKLOOM_LOG", str(tmp_path / "all.log"))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "all.log"
 
 
 def make(log: list[str], inputs: list[store.Part], fail: bool = False) -> steps.Step:
@@ -66,24 +72,17 @@ def test_failed_step_is_not_done_and_has_no_time() -> None:
     assert times.expected("demo") is not None
 
 
-def test_shows_what_it_does_and_the_last_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_does_and_what_it_is_at_are_kept_in_the_log(
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person sees one line of a step that took a while, and none of another."""
     times.record("demo", 75)
     steps.perform([make([], ["one"])])
-    shown = capsys.readouterr().err
-    assert "[1/1] demo  builds a demo (took 1 min 15 s last time)" in shown
-    assert "at it" in shown
-
-
-def test_line_counts_down_to_the_expected_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress = steps.Progress("[1/1] demo", expected=100.0)
-    monkeypatch.setattr(steps.time, "monotonic", lambda: progress.start + 40)
-    assert "40 s, about 1 min 00 s left" in progress.line()
-
-
-def test_line_says_when_it_takes_longer_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress = steps.Progress("[1/1] demo", expected=30.0)
-    monkeypatch.setattr(steps.time, "monotonic", lambda: progress.start + 40)
-    assert "longer than the usual 30 s" in progress.line()
+    assert "demo begins: builds a demo (took 1 min 15 s last time)" in log.read_text()
+    assert "demo: at it" in log.read_text() and capsys.readouterr().err == ""
+    monkeypatch.setattr(steps, "LONG", 0.0)
+    steps.perform([make([], ["two"])])
+    assert capsys.readouterr().err.splitlines() == [screen.row("demo", 0.0, "builds a demo")]
 
 
 def test_a_warm_run_does_not_shorten_what_a_cold_one_is_expected_to_take() -> None:
@@ -121,12 +120,12 @@ def test_a_slow_machine_is_told_its_own_pace() -> None:
     assert times.expected("two") == times.Usual(225.0, "by what this machine took until now")
 
 
-def test_a_step_may_say_in_words_why_there_is_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_may_say_in_words_why_there_is_nothing_to_do(log: Path) -> None:
     def never(say: steps.Say) -> None:
         raise AssertionError
 
     assert steps.perform([steps.Step("demo", "builds", lambda: "not needed here", never)]) == {}
-    assert "demo  not needed here" in capsys.readouterr().err
+    assert "demo: not needed here" in log.read_text()
 
 
 def test_every_step_that_was_passed_is_told_in_order() -> None:
@@ -138,7 +137,7 @@ def test_every_step_that_was_passed_is_told_in_order() -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (60, "1 min 00 s")])
 def test_duration(seconds: float, text: str) -> None:
-    assert steps.duration(seconds) == text
+    assert screen.duration(seconds) == text
 
 
 class Waiting:

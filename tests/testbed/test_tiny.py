@@ -81,17 +81,7 @@ def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "two/model.safetensors").read_bytes()
 
 
-def test_a_gguf_has_the_same_tensors_at_aligned_places(tmp_path: Path) -> None:
-    tiny.write(tmp_path, f"{NAME}-gguf", file="deep/tiny.gguf")
-    data = (tmp_path / "deep/tiny.gguf").read_bytes()
-    magic, version, tensors, values = struct.unpack("<4sIQQ", data[:24])
-    assert (magic, version) == (b"GGUF", 3) and len(data) % 32 == 0
-    assert tensors == 3 + 4 * 12 and values == 20
-    for name in (b"token_embd.weight", b"blk.3.attn_q.bias", b"blk.0.ffn_down.weight", b"output_norm.weight"):
-        assert struct.pack("<Q", len(name)) + name in data
-
-
-@pytest.mark.parametrize("path", sorted(tiny.PROFILES.glob("*.yml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(tiny.PROFILES.glob("tiny-*.yml")), ids=lambda path: path.stem)
 def test_a_profile_of_the_test_bed_says_what_its_checkpoint_is(path: Path, tmp_path: Path) -> None:
     model = profile.load(path).profile.model
     tiny.write(tmp_path, model.id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple
 
 PROGRAM = "sparkloom"
@@ -22,6 +23,7 @@ class Command(NamedTuple):
     where: str = ""
     plain: bool = False
     below: tuple[Command, ...] = ()
+    hidden: bool = False  # it works, and is neither listed nor completed
 
     def load(self) -> Callable[..., Any]:
         module, _, function = self.where.partition(":")
@@ -87,87 +89,114 @@ IMAGE = (
     ),
     Command("schema", "The JSON schema of a recipe, for editors (image_recipes/schema.json).", "cli.images:schema"),
 )
-COMMANDS = (
-    Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
-    Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
-    Command(
-        "lint",
-        "Traps in a profile: what is known to crash, hang or lie, why, and what to write instead.",
-        "cli.judging:lint",
-    ),
-    Command(
-        "plan",
-        "Will it start, will it fit, how fast can it be at best, and what exactly is launched.",
-        "cli.judging:plan",
-    ),
-    Command("fleet", "Several profiles on one site: which of them stands where.", below=FLEET),
+SHOW = (
     Command("argv", "Exactly that rank's command line.", "cli.profiles:argv"),
     Command("env", "Exactly that rank's environment; secrets are shown as references.", "cli.profiles:env"),
-    Command(
-        "import",
-        "Somebody's recipe, compose file or command line as a profile: will it start, does it fit, what was left out.",
-        "cli.importing:import_",
-    ),
-    Command(
-        "export",
-        "A judged launch without Kubernetes: a sparkrun recipe, a compose file, or plain commands per node.",
-        "cli.importing:export",
-    ),
-    Command("render", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
-    Command(
-        "image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE
-    ),
-    Command(
-        "fabric",
-        "Rails, functions, addresses and attachments, per node; `fabric discover` finds out how the Sparks are cabled.",
-        "cli.cabling:fabric",
-    ),
-    Command("nccl-log", "Which transport NCCL really took, per rank, and why.", "cli.reading:nccl_log"),
-    Command("guard", "Is this output text, or garbage that benchmarks well?", "cli.reading:guard"),
-    Command(
-        "bench",
-        "Measure a served model: first token, tokens a second, and whether it is text at all.",
-        "measure.bench.command:bench",
-        plain=True,
-    ),
-    Command(
-        "matrix",
-        "A grid of configurations as data: run it cell by cell, resumable, and report it.",
-        "cli.measuring:matrix",
-    ),
-    Command("init", "An inventory of your own from Sparks that answer on SSH: three questions.", "cli.beginning:init"),
-    Command("up", "From Sparks that answer on SSH to a served model: site.yml, told on one screen.", "cli.upping:up"),
-    Command(
-        "doctor",
-        "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
-        "cli.serving:doctor",
-    ),
-    Command(
-        "allreduce",
-        "What the engine's own collective costs between the pods, over which rails; nothing may be served meanwhile.",
-        "cli.measuring:allreduce",
-    ),
-    Command(
-        "status",
-        "What is served now, by which profile and configuration, since when, and how each rank is.",
-        "cli.serving:status",
-    ),
-    Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
-    Command(
-        "usage",
-        "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
-        "cli.usage:usage",
-    ),
-    Command("metrics", "Dashboards and alert rules as files.", below=METRICS),
-    Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
-    Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
-    Command(
-        "completion", "What completes commands, options and profiles in bash, zsh or fish.", "cli.completion:script"
-    ),
+    Command("manifests", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
         "schema", "The JSON schema of a profile, for editors (model_profiles/schema.json).", "cli.rendering:schema"
     ),
-    Command(
-        "evidence", "What was measured: 1,080 configurations, and how well the rules predict them.", below=EVIDENCE
+    Command("nccl", "Which transport NCCL really took, per rank, and why.", "cli.reading:nccl_log"),
+)
+SHELVES = {
+    "Look": (
+        Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
+        Command(
+            "plan",
+            "Will it start, will it fit, how fast can it be at best, and what exactly is launched.",
+            "cli.judging:plan",
+        ),
+        Command(
+            "lint",
+            "Traps in a profile: what is known to crash, hang or lie, why, and what to write instead.",
+            "cli.judging:lint",
+        ),
+        Command(
+            "evidence", "What was measured: 1,080 configurations, and how well the rules predict them.", below=EVIDENCE
+        ),
+        Command("fleet", "Several profiles on one site: which of them stands where.", below=FLEET),
+        Command(
+            "fabric",
+            "Rails, functions and addresses per node; `fabric discover` finds out how the Sparks are cabled.",
+            "cli.cabling:fabric",
+        ),
+        Command(
+            "show",
+            "Exactly what is launched: a rank's command and environment, the manifests; which way NCCL took.",
+            below=SHOW,
+        ),
+        Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
     ),
+    "Serve": (
+        Command(
+            "init", "An inventory of your own from Sparks that answer on SSH: three questions.", "cli.beginning:init"
+        ),
+        Command(
+            "up", "From Sparks that answer on SSH to a served model: site.yml, told on one screen.", "cli.upping:up"
+        ),
+        Command(
+            "status",
+            "What is served now, by which profile and configuration, since when, and how each rank is.",
+            "cli.serving:status",
+        ),
+        Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
+        Command(
+            "doctor",
+            "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
+            "cli.serving:doctor",
+        ),
+        Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
+        Command(
+            "usage",
+            "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
+            "cli.usage:usage",
+        ),
+        Command("metrics", "Dashboards and alert rules as files.", below=METRICS),
+    ),
+    "Measure": (
+        Command(
+            "bench",
+            "Measure a served model: first token, tokens a second, and whether it is text at all.",
+            "measure.bench.command:bench",
+            plain=True,
+        ),
+        Command("guard", "Is this output text, or garbage that benchmarks well?", "cli.reading:guard"),
+        Command(
+            "allreduce",
+            "What the engine's own collective costs between pods, over which rails; nothing may be served then.",
+            "cli.measuring:allreduce",
+        ),
+        Command(
+            "matrix",
+            "A grid of configurations as data: run it cell by cell, resumable, and report it.",
+            "cli.measuring:matrix",
+        ),
+    ),
+    "Bring": (
+        Command(
+            "import",
+            "Somebody's recipe, compose file or command as a profile: will it start, does it fit, what is left out.",
+            "cli.importing:import_",
+        ),
+        Command(
+            "export",
+            "A judged launch without Kubernetes: a sparkrun recipe, a compose file, or plain commands per node.",
+            "cli.importing:export",
+        ),
+        Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
+        Command(
+            "image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE
+        ),
+    ),
+    "More": (
+        Command(
+            "completion", "What completes commands, options and profiles in bash, zsh or fish.", "cli.completion:script"
+        ),
+    ),
+}
+# Words of before that others' scripts may call; not listed, and gone with the next release.
+MOVED = {"argv": "argv", "env": "env", "render": "manifests", "schema": "schema", "nccl-log": "nccl"}
+COMMANDS = (
+    *chain.from_iterable(SHELVES.values()),
+    *(command._replace(name=old, hidden=True) for old, new in MOVED.items() for command in SHOW if command.name == new),
 )

@@ -35,9 +35,11 @@ def import_(
         ),
     ],
     inventory: Inventory = None,
-    facts: Annotated[
+    config: Annotated[
         Path | None,
-        typer.Option("--facts", help="folder with the model's config.json, where no shipped profile has it"),
+        typer.Option(
+            "--config", "--facts", help="the model's config.json or its folder, where no profile has its facts"
+        ),
     ] = None,
     pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, that with these words")] = "",
     output: Annotated[
@@ -47,7 +49,7 @@ def import_(
     json: Json = False,
 ) -> None:
     written = output is not None and str(output) != "-"
-    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "", folder=facts)
+    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "", config=config)
     text = data.pop("text")
     if output is not None and written:
         _write(output, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -23,8 +23,16 @@ def _context() -> dict[str, Any]:
 class LazyGroup(TyperGroup):
     """Help and hints come from the table; a command's own options from its function, once it is called."""
 
-    def __init__(self, name: str, table: Iterable[Command], help: str | None = None, epilog: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: Sequence[Command],
+        help: str | None = None,
+        epilog: str | None = None,
+        shelves: Mapping[str, Sequence[Command]] | None = None,
+    ) -> None:
         self._table = {command.name: command for command in table}
+        self._shelves = shelves or {"Commands": table}
         listed = [_listed(command) for command in self._table.values()]
         super().__init__(
             name=name,
@@ -47,14 +55,17 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each command's line in full: wrapped, not cut."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(command.name, command.help) for command in self._table.values()])
+        for shelf, commands in self._shelves.items():
+            with formatter.section(shelf):
+                formatter.write_dl([(command.name, command.help) for command in commands])
 
 
 def _listed(command: Command) -> TyperCommand | LazyGroup:
     if command.below:
         return LazyGroup(command.name, command.below, command.help)
-    return TyperCommand(command.name, help=command.help, rich_markup_mode=None, context_settings=_context())
+    return TyperCommand(
+        command.name, help=command.help, hidden=command.hidden, rich_markup_mode=None, context_settings=_context()
+    )
 
 
 def _loaded(command: Command) -> Any:

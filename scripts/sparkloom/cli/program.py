@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.cli import streams
-from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM
+from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM, SHELVES
 
 EPILOG = (
     "Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input, 70 a bug of ours, 130 interrupted "
@@ -74,7 +74,7 @@ def _run() -> None:
         from sparkloom.cli import completion
 
         completion.ready()
-    LazyGroup(PROGRAM, COMMANDS, epilog=EPILOG)(prog_name=PROGRAM, complete_var=ASKED_BY_SHELL)
+    LazyGroup(PROGRAM, COMMANDS, epilog=EPILOG, shelves=SHELVES)(prog_name=PROGRAM, complete_var=ASKED_BY_SHELL)
 
 
 def _version() -> str:

@@ -29,6 +29,7 @@ def taken(data: dict[str, Any], output: Path | None) -> None:
     _facts(terminal, verdict)
     _speed(terminal, verdict)
     _command(terminal, verdict["command"])
+    _unknown(terminal, verdict["unknown"])
     _remainder(terminal, data["remainder"])
     terminal.print()
     grave = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
@@ -51,22 +52,48 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
 
     profile, parser = data["profile"], verdict["parser"]
     parallel = profile.get("launch", {}).get("parallel", {})
-    fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
-        verdict["fits"], ("fit unknown", COLOURS["warning"])
-    )
-    said = {True: ("its parser takes it", COLOURS["ok"]), False: ("its parser refuses it", COLOURS["error"])}.get(
-        parser["accepts"], ("not judged by its parser", COLOURS["warning"])
-    )
     ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}" + (
         f", dp {parallel['dp']}" if parallel.get("dp") else ""
     )
     where = f"{parser['engine']} {parser['release']} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
-    paragraph(terminal, Text.assemble((profile["model"]["id"], "bold"), "  ", where, "  ", said, "; ", fits))
-    paragraph(
-        terminal, f"{data['form']}; release: {parser['how']}" if parser["how"] else data["form"], indent=2, style="dim"
+    told = Text.assemble(
+        (profile["model"]["id"], "bold"), "  ", where, "  ", _taken(profile, parser), "; ", _fits(verdict)
     )
-    if verdict["reason"]:
+    paragraph(terminal, told)
+    paragraph(
+        terminal, f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"], indent=2, style="dim"
+    )
+    if verdict["reason"] and not verdict["reason"].startswith("unknown"):
         paragraph(terminal, verdict["reason"], indent=2, style="dim")
+
+
+def _taken(profile: dict[str, Any], parser: dict[str, Any]) -> tuple[str, str]:
+    """What the release's own parser says, and of how many words it cannot."""
+    if parser["accepts"] is None:
+        return "not judged by its parser", COLOURS["warning"]
+    if not parser["accepts"]:
+        return "its parser refuses it", COLOURS["error"]
+    unknown = len(profile["engine"].get("fork", {}).get("flags", ()))
+    if unknown:
+        return f"its parser takes all but {unknown} flag{'s' * (unknown > 1)}", COLOURS["warning"]
+    return "its parser takes it", COLOURS["ok"]
+
+
+def _fits(verdict: dict[str, Any]) -> tuple[str, str]:
+    if verdict["reason"].startswith("unknown"):
+        return f"fit {verdict['reason']}", COLOURS["warning"]
+    if verdict["fits"] and not verdict["facts"]["sure"]:
+        return "should fit: its facts are an estimate", COLOURS["warning"]
+    said = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}
+    return said.get(verdict["fits"], ("fit unknown", COLOURS["warning"]))
+
+
+def _unknown(terminal: Console, unknown: list[dict[str, str]]) -> None:
+    if unknown:
+        terminal.print()
+        paragraph(terminal, f"not known here ({len(unknown)})", style="bold")
+    for one in unknown:
+        paragraph(terminal, f"{one['what']}: {one['why']}", indent=2)
 
 
 def _facts(terminal: Console, verdict: dict[str, Any]) -> None:
@@ -127,11 +154,7 @@ def _short(text: str, width: int) -> str:
 
 def _next(terminal: Console, data: dict[str, Any], verdict: dict[str, Any], output: Path | None) -> None:
     name = str(output) if output else f"{data['name']}.yml"
-    model = data["profile"]["model"]["id"]
     if output is None:
         paragraph(terminal, f"-o {name} writes the profile", style="dim")
-    if verdict["facts"] is None and verdict["parser"]["accepts"] is not None:
-        said = f"it lacks the model's facts: --facts FOLDER with the config.json of {model}, or"
-        paragraph(terminal, f"{said} `sparkloom profile new {model}`", style="dim")
-    elif verdict["parser"]["accepts"] is not None:
+    if verdict["facts"] and verdict["parser"]["accepts"] is not None:
         paragraph(terminal, f"then `sparkloom plan {name} --explain`", style="dim")

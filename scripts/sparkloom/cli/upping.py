@@ -97,12 +97,12 @@ def picture(progress: Progress) -> RenderableType:
     for part in progress.parts:
         sign, style = FAILED if part.failed else SIGNS[part.state]
         seconds = f"{part.seconds(now):.0f} s" if part.state not in ("waits", "skipped") else ""
-        doing = f"\n  {_plain(progress.task)}" if part.state == "runs" and progress.task else ""
+        doing = f"\n  {plain(progress.task)}" if part.state == "runs" and progress.task else ""
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
     return rows
 
 
-def _plain(task: str) -> str:
+def plain(task: str) -> str:
     """Without the role that it stands in, and what every role begins with."""
     return "looks at what it was given" if runs.ARGUMENTS in task else task.split(" : ", 1)[-1]
 
@@ -125,7 +125,7 @@ def _told(part: Part) -> str:
 def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: Callable[[], None]) -> None:
     """The last line says what came of it; what serves is told above it where that line does not say it all."""
     if not ended.good:
-        show.paragraph(terminal, _failure(ended, seconds, log))
+        show.paragraph(terminal, failure(ended, seconds, log))
     elif ended.changes or not ended.serves:
         served()
         show.paragraph(terminal, f"{_short(log)} has every line")
@@ -135,7 +135,7 @@ def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: 
         show.paragraph(terminal, f"\n{Outcome(seconds, ended.changes, serves=ended.serves).line()}")
 
 
-def _failure(ended: Progress, seconds: float, log: Path) -> str:
+def failure(ended: Progress, seconds: float, log: Path) -> str:
     """Where it was interrupted, or what failed, each once."""
     again = f"{_short(log)} has every line; the same command goes on from there"
     if ended.interrupted:

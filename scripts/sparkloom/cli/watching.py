@@ -104,15 +104,21 @@ def screen(terminal: Console, shown: Shown) -> Any:
     lines += problems
     if shown["nodes"]:
         lines.append(Text(show_fleet.LEGEND, style="dim"))
-    widest = max((len(node["name"]) for node in shown["nodes"]), default=0)
-    cells = max(show_fleet.FEWEST, min(CELLS, terminal.width - widest - 34))
-    lines += [_node(node, signs, widest, cells) for node in shown["nodes"]]
+    lines += bars(terminal, shown)
     lines += [text for one in shown["groups"] for text in _group(one, signs)]
     lines += _rails(shown)
     for text in lines:
         text.no_wrap = text not in problems and not text.plain.startswith(FURTHER)
         text.overflow = "ellipsis" if text.no_wrap else "fold"
     return Group(*lines)
+
+
+def bars(terminal: Console, shown: Shown) -> list[Text]:
+    """The memory of each Spark."""
+    signs = show_fleet.letters(shown["groups"])
+    widest = max((len(node["name"]) for node in shown["nodes"]), default=0)
+    cells = max(show_fleet.FEWEST, min(CELLS, terminal.width - widest - 34))
+    return [_node(node, signs, widest, cells) for node in shown["nodes"]]
 
 
 def _node(node: Shown, signs: dict[str, tuple[str, str]], widest: int, cells: int) -> Text:

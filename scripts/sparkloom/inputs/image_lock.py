@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sparkloom.inputs import lock_file
+from sparkloom.inputs import answers, lock_file
 from sparkloom.onnode.images import reference
 
 KEY = "image_lock"
@@ -53,6 +53,7 @@ def at(image: str, known: Mapping[str, str]) -> str:
 
 def keep(file: Path, entry: Entry) -> bool:
     """Adds it or takes its image's place; tells whether the digest differed."""
+    answers.require(answers.DIGEST, entry.digest, entry.node)
     known = read(file)
     before = known.get(entry.image)
     if before and before.digest == entry.digest:

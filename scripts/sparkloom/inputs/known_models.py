@@ -13,6 +13,7 @@ from typing import Any
 
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.checkpoint import as_model, reading
+from sparkloom.inputs.checkpoint.folder import Folder
 
 # Endings of names that say how the weights are packed, and what that makes of each group of tensors.
 _FOUR = {"experts": "int4-g128", "shared": "int4-g128", "dense": "int4-g128", "attention": "bf16"}
@@ -45,11 +46,12 @@ class Facts:
         return not self.doubt
 
 
-def facts_of(model: str, folder: Path | None = None) -> Facts | None:
-    """Facts of a hub id, of the config.json in `folder` before any name's. None where nothing here knows them."""
-    if folder is not None:
-        made = as_model.of(reading.read(str(folder)))
-        return Facts({**made.data, "id": model}, f"config.json in {folder}", "; ".join(made.unknown))
+def facts_of(model: str, config: Path | None = None) -> Facts | None:
+    """Facts of a hub id: of `config` (a config.json or its folder), else by its name. None where nobody has them."""
+    if config is not None:
+        folder = Folder(config)
+        made = as_model.of(reading.of(folder, model))
+        return Facts(made.data, f"{folder.config.name} in {folder.shown}", "; ".join(made.unknown))
     known = _shipped()
     if (same := known.get(model.lower())) is not None:
         return Facts(same[1], f"shipped profile {same[0]}")

@@ -5,14 +5,12 @@ A publisher may change what a model's main means at any time, its code included.
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sparkloom.inputs import lock_file
+from sparkloom.inputs import answers, lock_file
 
 KEY = "model_lock"
-COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ def read(file: Path) -> dict[str, Entry]:
     """By the model's id; empty before the first deploy. A commit that is none is refused by name."""
     source, entries = lock_file.entries(file, KEY, Entry.__slots__, Entry)
     for number, entry in enumerate(entries):
-        if source and not COMMIT.fullmatch(entry.commit):
+        if source and not answers.COMMIT.form.fullmatch(entry.commit):
             message = f"'{entry.commit}' is no commit; expected 40 hex digits, or remove the entry to have it anew"
             raise source.refusal((KEY, number), message, "bad-lock")
     return {entry.id: entry for entry in entries}
@@ -39,6 +37,7 @@ def commits(file: Path) -> dict[str, str]:
 
 def keep(file: Path, entry: Entry) -> bool:
     """Adds it or takes its model's place; tells whether the commit differed."""
+    answers.require(answers.COMMIT, entry.commit, entry.node)
     known = read(file)
     before = known.get(entry.id)
     if before and before.commit == entry.commit:

@@ -87,7 +87,7 @@ class Entry(Strict):
     @property
     def called(self) -> str:
         """The group's name; today's single profile is a group of its own name."""
-        return self.name or (Path(self.profile).stem if _is_path(self.profile) else self.profile)
+        return self.name or _after(self.profile)
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -106,7 +106,12 @@ class Entry(Strict):
 
 def called(item: Any) -> str:
     """The name of the group that an entry makes, as it is written in a list that is not read yet."""
-    return Entry.model_construct(**{"name": None, **whole(item)}).called
+    said = whole(item)
+    return said.get("name") or _after(said["profile"])
+
+
+def _after(profile: str) -> str:
+    return Path(profile).stem if _is_path(profile) else profile
 
 
 def whole(item: Any) -> dict[str, Any]:

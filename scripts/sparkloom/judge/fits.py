@@ -14,7 +14,7 @@ from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 HEAVIER = "no flag helps: a smaller checkpoint, or more Sparks than eight"
 MEASURE = "run playbooks/preflight.yml, which measures what is free on this site's nodes"
@@ -77,7 +77,7 @@ def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
     yield Finding(_said(launch, flag), "near-guard-floor", message, expected="", fix=fix, severity="info")
 
 
-def _with_all(view: LaunchView) -> Fit:
+def _with_all(view: ModelView) -> Fit:
     """On a site whose idle nodes have as much free as any that was seen."""
     most = view.platform.usable_gib - float(constants.BEST_SEEN_GIB.value or 0)
     return engines.fit(replace(view, platform=replace(view.platform, measured_free_gib=(most, most))))

@@ -15,10 +15,10 @@ from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
-from sparkloom.inputs.profile import Fork, LoadedProfile
+from sparkloom.inputs.profile import Fork, LoadedSketch
 from sparkloom.judge import near_misses
 from sparkloom.launch import engines, forks, ranges
-from sparkloom.launch.resolve import Launch
+from sparkloom.launch.resolve import Launch, LaunchSketch
 from sparkloom.launch.values import Setting
 
 FIXES = {
@@ -35,7 +35,7 @@ IGNORED = "remove it, or write the name that this release reads"  # of an enviro
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
 
 
-def require_known(loaded: LoadedProfile) -> None:
+def require_known(loaded: LoadedSketch) -> None:
     """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
     catalog = forks.catalog(loaded, loaded.profile.engine.release)
     if catalog is None:
@@ -47,7 +47,7 @@ def require_known(loaded: LoadedProfile) -> None:
         raise InputError(problems)
 
 
-def check(launch: Launch) -> list[Finding]:
+def check(launch: LaunchSketch) -> list[Finding]:
     """What the launch's release would refuse, warn about or look up in vain; one finding for each flag."""
     catalog = forks.catalog(launch.profile, launch.release)
     if catalog is None:
@@ -58,7 +58,7 @@ def check(launch: Launch) -> list[Finding]:
     return [*_judged_by_another(launch, catalog), *_of_a_fork(launch, by_flag), *by_flag.values()]
 
 
-def _of_a_fork(launch: Launch, named: Mapping[str, Finding]) -> Iterator[Finding]:
+def _of_a_fork(launch: LaunchSketch, named: Mapping[str, Finding]) -> Iterator[Finding]:
     """What the release itself would refuse and its fork is said to take: let through, and each said aloud."""
     fork = launch.profile.profile.engine.fork
     if fork is None:
@@ -73,7 +73,7 @@ def _of_a_fork(launch: Launch, named: Mapping[str, Finding]) -> Iterator[Finding
         f"{len(unchecked)} by the fork's own word alone"
     )
     yield Finding(where, OF_A_FORK, said, expected="", fix=FORK, severity="info", evidence=(fork.source,))
-    if uneven := launch.profile.profile.uneven:
+    if isinstance(launch, Launch) and (uneven := launch.profile.profile.uneven):
         where, text = launch.profile.where("launch", "parallel"), f"{forks.UNCHECKED} ({fork.name}): {uneven}"
         yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
     for problem in unchecked:
@@ -82,7 +82,7 @@ def _of_a_fork(launch: Launch, named: Mapping[str, Finding]) -> Iterator[Finding
         yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
 
 
-def _words_of_a_fork(launch: Launch, fork: Fork) -> Iterator[FlagProblem]:
+def _words_of_a_fork(launch: LaunchSketch, fork: Fork) -> Iterator[FlagProblem]:
     """Words that a fork adds to a flag that takes any text: the release's parser has no opinion on them."""
     for setting in launch.settings:
         form = fork.flags.get(setting.name)
@@ -91,7 +91,7 @@ def _words_of_a_fork(launch: Launch, fork: Fork) -> Iterator[FlagProblem]:
             yield FlagProblem(setting.name, text, "unregistered")
 
 
-def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
+def _judged_by_another(launch: LaunchSketch, catalog: Catalog) -> Iterator[Finding]:
     """A release without a catalog is judged by its neighbour's: said aloud, since flags come and go."""
     if catalog.asked.note:
         overridden = launch.release != launch.profile.profile.engine.release
@@ -101,7 +101,7 @@ def _judged_by_another(launch: Launch, catalog: Catalog) -> Iterator[Finding]:
         yield Finding(where, rule, note, expected="", fix=fix, severity="warning", evidence=sources)
 
 
-def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
+def _problems(launch: LaunchSketch, catalog: Catalog) -> Iterator[FlagProblem]:
     """By typed value first, because words no longer show that a switch was given a number; then by command line."""
     typed = [problem for setting in launch.settings if (problem := _typed(setting, catalog)) is not None]
     yield from typed
@@ -115,7 +115,7 @@ def _problems(launch: Launch, catalog: Catalog) -> Iterator[FlagProblem]:
     yield from environment.check(catalog, {variable.name: variable.value for variable in launch.ranks[0].env})
 
 
-def _out_of_range(launch: Launch) -> Iterator[FlagProblem]:
+def _out_of_range(launch: LaunchSketch) -> Iterator[FlagProblem]:
     """Numbers that the parser takes and the engine fails over later, minutes into a load."""
     known = engines.get(launch.engine).ranges
     for setting in launch.settings:
@@ -133,7 +133,7 @@ def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
     return None
 
 
-def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
+def _finding(launch: LaunchSketch, catalog: Catalog, problem: FlagProblem) -> Finding:
     variables = {variable.name for variable in launch.ranks[0].env}
     # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
     ignored = problem.flag in variables and problem.kind in ("unknown", "removed")
@@ -145,14 +145,14 @@ def _finding(launch: Launch, catalog: Catalog, problem: FlagProblem) -> Finding:
     return Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
 
 
-def _where(launch: Launch, problem: FlagProblem) -> str:
+def _where(launch: LaunchSketch, problem: FlagProblem) -> str:
     name = _key(problem.flag)
     origins = {setting.name: setting.origin.where for setting in launch.settings}
     variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
     return origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", *name.split("."))
 
 
-def _unknown(loaded: LoadedProfile, catalog: Catalog, key: str) -> Problem | None:
+def _unknown(loaded: LoadedSketch, catalog: Catalog, key: str) -> Problem | None:
     if catalog.flag(key) is not None and "-" not in key:
         return None
     known = _every_name(catalog.engine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,18 @@ from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import importers, known_models
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.inputs.importers import Found
+from sparkloom.inputs.importers import Found, short
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.platform import GB10, Platform
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.judge import capacity, fits, flags, rules
 from sparkloom.launch import engines
-from sparkloom.launch.imported import alike, bare
+from sparkloom.launch.imported import alike, readings, spoken
 from sparkloom.launch.imported.draft import Draft, draft
 from sparkloom.launch.imported.placing import MOST
-from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
 
-NO_FACTS = "unknown: no facts of the model"
+NO_FACTS = "unknown: no facts of the model here"
 FILES = (
     "chat_template",
     "reasoning_parser_plugin",
@@ -35,12 +36,12 @@ FILES = (
 
 @dataclass(slots=True)
 class Taken:
-    """A draft with its model's facts, as text and as the profile that this is; None where it is none yet."""
+    """A draft with its model's facts, as text and as what this is: a profile, a sketch of one, or neither yet."""
 
     draft: Draft
     facts: Facts | None
     text: str
-    loaded: LoadedProfile | None
+    loaded: LoadedSketch | None
     refused: list[Finding]
 
 
@@ -70,20 +71,21 @@ class Verdict:
                 "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
                 "command": self.command,
                 "plan": self.plan,
+                "unknown": [{"what": what, "why": why} for what, why in _unknown(self.taken)],
             },
             "text": self.taken.text,
         }
 
 
-def take_in(text: str, name: str, pick: str = "", shown: str = "", folder: Path | None = None) -> Taken:
+def take_in(text: str, name: str, pick: str = "", shown: str = "", config: Path | None = None) -> Taken:
     """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it.
 
-    `shown`: the file that the draft is written to; its lines are what findings name. `folder`: of the model's
-    config.json.
+    `shown`: the file that the draft is written to; its lines are what findings name. `config`: the model's
+    config.json, or its folder.
     """
     found = importers.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported")
-    facts = _kept(found) or known_models.facts_of(drafted.model, folder)
+    facts = _kept(found) or known_models.facts_of(drafted.model, config)
     drafted.know(facts)
     written = profiles.written(drafted.data)
     if drafted.engine not in engines.names():
@@ -126,10 +128,9 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         verdict.findings += [_refused(problem) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
-    view = launch.view(platform) if taken.facts else bare.view(launch, platform)
-    verdict.findings += [*flags.check(launch), *rules.check(launch, platform, view), *_files(launch)]
+    verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
     verdict.command = _command(drafted, launch)
-    if taken.facts:
+    if isinstance(launch, Launch) and taken.facts:
         verdict.findings += fits.check(launch, cluster, platform)
         verdict.plan = capacity.plan(launch, cluster, platform).as_dict()
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
@@ -157,7 +158,31 @@ def _parser(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _command(draft: Draft, launch: Launch) -> dict[str, Any]:
+def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
+    """What nobody here knows and the verdict goes without, with what it takes in its place or how to give it."""
+    draft, told = taken.draft, taken.draft.spoken
+    if told is None:
+        return
+    if taken.facts is None:
+        give = f", or `sparkloom profile new {draft.model}`" * (not draft.model.startswith("unknown/"))
+        yield f"model {draft.model}", f"no facts of it here; --config config.json gives them{give}"
+    image, release = draft.start.image, f"{draft.engine} {told.release}"
+    if image and not spoken.OFFICIAL.match(image):
+        yield f"image {image}", f"not one of the engine's own; taken for {release}"
+    if not told.sure:
+        yield "release", told.how
+    fork = draft.data["engine"].get("fork") or {}
+    for key in fork.get("flags", ()):
+        flag = "--" + key.replace("_", "-")
+        value = draft.data["launch"].get(key)
+        what = "value" if told.catalog and told.catalog.flag(key) else "flag"
+        written = flag if value in (True, None) else f"{flag} {short(readings.text(value))}"
+        yield written, f"no such {what} in {release}; kept as its author's word"
+    for name in fork.get("env", ()):
+        yield f"env {name}", f"no variable of {release}; kept as its author's word"
+
+
+def _command(draft: Draft, launch: LaunchSketch) -> dict[str, Any]:
     told = draft.spoken
     return alike.compared(told.catalog, draft.start.words, launch) if told and told.catalog else {}
 
@@ -167,7 +192,7 @@ def _refused(problem: Problem) -> Finding:
     return Finding(where, problem.rule, problem.message, expected="", fix="change the drafted profile there")
 
 
-def _files(launch: Launch) -> list[Finding]:
+def _files(launch: LaunchSketch) -> list[Finding]:
     """Files that a flag names and that nothing here brings into the pod."""
     found = []
     for setting in launch.settings:

@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.base import document
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Measured, Model, Parallel
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 FILE = Path(__file__).parent / "data" / "speed_rows.yml"
 
@@ -31,7 +31,7 @@ class Level:
 @dataclass(frozen=True)
 class SpeedRow:
     id: str
-    view: LaunchView
+    view: ModelView
     fitted: bool
     family_fitted: bool  # drafting changes how fast tokens come, not how long a prompt takes
     levels: tuple[Level, ...]
@@ -62,7 +62,7 @@ def fitted_profiles() -> tuple[str, ...]:
 def _row(run: Mapping[str, Any], told: Mapping[str, Any]) -> SpeedRow:
     nodes, flags = run["nodes"], dict(run["flags"])
     parallel = Parallel(nodes=nodes, tp=nodes, pp=1, ep=run.get("ep", 1))
-    view = LaunchView(run["engine"], release=run.get("release", ""), profiled=_model(run, told["models"]), flags=flags)
+    view = ModelView(run["engine"], release=run.get("release", ""), model=_model(run, told["models"]), flags=flags)
     family = run["family"] in told["fitted_families"]
     fitted = family and "speculative_config" not in flags
     source = told["sources"][run["source"]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.profile import Fork, Form, LoadedProfile
+from sparkloom.inputs.profile import Fork, Form, LoadedSketch
 from sparkloom.launch import engines
 
 UNCHECKED = "unchecked: the fork's own word"
@@ -21,7 +21,7 @@ FLAGS: dict[str, dict[str, Any]] = {
 VARIABLES = {"switch": "bool", "int": "int", "float": "float"}
 
 
-def catalog(loaded: LoadedProfile, release: str) -> Catalog | None:
+def catalog(loaded: LoadedSketch, release: str) -> Catalog | None:
     """What the profile's engine takes; None where no release of it has a catalog."""
     engine, fork = engines.of(loaded), loaded.profile.engine.fork
     if not releases.known(engine.name):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
-from sparkloom.inputs.model_lock import COMMIT
-from sparkloom.inputs.profile import LoadedProfile, Model
+from sparkloom.inputs.profile import LoadedSketch, Named
+from sparkloom.onnode.weights.names import COMMIT
+
+L = TypeVar("L", bound=LoadedSketch)
 
 
-def pinned(loaded: LoadedProfile, locked: Mapping[str, str]) -> LoadedProfile:
+def pinned(loaded: L, locked: Mapping[str, str]) -> L:
     """The profile with the site's commits where it names none itself."""
     model = loaded.profile.model
     draft = model.draft
@@ -20,13 +23,13 @@ def pinned(loaded: LoadedProfile, locked: Mapping[str, str]) -> LoadedProfile:
     return replace(loaded, profile=profile)
 
 
-def open_ends(model: Model) -> dict[str, str | None]:
+def open_ends(model: Named) -> dict[str, str | None]:
     """Checkpoints without a revision of the profile's own, which the site's lock decides."""
     parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
     return {name: revision for name, revision in parts if revision is None}
 
 
-def moving(model: Model) -> frozenset[str]:
+def moving(model: Named) -> frozenset[str]:
     """Checkpoints that no commit pins: a branch or a tag is what its publisher makes of it."""
     parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
     return frozenset(name for name, revision in parts if not COMMIT.fullmatch(revision or ""))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedSketch
 
 RENDEZVOUS = 20000  # the ranks of one group meet here, on the first rail
 CONTROL = 20100  # our supervisors: TCP on the first rail, UDP echoes on all
@@ -50,7 +50,7 @@ def clashes(taken: Sequence[Port]) -> list[tuple[Port, Port]]:
     return [pair if pair[0].said or not pair[1].said else (pair[1], pair[0]) for pair in pairs]
 
 
-def faults(loaded: LoadedProfile, taken: Sequence[Port]) -> list[Problem]:
+def faults(loaded: LoadedSketch, taken: Sequence[Port]) -> list[Problem]:
     """One sentence per clash, and per number that is no port, at the line that says it."""
     found = [
         (port, f"{port.number} is no port; expected 1 to 65535")
@@ -67,7 +67,7 @@ def faults(loaded: LoadedProfile, taken: Sequence[Port]) -> list[Problem]:
     ]
 
 
-def check(loaded: LoadedProfile, taken: Iterable[Port]) -> None:
+def check(loaded: LoadedSketch, taken: Iterable[Port]) -> None:
     if problems := faults(loaded, list(taken)):
         raise InputError(problems)
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError
-from sparkloom.inputs.profile import Evidence, FlagValue, LoadedProfile
+from sparkloom.inputs.profile import Evidence, FlagValue, LoadedSketch
 from sparkloom.launch import forks
 
+L = TypeVar("L", bound=LoadedSketch)
 FREE_TEXT = frozenset({"str", "folded", "list", "lora"})  # types whose words the engine takes as they stand
 
 
-def typed(loaded: LoadedProfile, release: str) -> LoadedProfile:
+def typed(loaded: L, release: str) -> L:
     """The same profile, its flags and those of its measured runs read by their types."""
     catalog = forks.catalog(loaded, release)
     if catalog is None:

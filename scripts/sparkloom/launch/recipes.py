@@ -8,10 +8,10 @@ from functools import lru_cache
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs.image_recipes import LoadedRecipe
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedSketch
 
 
-def of(loaded: LoadedProfile) -> LoadedRecipe | None:
+def of(loaded: LoadedSketch) -> LoadedRecipe | None:
     """None where the image is somebody else's; a name without a recipe is refused where the profile says it."""
     name = loaded.profile.engine.recipe
     if name is None:

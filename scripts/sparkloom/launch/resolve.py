@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, overload
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import families, image_lock
+from sparkloom.inputs import families, image_lock, known_models
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile, LoadedSketch
 from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading, recipes
 from sparkloom.launch.engines import base
 from sparkloom.launch.seat import Seat
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import LaunchView, ModelView
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,10 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    profile: LoadedProfile
+class LaunchSketch:
+    """A launch of a model of which there may be no more than its name."""
+
+    profile: LoadedSketch
     engine: str
     release: str
     image: str
@@ -54,29 +57,44 @@ class Launch:
         return self.seat.group if self.seat else self.profile.name
 
     def view(self, platform: Platform = GB10) -> LaunchView:
+        """This launch as rules see it: what a name does not tell stays unknown, and no rule concludes from it."""
+        model = self.profile.profile.model
+        family, packing = families.family(model.id), known_models.split(model.id)[1]
+        told = self._told(platform)
+        return LaunchView(**told, architecture=family.architecture, packing=packing, facts=family.facts)
+
+    def _told(self, platform: Platform) -> dict[str, Any]:
+        """What a view has of any launch."""
+        profile, recipe = self.profile.profile, recipes.of(self.profile)
+        return {
+            "engine": self.engine,
+            "release": self.release,
+            "image": self.image,
+            "built_from": profile.engine.built_from or (f"recipe {recipe.name}" if recipe else ""),
+            "recipe": recipe.recipe if recipe else None,
+            "carries": frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
+            "model_id": profile.model.id,
+            "moving": pins.moving(profile.model),
+            "consented": frozenset(profile.model.runs_unpinned_code_of),
+            "flags": engines.get(self.engine).canonical(self.settings),
+            "env": {variable.name: variable.value for variable in self.ranks[0].env},
+            "platform": platform,
+            **self.topology.parallel.model_dump(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(LaunchSketch):
+    profile: LoadedProfile
+
+    def view(self, platform: Platform = GB10) -> ModelView:
         """This launch as rules and capacity see it."""
-        profile, parallel = self.profile.profile, self.topology.parallel
-        model, recipe = profile.model, recipes.of(self.profile)
-        return LaunchView(
-            engine=self.engine,
-            release=self.release,
-            image=self.image,
-            built_from=profile.engine.built_from or (f"recipe {recipe.name}" if recipe else ""),
-            recipe=recipe.recipe if recipe else None,
-            carries=frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
-            model_id=model.id,
-            moving=pins.moving(model),
-            consented=frozenset(model.runs_unpinned_code_of),
-            architecture=model.architecture,
-            packing=model.checkpoint.packing,
-            facts=families.facts_of(model),
-            flags=engines.get(self.engine).canonical(self.settings),
-            env={variable.name: variable.value for variable in self.ranks[0].env},
-            profiled=model,
-            platform=platform,
-        ).split(parallel)
+        model, told = self.profile.profile.model, self._told(platform)
+        packing, facts = model.checkpoint.packing, families.facts_of(model)
+        return ModelView(**told, architecture=model.architecture, packing=packing, facts=facts, model=model)
 
 
+@overload
 def resolve(
     loaded: LoadedProfile,
     cluster: Cluster,
@@ -84,7 +102,17 @@ def resolve(
     *,
     release: str | None = None,
     seat: Seat | None = None,
-) -> Launch:
+) -> Launch: ...
+@overload
+def resolve(loaded: LoadedSketch, cluster: Cluster) -> LaunchSketch: ...
+def resolve(
+    loaded: LoadedSketch,
+    cluster: Cluster,
+    platform: Platform = GB10,
+    *,
+    release: str | None = None,
+    seat: Seat | None = None,
+) -> LaunchSketch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`).
 
     `seat`: of one group of a fleet, on a cluster as that group sees it (groups.seated).
@@ -115,7 +143,8 @@ def resolve(
     flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
     taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.OURS)
     ports.check(loaded, taken)
-    return Launch(
+    kind: type[LaunchSketch] = Launch if isinstance(loaded, LoadedProfile) else LaunchSketch
+    return kind(
         profile=loaded,
         engine=engine.name,
         release=spoken,
@@ -131,7 +160,7 @@ def resolve(
     )
 
 
-def _release(loaded: LoadedProfile, asked: str | None) -> str:
+def _release(loaded: LoadedSketch, asked: str | None) -> str:
     """The release whose dialect is spoken; text without a release number in front is refused."""
     release = loaded.profile.engine.release if asked is None else asked
     if releases.number(release) is not None:
@@ -143,7 +172,7 @@ def _release(loaded: LoadedProfile, asked: str | None) -> str:
     raise InputError([loaded.document.problem(("engine", "release"), message, "bad-release")])
 
 
-def _may_be_many(loaded: LoadedProfile, engine: base.Adapter) -> None:
+def _may_be_many(loaded: LoadedSketch, engine: base.Adapter) -> None:
     """Where ranks cannot meet, each would load the whole model and serve by itself, or fail late."""
     nodes = loaded.profile.launch.parallel.nodes
     if engine.alone and nodes > 1:
@@ -159,7 +188,7 @@ def _may_be_many(loaded: LoadedProfile, engine: base.Adapter) -> None:
         raise InputError([loaded.document.problem(("launch", "parallel", "dp"), message, "no-data-parallel")])
 
 
-def place(loaded: LoadedProfile, cluster: Cluster, seat: Seat | None = None) -> Topology:
+def place(loaded: LoadedSketch, cluster: Cluster, seat: Seat | None = None) -> Topology:
     """The first `nodes` machines of the inventory, in its order, or those of the seat; rank 0 is the head."""
     parallel = loaded.profile.launch.parallel
     if parallel.nodes > len(cluster.nodes):
@@ -184,12 +213,12 @@ def place(loaded: LoadedProfile, cluster: Cluster, seat: Seat | None = None) -> 
     return Topology(parallel, places, lossless=cluster.fabric.lossless, ring=many)
 
 
-def image_reference(loaded: LoadedProfile) -> str:
+def image_reference(loaded: LoadedSketch) -> str:
     engine = loaded.profile.engine
     return f"{engine.image}@{engine.digest}" if engine.digest else engine.image
 
 
-def _from_profile(loaded: LoadedProfile) -> list[Setting]:
+def _from_profile(loaded: LoadedSketch) -> list[Setting]:
     engine, folder = engines.of(loaded), base.model_folder(loaded.profile.model.id)
     result, problems = [], []
     for name, value in loaded.profile.launch.flags.items():
@@ -212,7 +241,7 @@ def merge(chosen: Sequence[Setting], derived: Sequence[Setting]) -> list[Setting
     return [setting for setting in derived if setting.name not in named] + list(chosen)
 
 
-def _environment(loaded: LoadedProfile, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
+def _environment(loaded: LoadedSketch, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
     fork = loaded.profile.engine.fork
     own = {
         name: EnvVar(name, value, Origin("profile", loaded.where("env", name), forks.why(fork, name, variable=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from sparkloom.inputs.families import Facts
 from sparkloom.inputs.image_recipes import Recipe as ImageRecipe
@@ -47,27 +47,16 @@ class LaunchView:
     flags: Mapping[str, FlagValue] = field(default_factory=dict)  # under the engine's oldest names
     env: Mapping[str, str] = field(default_factory=dict)
     partial: bool = False  # a flag that is not given is unknown (a measured row), not at its default (a launch)
-    profiled: Model | None = None  # all facts of a profile; a measured row has none
     platform: Platform = GB10
     hopeful: bool = False  # what is known as a range only is taken at its friendly end
 
-    @property
-    def model(self) -> Model:
-        """What memory and speed are computed from: rules, which judge measured rows too, must do with `facts`."""
-        assert self.profiled is not None, "a measured row has no profile's facts"
-        return self.profiled
-
-    @property
-    def parallel(self) -> Parallel:
-        return Parallel.model_construct(nodes=self.nodes, tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)
-
-    def split(self, parallel: Parallel) -> LaunchView:
+    def split(self, parallel: Parallel) -> Self:
         return replace(self, nodes=parallel.nodes, tp=parallel.tp, pp=parallel.pp, dp=parallel.dp, ep=parallel.ep)
 
-    def with_flag(self, name: str, value: FlagValue) -> LaunchView:
+    def with_flag(self, name: str, value: FlagValue) -> Self:
         return replace(self, flags={**self.flags, name: value})
 
-    def as_measured(self, evidence: Evidence) -> LaunchView:
+    def as_measured(self, evidence: Evidence) -> Self:
         """The launch that a measurement was made with, as far as its `config` says; this one for the rest."""
         config = dict(evidence.config or {})
         parallel = config.pop("parallel", None)
@@ -129,3 +118,14 @@ class LaunchView:
     def nvfp4(self) -> bool:
         """NVFP4 weights packed by ModelOpt: the path through the engine's own FP4 kernels."""
         return self.packing == "modelopt" and self.flags.get("quantization") != "modelopt_fp8"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView(LaunchView):
+    """One of a profile: memory and speed need all facts of its model. Rules judge measured rows too and do without."""
+
+    model: Model = field(kw_only=True)
+
+    @property
+    def parallel(self) -> Parallel:
+        return Parallel(nodes=self.nodes, tp=self.tp, pp=self.pp, dp=self.dp, ep=self.ep)

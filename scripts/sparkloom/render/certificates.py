@@ -15,7 +15,6 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sparkloom.base.errors import InputError
@@ -23,7 +22,6 @@ from sparkloom.render import keys
 
 AUTHORITY_DAYS, CERTIFICATE_DAYS, RENEW_DAYS = 3650, 397, 60  # browsers and phones refuse more than 398 days
 SKEW = timedelta(hours=1)  # a client whose clock is a little late
-PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "fc00::/7")))
 NOBODY = "sparkloom.invalid"
 
 
@@ -78,20 +76,12 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _within(names: Iterable[str]) -> list[x509.GeneralName]:
-    """What the authority may vouch for: a machine's network where it is private, and the names as they are.
+    """The host names that the authority may vouch for: who takes its key cannot be another site to its clients.
 
-    Whoever takes its key gains nothing against other sites that a client visits. Without any name of a host all of them
-    would be allowed, so one that cannot exist stands there.
+    Constraints on addresses would say more, but BoringSSL (Claude Code, opencode, gRPC) refuses every certificate under
+    them. Without any host name all of them would be allowed, so one that cannot exist stands there.
     """
-    hosts, networks = [NOBODY], set()
-    for name in names:
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            hosts.append(name.removeprefix("*."))
-            continue
-        networks.add(next((net for net in PRIVATE if address in net), ipaddress.ip_network(address)))
-    return [*map(x509.DNSName, hosts), *map(x509.IPAddress, sorted(networks, key=str))]
+    return [x509.DNSName(name.removeprefix("*.")) for name in (NOBODY, *names) if not _is_address(name)]
 
 
 def _allows(authority: x509.Certificate, names: Iterable[str]) -> bool:
@@ -100,38 +90,48 @@ def _allows(authority: x509.Certificate, names: Iterable[str]) -> bool:
         have = authority.extensions.get_extension_for_class(x509.NameConstraints).value.permitted_subtrees or []
     except x509.ExtensionNotFound:
         return True
-    return set(_within(names)) <= set(have)
+    return set(_within(names)) <= set(have) and all(isinstance(name, x509.DNSName) for name in have)
 
 
 def _authority(
     folder: Path, site: str, names: list[str], *, dry: bool
-) -> tuple[x509.Certificate, CertificateIssuerPrivateKeyTypes]:
-    """Made once; a lost key, or a name outside what it may vouch for, means a new one, to be trusted anew."""
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Made once. Made again with the same key where it ends, lacks a name, or constrains addresses.
+
+    Clients that trust the one before go on: for them the key and the name are what they know.
+    """
     certificate, key = folder / "ca.pem", folder / "ca.key"
+    signer = ec.generate_private_key(ec.SECP256R1())
     if certificate.is_file() and key.is_file():
         keys.guarded(key)
         kept = x509.load_pem_x509_certificate(certificate.read_bytes())
+        signer = serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[assignment]
         if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
-            return kept, serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[return-value]
-    fresh, name = ec.generate_private_key(ec.SECP256R1()), _named(f"Sparkloom {site}")
+            return kept, signer
+    name = _named(f"Sparkloom {site}")
     made = (
-        _builder(name, name, fresh.public_key(), AUTHORITY_DAYS)
+        _builder(name, name, signer.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.NameConstraints(_within(names), None), critical=True)
         .add_extension(_usage(authority=True), critical=True)
-        .sign(fresh, hashes.SHA256())
+        .sign(signer, hashes.SHA256())
     )
     if not dry:
-        keys.write(key, _private(fresh))
+        keys.write(key, _private(signer))
         keys.write(certificate, _public(made))
-    return made, fresh
+    return made, signer
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _alternative(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+    return x509.IPAddress(ipaddress.ip_address(name)) if _is_address(name) else x509.DNSName(name)
 
 
 def covers(certificate: x509.Certificate, names: Iterable[str]) -> bool:

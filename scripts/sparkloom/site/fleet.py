@@ -33,13 +33,15 @@ def awake(sets: Sequence[Any]) -> bool:
     return any(one.spec.replicas != 0 for one in sets)
 
 
-def sleeping(reached: Client, listed: Serving) -> set[str]:
-    """Labels of the list's groups that are on demand, are set up, and sleep."""
+def wanted(reached: Client, listed: Serving) -> dict[str, int]:
+    """How many pods the list's groups on demand are to have, by label; of those that are set up."""
     demanded = {marked(entry.called) for entry in listed.entries if entry.on_demand}
-    sets: dict[str, list[Any]] = {}
+    found: dict[str, int] = {}
     for one in reached.engine_sets() if demanded else ():
-        sets.setdefault(str(one.metadata.labels.get(PROFILE)), []).append(one)
-    return {label for label in demanded & set(sets) if not awake(sets[label])}
+        label, replicas = str(one.metadata.labels.get(PROFILE)), one.spec.replicas
+        if label in demanded:
+            found[label] = found.get(label, 0) + (1 if replicas is None else int(replicas))
+    return found
 
 
 def _proved(reached: Client, one: Running) -> str:

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
@@ -56,16 +58,14 @@ def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Clus
 
 
 def hosts(found: Sequence[Spark], user: str) -> str:
-    lines = [
-        f"        {spark.name}: "
-        f"{{ansible_host: {spark.reached}, management_address: {spark.address}, fabric_index: {index}}}"
-        for index, spark in enumerate(found, 1)
-    ]
-    return "\n".join([
-        "---", WRITTEN, "all:", "  vars:", f"    ansible_user: {user}",
-        "  children:", "    sparks:", "      hosts:", *lines,
-        "    k3s_servers:", "      hosts:", f"        {found[0].name}:", "",
-    ])  # fmt: skip
+    sparks = {
+        spark.name: {
+            "ansible_host": spark.reached, "management_address": spark.address, "fabric_index": index
+        } for index, spark in enumerate(found, 1)
+    }  # fmt: skip
+    groups = {"sparks": {"hosts": sparks}, "k3s_servers": {"hosts": {found[0].name: {}}}}
+    content = {"all": {"vars": {"ansible_user": user}, "children": groups}}
+    return f"---\n{WRITTEN}\n{yaml.safe_dump(content, sort_keys=False, width=200)}"
 
 
 def _cluster(text: str, name: str, found: Sequence[Spark], profile: str) -> str:
@@ -76,6 +76,7 @@ def _cluster(text: str, name: str, found: Sequence[Spark], profile: str) -> str:
         "    kubeconfig": f"~/.kube/sparkloom-{name}",
         "  management_interface": found[0].interface,
     }.items():
-        text, times = re.subn(rf"^({re.escape(key)}: )\S+", rf"\g<1>{value}", text, count=1, flags=re.MULTILINE)
+        line = f"{key}: {yaml.safe_dump(value).splitlines()[0]}"
+        text, times = re.subn(rf"^{re.escape(key)}: \S+", lambda _: line, text, count=1, flags=re.MULTILINE)  # noqa: B023
         assert times == 1, key
     return text

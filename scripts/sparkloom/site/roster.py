@@ -35,7 +35,12 @@ class Member:
     served: Record
     kept_in: str = "served"  # the ConfigMap that has `served`
     on_demand: bool = False  # as the list says
-    asleep: bool = False  # it is, and no rank of it is wanted now: the next request wakes it
+    wanted: int | None = None  # how many pods it is to have, where it is on demand and set up
+
+    @property
+    def asleep(self) -> bool:
+        """No rank of it is wanted now: the next request wakes it."""
+        return self.on_demand and self.wanted == 0
 
     @property
     def label(self) -> str:
@@ -97,7 +102,7 @@ def read(reached: Client, cluster: Cluster, inventory: Inventory = None) -> Rost
     if listing is None and len({_label(pod) for pod in pods}) < 2 and not problem:
         return Roster(tuple(_as_ever(reached, pods, records)), listed=False)
     entries = {} if listing is None else {entry.called: entry for entry in listing.entries}
-    resting = fleet.sleeping(reached, listing) if listing else set()
+    wanted = fleet.wanted(reached, listing) if listing else {}
     applied = {str(record.get("group") or record["profile"]): record for record in records}
     names = list(dict.fromkeys([*entries, *sorted(applied)]))
     spelt = {spelling: name for name in names for spelling in (name, group_name.label(name))}
@@ -111,7 +116,7 @@ def read(reached: Client, cluster: Cluster, inventory: Inventory = None) -> Rost
         alias = (entry.alias if entry else "") or ""
         proved = _proved(reached, name, str(record.get("profile") or profile), mine)
         share = entry.fraction if entry else record.get("fraction")
-        demanded = bool(entry and entry.on_demand), marked(name) in resting
+        demanded = bool(entry and entry.on_demand), wanted.get(marked(name))
         members.append(Member(name, profile, alias, entry is not None, share, mine, record, *proved, *demanded))
     return Roster(tuple(members), listing is not None, problem)
 

@@ -20,7 +20,7 @@ from sparkloom.inputs import client_keys, group_name
 from sparkloom.inputs.client_keys import LIST, Key
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.inputs.serving import Entry, Serving
+from sparkloom.inputs.serving import Serving, of_document
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
@@ -91,10 +91,10 @@ def _model(need: Need, running: Running | None) -> Model:
 
 def _unlisted(running: Running, cluster: Cluster) -> Model | None:
     """None of a profile that is not here any more."""
-    entry = Entry.model_construct(profile=running.profile, name=running.name)
-    alone = Serving((entry,), Document("what runs", {"serve": [{"profile": running.profile}]}), listed=True)
+    listed = Document("what runs", {"serve": [running.profile]})
     try:
-        return _model(needs.one(alone, 0, cluster), running)
+        alone = of_document(listed, cluster)
+        return dataclasses.replace(_model(needs.one(alone, 0, cluster), running), name=running.name)
     except InputError:
         return None
 

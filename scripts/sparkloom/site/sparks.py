@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import NamedTuple
 
+from sparkloom.inputs import answers
 from sparkloom.site.checks.ports import CONNECTX7, MELLANOX
 
 # What a GB10 is called until its owner renames it, by maker: NVIDIA spark-1f2e, Dell promaxgb10-41b1, and so on; all
@@ -56,8 +57,8 @@ def announced() -> list[str]:
         fields = line.split(";")  # =;interface;IPv4;name;type;domain;host;address;port;text
         if len(fields) > 7 and fields[0] == "=" and fields[2] == "IPv4" and NAMED.search(fields[6]):
             port, host, address = fields[1], fields[6], fields[7]
-            if port == "lo":
-                continue  # this machine hears itself
+            if port == "lo" or answers.fault(answers.ADDRESS, address):
+                continue  # this machine hears itself; anybody may announce anything
             # once, also where it is heard by cable and by radio; on a Spark also by its rails and by Docker's bridge,
             # whose addresses are not there for long
             place = outward.index(port) if port in outward else len(outward)
@@ -121,4 +122,6 @@ def _told(address: str, text: str) -> Spark:
         return found._replace(
             trouble=f"{found.name} has no IPv4 address on its default route's port; the cluster needs one"
         )
-    return found
+    told = ((answers.NAME, found.name), (answers.ADDRESS, found.address), (answers.INTERFACE, found.interface))
+    faults = [answers.fault(kind, said) for kind, said in (*told, *((answers.INTERFACE, port) for port in linked))]
+    return found._replace(trouble="; ".join(filter(None, faults)))

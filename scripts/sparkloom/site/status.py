@@ -166,14 +166,18 @@ def _head(shown: dict[str, Any]) -> str:
         return f"{shown['site']}: {shown['group']} is not running; playbooks/serve.yml starts it"
     if not shown["ranks"]:
         return f"{shown['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
-    state = "serves" if shown["serving"] else "does not serve yet"
-    words = f"{shown['site']}: {_named(shown)} {state}"
+    words = f"{shown['site']}: {_named(shown)} {_state(shown)}"
     if shown["since"]:
         words += f" since {shown['since']}"
     words += f", config {shown['config_hash'] or 'not the same on all ranks'}"
     if shown["current"] is False:
         words += "; profile or inventory have changed since: playbooks/serve.yml would renew it"
     return words if shown["proved"] else words + "; this start was not proved"
+
+
+def _state(shown: dict[str, Any]) -> str:
+    told = next((one["state"] for one in shown.get("groups", ())), "starts")
+    return status_fleet.STATES["serves" if shown["serving"] else told if told != "serves" else "starts"]
 
 
 def _asleep(shown: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparkloom.onnode.now.picture import well
+from sparkloom.onnode.now.picture import state, well
 from sparkloom.site.roster import Member, Roster
 from sparkloom.site.served import Record
 
@@ -14,6 +14,8 @@ ASLEEP = "is asleep, wakes with the next request"
 STATES = {
     "serves": "serves",
     "starts": "does not serve yet",
+    "wakes": "wakes",
+    "failed": "has failed, and does not mend itself",
     "incomplete": "lacks a rank",
     "asleep": ASLEEP,
     "down": "is not running; playbooks/serve.yml starts it",
@@ -21,17 +23,6 @@ STATES = {
 }
 # What the whole site is told by where one group says it of itself.
 OF_ONE = ("model", "config_hash", "engine", "release", "image", "digest", "transport")
-
-
-def state(member: Member, ranks: Sequence[Shown]) -> str:
-    """One of STATES."""
-    if member.asleep:
-        return "asleep"
-    if not member.pods:
-        return "down" if member.listed else "gone"
-    if any(not rank["pod"] for rank in ranks):
-        return "incomplete"
-    return "serves" if ranks and all(rank["ready"] for rank in ranks) else "starts"
 
 
 def cause(ranks: Sequence[Shown], rails: Sequence[str]) -> str:
@@ -49,7 +40,7 @@ def group(member: Member, summed: Shown, *, alias: str, nodes: Sequence[str]) ->
     own = ("model", "config_hash", "current", "proved", "since", "engine", "release", "image", "digest",
            "transport", "rails", "restarts", "ranks", "failed")  # fmt: skip
     ranks = summed["ranks"]
-    now = state(member, ranks)
+    now = state(ranks, listed=member.listed, on_demand=member.on_demand, wanted=member.wanted)
     return {
         "name": member.name,
         "profile": member.carries,

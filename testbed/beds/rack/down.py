@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.base import docker, locks, names, store
 from testbed.base.shell import out, run
 from testbed.base.steps import Say, Step
-from testbed.beds.rack import cgroups, cluster, fabric, hub, sysctls
+from testbed.beds.rack import cgroups, cluster, fabric, hub, inventory, sysctls
 from testbed.make import binaries
 
 # beside the caches, one per rack: a removed checkout must not take it along
@@ -75,6 +75,8 @@ def down(say: Say) -> dict[str, dict[str, int]]:
             if first and counts()["mounts"] > first["mounts"]:
                 fabric.unmount_empty()
     shutil.rmtree(names.STATE, ignore_errors=True)
+    keys = inventory.path() / "group_vars/all/keys.yml"  # whoever tried the page has made it
+    keys.unlink(missing_ok=True)
     BASELINE.unlink(missing_ok=True)
     return {"first": first, "before": before, "after": counts()}
 

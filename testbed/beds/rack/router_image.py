@@ -22,4 +22,5 @@ def made() -> list[Step]:
 
 def steps() -> list[Step]:
     title = "gives every node the router of several models (Envoy)"
-    return [Step("router", title, lambda: load.is_everywhere(envoy.archive()), _bring, after=(made()[-1].name,))]
+    there, after = lambda: load.is_everywhere(envoy.archive()), (made()[-1].name,)
+    return [Step("router", title, there, _bring, after=after, aside=True)]

@@ -10,13 +10,11 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 
 from testbed.base import store
-from testbed.base.shell import run
+from testbed.base.shell import PIP, run
 from testbed.base.steps import Say, Step, artefact
 from testbed.make import oci, rootfs
 from testbed.make.real import stub_libraries
 from testbed.make.real.image import Image
-
-PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 
 def python() -> str:

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 from sparkloom.inputs import profile
-from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
+from sparkloom.onnode.weights.names import COMMIT
 from testbed.standins.hub import repository, tiny, weights
 
 SHAPE = weights.Shape(shards=4, shard_bytes=2 * weights.MIB)

@@ -8,8 +8,8 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from sparkloom.inputs.model_lock import COMMIT
 from sparkloom.inputs.profile import Model
+from sparkloom.onnode.weights.names import COMMIT
 from testbed.standins.hub import weights
 
 LARGE = (".safetensors", ".gguf", ".bin")  # what a real repository keeps in LFS

@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import json
 import random
-import re
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base import names
-from testbed.standins.hub import gguf
 
 OWNER = "sparkloom-testbed/"
 PROFILES = names.REPO / "testbed/make/real/profiles"  # which name these models
@@ -62,11 +60,9 @@ def remembers(model: str) -> bool:
     return model == f"{OWNER}tiny-hybrid"
 
 
-def write(folder: Path, model: str, seed: int = 1, file: str | None = None) -> None:
-    """A transformers checkpoint, or one GGUF `file` of the same shape."""
+def write(folder: Path, model: str, seed: int = 1) -> None:
+    """A transformers checkpoint."""
     folder.mkdir(parents=True, exist_ok=True)
-    if file:
-        return _gguf_model(folder / file, model, random.Random(f"{model}/{seed}"))
     vocabulary = words(model)
     texts = {
         "config.json": _config(model, len(vocabulary), vocabulary),
@@ -196,45 +192,6 @@ def _feeds(of: str, inter: int) -> Tensors:
     for name in ("gate", "up"):
         yield of + f"{name}_proj.weight", (inter, HIDDEN), HIDDEN**-0.5
     yield of + "down_proj.weight", (HIDDEN, inter), inter**-0.5
-
-
-# What llama.cpp calls the same tensors.
-GGUF_NAMES = {
-    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
-    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attn_output",
-    **{f"self_attn.{name}_proj": f"attn_{name}" for name in "qkv"},
-    **{f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")},
-}  # fmt: skip
-
-
-def _gguf_name(name: str) -> str:
-    stem, _, kind = name.rpartition(".")
-    layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
-    return f"blk.{layer[1]}.{GGUF_NAMES[layer[2]]}.{kind}" if layer else f"{GGUF_NAMES[stem]}.{kind}"
-
-
-def _gguf_model(path: Path, model: str, source: random.Random) -> None:
-    """Matrices in bfloat16; what is one row is float32, as llama.cpp's arithmetic wants it."""
-    known = list(words())
-    values: dict[str, gguf.Value] = {
-        "general.architecture": "qwen2", "general.name": model, "general.file_type": 32,
-        "qwen2.context_length": CONTEXT, "qwen2.embedding_length": HIDDEN, "qwen2.block_count": LAYERS,
-        "qwen2.feed_forward_length": INTER, "qwen2.attention.head_count": HEADS,
-        "qwen2.attention.head_count_kv": KV_HEADS, "qwen2.attention.layer_norm_rms_epsilon": 1e-6,
-        "qwen2.rope.freq_base": 10000.0, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2",
-        "tokenizer.ggml.tokens": known, "tokenizer.ggml.token_type": [1] * 256 + [3] * len(SPECIAL),
-        "tokenizer.ggml.merges": [f"{known[32 + 188]} a"], "tokenizer.ggml.eos_token_id": known.index("<|im_end|>"),
-        "tokenizer.ggml.padding_token_id": known.index("<|endoftext|>"), "tokenizer.ggml.add_bos_token": False,
-        "tokenizer.chat_template": TEMPLATE,
-    }  # fmt: skip
-    tensors = []
-    for name, shape, spread in _tensors(model, len(known)):
-        raw = _bf16(_count(shape), spread, source)
-        if len(shape) == 1:  # a bfloat16 is the upper half of a float32
-            raw = b"".join(b"\0\0" + raw[at : at + 2] for at in range(0, len(raw), 2))
-        tensors.append(gguf.Tensor(_gguf_name(name), shape, gguf.BF16 if len(shape) > 1 else gguf.F32, raw))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    gguf.write(path, values, tensors)
 
 
 def _weights(

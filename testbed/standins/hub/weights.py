@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.inputs.profile import Model
-from testbed.standins.hub import tiny
+from testbed.standins.hub import smollm, tiny
 
 CHUNK = 1 << 20
 WIDTH = {"BF16": 2, "U8": 1}
@@ -82,8 +82,10 @@ def write_shard(path: Path, parts: list[Tensor], shape: Shape, number: int) -> N
 
 def write(folder: Path, model: Model, shape: Shape) -> None:
     """A whole checkpoint in a folder."""
+    if smollm.known(model.id):
+        return smollm.write(folder, model.file)
     if tiny.known(model.id):
-        return tiny.write(folder, model.id, shape.seed, model.file)
+        return tiny.write(folder, model.id, shape.seed)
     folder.mkdir(parents=True, exist_ok=True)
     mapping: dict[str, str] = {}
     for number in range(shape.shards):

@@ -10,6 +10,8 @@ DATA = Path("/var/lib/rancher/k3s")
 TLS = DATA / "server/tls"
 CA, CA_KEY = TLS / "server-ca.crt", TLS / "server-ca.key"
 SERVER, SERVER_KEY = TLS / "serving-kube-apiserver.crt", TLS / "serving-kube-apiserver.key"
+CLIENT_CA, CLIENT_CA_KEY = TLS / "client-ca.crt", TLS / "client-ca.key"
+ADMIN, ADMIN_KEY = TLS / "client-admin.crt", TLS / "client-admin.key"
 EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
 
@@ -18,16 +20,25 @@ def openssl(*words: str | Path) -> None:
 
 
 def provide(names: list[str]) -> None:
-    """A CA once, and a serving certificate for these names at every start."""
+    """Authorities and the administrator's certificate once; one to serve these names at every start."""
     TLS.mkdir(parents=True, exist_ok=True)
-    if not CA.exists():
-        openssl("req", "-x509", *EC, "-subj", "/CN=k3s-server-ca", "-days", "3650", "-keyout", CA_KEY, "-out", CA)
-    request, extra = TLS / "server.csr", TLS / "server.ext"
+    for authority, key in ((CA, CA_KEY), (CLIENT_CA, CLIENT_CA_KEY)):
+        if not authority.exists():
+            subject = f"/CN=k3s-{authority.stem}"
+            openssl("req", "-x509", *EC, "-subj", subject, "-days", "3650", "-keyout", key, "-out", authority)
     kinds = [f"{'IP' if name.replace('.', '').isdigit() else 'DNS'}:{name}" for name in dict.fromkeys(names)]
-    extra.write_text(f"subjectAltName={','.join(kinds)}\n")
-    openssl("req", *EC, "-subj", "/CN=kube-apiserver", "-keyout", SERVER_KEY, "-out", request)
-    signed = ["-CA", CA, "-CAkey", CA_KEY, "-CAcreateserial", "-days", "365", "-extfile", extra]
-    openssl("x509", "-req", "-in", request, *signed, "-out", SERVER)
+    signed("/CN=kube-apiserver", f"subjectAltName={','.join(kinds)}", (SERVER, SERVER_KEY), (CA, CA_KEY))
+    if not ADMIN.exists():
+        who = "/O=system:masters/CN=system:admin"
+        signed(who, "extendedKeyUsage=clientAuth", (ADMIN, ADMIN_KEY), (CLIENT_CA, CLIENT_CA_KEY))
+
+
+def signed(subject: str, extension: str, made: tuple[Path, Path], authority: tuple[Path, Path]) -> None:
+    request, extra = made[0].with_suffix(".csr"), made[0].with_suffix(".ext")
+    extra.write_text(f"{extension}\n")
+    openssl("req", *EC, "-subj", subject, "-keyout", made[1], "-out", request)
+    by = ["-CA", authority[0], "-CAkey", authority[1], "-CAcreateserial", "-days", "365", "-extfile", extra]
+    openssl("x509", "-req", "-in", request, *by, "-out", made[0])
 
 
 def fingerprint(ca: bytes) -> str:

@@ -50,13 +50,16 @@ def opened(path: Path) -> dict[str, Any]:
     if "clusters" not in data:
         return dict(data)
     cluster = data["clusters"][0]["cluster"]
+    user = data["users"][0]["user"]
+    pair = [base64.b64decode(user[f"client-{part}-data"]).decode() for part in ("certificate", "key")]
     ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    return {"server": cluster["server"], "ca": ca, "login": ["", data["users"][0]["user"]["token"]]}
+    return {"server": cluster["server"], "ca": ca, "pair": "".join(pair)}
 
 
 def fetch(access: dict[str, Any], path: str, method: str = "") -> bytes:
-    address, login = access["server"].removeprefix("https://"), tuple(access["login"])
-    return node.ask(address, path, access["ca"].encode(), login, method=method)
+    address, login = access["server"].removeprefix("https://"), access.get("login")
+    by = {"login": tuple(login) if login else None, "pair": access.get("pair", "")}
+    return node.ask(address, path, access["ca"].encode(), method=method, **by)
 
 
 def show(access: dict[str, Any], words: list[str], options: dict[str, str]) -> int:

@@ -13,6 +13,7 @@ import signal
 import socket
 import ssl
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -69,14 +70,20 @@ def ask(
     *,
     method: str = "",
     headers: dict[str, str] | None = None,
+    pair: str = "",
 ) -> bytes:
     context = ssl.create_default_context(cadata=ca.decode()) if ca else ssl._create_unverified_context()
+    if pair:
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(pair)
+            file.flush()
+            context.load_cert_chain(file.name)
     body = json.dumps(data).encode() if data is not None else None
     method = method or ("PUT" if body else "GET")
     request = urllib.request.Request(f"https://{address}{path}", data=body, method=method, headers=headers or {})
     if login:
         basic = "Basic " + base64.b64encode(":".join(login).encode()).decode()
-        request.add_header("Authorization", basic if login[0] else f"Bearer {login[1]}")
+        request.add_header("Authorization", basic)
     with urllib.request.urlopen(request, timeout=10, context=context) as answer:
         return bytes(answer.read())
 

@@ -30,7 +30,7 @@ class State:
         self.lock = threading.Lock()
         self.objects: dict[str, Any] = json.loads(OBJECTS.read_text()) if OBJECTS.exists() else {}
         self.passwords: dict[str, str] = {}
-        self.admin = ""
+        self.nodes = ""
 
     def put(self, path: str, data: dict[str, Any]) -> None:
         with self.lock:
@@ -76,9 +76,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def allowed(self) -> bool:
+        if self.connection.getpeercert():  # type: ignore[attr-defined]  # the administrator's, by the clients' authority
+            return True
         kind, _, value = self.headers.get("Authorization", "").partition(" ")
-        if kind == "Bearer":
-            return secrets.compare_digest(value, self.state.admin)
         if kind != "Basic":
             return False
         user, _, password = base64.b64decode(value).decode().rpartition(":")
@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         return any(secrets.compare_digest(password, each) for each in known)
 
     def certificate(self, user: str) -> str:
-        return hashed(f"{self.state.admin} {user}")
+        return hashed(f"{self.state.nodes} {user}")
 
     def do_GET(self) -> None:
         path = self.path.split("?", 1)[0]
@@ -148,7 +148,7 @@ def run(options: dict[str, Any]) -> int:
     state.passwords["server"] = passphrase(options.get("token-file"), SERVER / "token")
     agent = options.get("agent-token-file")
     state.passwords["node"] = passphrase(agent, SERVER / "agent-token") if agent else state.passwords["server"]
-    state.admin = admin()
+    state.nodes = node_secret()
     Handler.state = state
     served(int(options.get("https-listen-port", 6443)))
     ca = certs.CA.read_bytes()
@@ -156,7 +156,7 @@ def run(options: dict[str, Any]) -> int:
         write(SERVER / name, f"K10{certs.fingerprint(ca)}::{user}:{state.passwords[role]}\n")
     (SERVER / "node-token").unlink(missing_ok=True)
     (SERVER / "node-token").symlink_to(SERVER / "token")
-    write_kubeconfig(options, ca, state.admin)
+    write_kubeconfig(options, ca, certs.ADMIN.read_bytes(), certs.ADMIN_KEY.read_bytes())
     node.notify()
     return node.live(options, "127.0.0.1:6443", ca, ("server", state.passwords["server"]), control_plane=True)
 
@@ -165,6 +165,8 @@ def served(port: int) -> ThreadingHTTPServer:
     web = ThreadingHTTPServer(("0.0.0.0", port), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certs.SERVER, certs.SERVER_KEY)
+    context.load_verify_locations(certs.CLIENT_CA)
+    context.verify_mode = ssl.CERT_OPTIONAL
     web.socket = context.wrap_socket(web.socket, server_side=True)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     return web
@@ -175,7 +177,7 @@ def joined(options: dict[str, Any]) -> int:
     address, ca, login = node.admitted(options, "server")
     OBJECTS.parent.mkdir(parents=True, exist_ok=True)
     encryption(options)
-    write_kubeconfig(options, ca, "", address)
+    write_kubeconfig(options, ca, b"", b"", address)
     node.notify()
     return node.live(options, address, ca, login, control_plane=True)
 
@@ -187,8 +189,9 @@ def encryption(options: dict[str, Any]) -> None:
         write(path, '{"stand-in": "secrets are encrypted from the first start"}\n')
 
 
-def admin() -> str:
-    path = SERVER / "cred/admin"
+def node_secret() -> str:
+    """What the nodes' own passwords are made from."""
+    path = SERVER / "cred/nodes"
     if not path.exists():
         write(path, secrets.token_hex(32))
     return path.read_text()
@@ -201,13 +204,17 @@ def write(path: Path, text: str, mode: int = 0o600) -> None:
         stream.write(text)
 
 
-def write_kubeconfig(options: dict[str, Any], ca: bytes, token: str, address: str = "127.0.0.1:6443") -> None:
+def write_kubeconfig(
+    options: dict[str, Any], ca: bytes, certificate: bytes, key: bytes, address: str = "127.0.0.1:6443"
+) -> None:
     cluster = {"server": f"https://{address}", "certificate-authority-data": base64.b64encode(ca).decode()}
+    pair = {"client-certificate-data": certificate, "client-key-data": key}
+    user = {name: base64.b64encode(content).decode() for name, content in pair.items()}
     data = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "default", "cluster": cluster}],
-        "users": [{"name": "default", "user": {"token": token}}],
+        "users": [{"name": "default", "user": user}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
         "current-context": "default",
     }

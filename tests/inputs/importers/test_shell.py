@@ -47,7 +47,7 @@ def test_words_are_a_shells_own(text: str) -> None:
     assert words(text) == said.split("\0")[:-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet="ab \t\n\\'\"$(){}[];&|<>#=-@*!`:,.", max_size=60))
 def test_any_text_is_read_to_its_end(text: str) -> None:
     shell.read(f"{text}\nvllm serve m/x", "any", PROGRAMS)

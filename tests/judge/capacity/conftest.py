@@ -32,7 +32,7 @@ def facts_only(model: Model) -> Model:
 def make(name: str, *overrides: str) -> LaunchView:
     """`launch.`-overrides without the prefix: make(ULTRA, "mem_fraction_static=0.85")."""
     asked = resolved(name, *(f"launch.{text}" for text in overrides)).view()
-    return replace(asked, profiled=facts_only(asked.model))
+    return replace(asked, model=facts_only(asked.model))
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def base(name: str) -> LaunchView:
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "llamacpp"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(flags=st.dictionaries(st.sampled_from(FLAGS), VALUES, max_size=6))
 def test_no_flag_breaks_a_plan(engine: str, flags: dict[str, profile.FlagValue]) -> None:
     start = base("nvidia--nemotron-3-super-120b-a12b-nvfp4")

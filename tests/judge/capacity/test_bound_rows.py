@@ -12,7 +12,7 @@ from sparkloom.judge import measured_rows
 from sparkloom.judge.beyond import doubt
 from sparkloom.judge.capacity import Speed, impossible
 from sparkloom.judge.measured_rows import Row
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8, 16)
 
@@ -23,7 +23,7 @@ def models() -> dict[str, Model]:
     return {model.id: model for model in known}
 
 
-def view(row: Row) -> LaunchView | None:
+def view(row: Row) -> ModelView | None:
     model = models().get(row["model"])
     if model is None:
         return None
@@ -32,7 +32,7 @@ def view(row: Row) -> LaunchView | None:
         if value is not None:
             flags[f"speculative_{name}"] = value
     parallel = Parallel(nodes=row["nnodes"], tp=row["tp"], pp=row["pp"], ep=row["ep"])
-    return LaunchView("sglang", profiled=model, flags=flags).split(parallel)
+    return ModelView("sglang", model=model, flags=flags).split(parallel)
 
 
 def points(*outcomes: str) -> Iterator[tuple[Row, Speed, int, float]]:

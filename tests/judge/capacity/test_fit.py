@@ -9,7 +9,7 @@ import pytest
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity import search
 from sparkloom.launch.engines import fit
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 from tests.judge.capacity.conftest import SUPER, ULTRA, Maker
 from tests.places import REPO
 
@@ -33,9 +33,9 @@ GLM5 = Model.model_validate(
 )
 
 
-def glm5(nodes: int = 4) -> LaunchView:
+def glm5(nodes: int = 4) -> ModelView:
     flags = {"mem_fraction_static": 0.9, "kv_cache_dtype": "fp8_e4m3", "cuda_graph_max_bs": 8}
-    return LaunchView("sglang", nodes=nodes, tp=nodes, profiled=GLM5, flags=flags)
+    return ModelView("sglang", nodes=nodes, tp=nodes, model=GLM5, flags=flags)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_glm5_does_not_fit_four_nodes_at_any_fraction() -> None:
 
 def test_nothing_helps_a_model_that_eight_nodes_cannot_hold() -> None:
     huge = GLM5.model_copy(update={"layers": GLM5.layers.model_copy(update={"moe": 400})})
-    assert search.smallest(replace(glm5(), profiled=huge), nodes=8) is None
+    assert search.smallest(replace(glm5(), model=huge), nodes=8) is None
 
 
 def test_too_much_for_the_pool_starves_the_host(view: Maker) -> None:

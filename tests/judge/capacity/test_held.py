@@ -6,7 +6,7 @@ from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity import Speed
 from sparkloom.launch.memory import weights
 from sparkloom.launch.memory.held import held
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 from tests.judge.capacity.conftest import QWEN, Maker
 from tests.judge.capacity.test_published_runs import PUBLISHED
 
@@ -14,8 +14,8 @@ GEMMA = "google--gemma-4-31b-it"  # dense, stored as bf16
 OSS = Model.model_validate(PUBLISHED["models"]["gpt-oss-120b"])
 
 
-def oss(**flags: str) -> LaunchView:
-    return LaunchView("vllm", profiled=OSS, flags=flags).split(Parallel(nodes=1, tp=1, pp=1, ep=1))
+def oss(**flags: str) -> ModelView:
+    return ModelView("vllm", model=OSS, flags=flags).split(Parallel(nodes=1, tp=1, pp=1, ep=1))
 
 
 def test_weights_made_fp8_while_loaded_take_half_and_are_read_faster(view: Maker) -> None:

@@ -13,14 +13,14 @@ from sparkloom.inputs.platform import GB10
 from sparkloom.inputs.profile import Measured, Model, Parallel
 from sparkloom.judge import speed_rows
 from sparkloom.launch.engines import fit
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 from tests.places import DATA
 
 RUNS: list[dict[str, Any]] = yaml.safe_load((DATA / "memory_runs.yml").read_text(encoding="utf-8"))["runs"]
 MODELS = yaml.safe_load(speed_rows.FILE.read_text(encoding="utf-8"))["models"]
 
 
-def view(run: dict[str, Any]) -> LaunchView:
+def view(run: dict[str, Any]) -> ModelView:
     """The launch as it was published; of the model, what is no measurement of ours."""
     model = (
         profile.load(run["profile"]).profile.model if "profile" in run else Model.model_validate(MODELS[run["model"]])
@@ -42,7 +42,7 @@ def view(run: dict[str, Any]) -> LaunchView:
     platform = replace(GB10, measured_free_gib=(free, free)) if free else GB10
     parallel = Parallel(nodes=nodes, tp=run.get("tp", nodes), pp=run.get("pp", 1), ep=run.get("ep", 1))
     release = "0.26.0" if run.get("engine", "vllm") == "vllm" else "0.5.12"
-    asked = LaunchView(run.get("engine", "vllm"), release, profiled=model, flags=run["flags"], platform=platform)
+    asked = ModelView(run.get("engine", "vllm"), release, model=model, flags=run["flags"], platform=platform)
     return asked.split(parallel)
 
 

@@ -12,7 +12,7 @@ from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity import Speed, search, traffic
 from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import state, weights
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 GB = 1e9
 ALONE = Parallel(nodes=1, tp=1)
@@ -138,12 +138,12 @@ def test_a_table_on_disk_is_downloaded_and_takes_no_memory() -> None:
     assert gap == pytest.approx(47.7)
     assert on_disk.loaded_gb == pytest.approx(64.1) and held.loaded_gb == pytest.approx(111.8)
     assert weights.disagreement(on_disk) is None and weights.disagreement(held) is None
-    needs = LaunchView("vllm", profiled=on_disk, flags={"max_model_len": 65536, "max_num_seqs": 1})
-    assert fit(needs).fits and fit(replace(needs, profiled=held)).fits is False
+    needs = ModelView("vllm", model=on_disk, flags={"max_model_len": 65536, "max_num_seqs": 1})
+    assert fit(needs).fits and fit(replace(needs, model=held)).fits is False
 
 
 def test_no_step_reads_a_table() -> None:
-    views = [LaunchView("vllm", profiled=tables(lives), flags={"max_model_len": 4096}) for lives in ("disk", "memory")]
+    views = [ModelView("vllm", model=tables(lives), flags={"max_model_len": 4096}) for lives in ("disk", "memory")]
     assert Speed(views[0]).bound(1) == Speed(views[1]).bound(1)
 
 
@@ -156,7 +156,7 @@ def test_a_draft_of_known_size_is_counted() -> None:
     draft = {"id": "a/draft", "size_gb": 3.2}
     model = Model.model_validate({**tables("disk").model_dump(exclude={"draft"}), "draft": draft})
     flags = {"speculative_config": {"method": "dflash", "model": "a/draft", "num_speculative_tokens": 4}}
-    plan = fit(LaunchView("vllm", profiled=model, flags={**flags, "max_model_len": 4096}))
+    plan = fit(ModelView("vllm", model=model, flags={**flags, "max_model_len": 4096}))
     assert float(plan.memory["draft_gib"].value or 0) == pytest.approx(3.2e9 / 2**30)
 
 
@@ -179,14 +179,14 @@ def test_copies_share_experts_and_nothing_else() -> None:
 
 def test_copies_serve_their_own_requests() -> None:
     """Four copies with whole weights each do four times the work of one."""
-    one = LaunchView("vllm", profiled=tables("disk"), flags={"max_model_len": 4096})
+    one = ModelView("vllm", model=tables("disk"), flags={"max_model_len": 4096})
     four = one.split(Parallel(nodes=4, tp=1, dp=4))
     assert Speed(four).predicted(8) == pytest.approx(4 * (Speed(one).predicted(2) or 0))
     assert traffic.collectives(four) == 0
 
 
 def test_experts_dealt_over_copies_cost_two_exchanges_a_layer() -> None:
-    view = LaunchView("vllm", profiled=changed(V32)).split(Parallel(nodes=4, tp=1, dp=4, ep=4))
+    view = ModelView("vllm", model=changed(V32)).split(Parallel(nodes=4, tp=1, dp=4, ep=4))
     assert traffic.collectives(view) == 2 * 58
 
 
@@ -207,7 +207,7 @@ def test_ranks_fill_the_nodes(split: dict[str, int], said: str) -> None:
 @pytest.mark.parametrize("nodes", range(1, 9))
 def test_one_spark_to_eight(nodes: int) -> None:
     """Every count has a prediction, and more Sparks are never slower at their best."""
-    view = LaunchView("vllm", profiled=tables("disk"), flags={"max_model_len": 4096})
+    view = ModelView("vllm", model=tables("disk"), flags={"max_model_len": 4096})
     split = view.split(Parallel(nodes=nodes, tp=1, pp=nodes))
     speed = Speed(split).figures()
     assert all(figure.value for figure in speed.values())
@@ -216,6 +216,6 @@ def test_one_spark_to_eight(nodes: int) -> None:
 
 def test_more_nodes_are_proposed_with_as_many_copies() -> None:
     heavy = changed(V32, precision={"experts": "nvfp4", "attention": "bf16"})
-    view = LaunchView("vllm", profiled=heavy, flags={"max_model_len": 4096}).split(Parallel(nodes=2, tp=1, dp=2, ep=2))
+    view = ModelView("vllm", model=heavy, flags={"max_model_len": 4096}).split(Parallel(nodes=2, tp=1, dp=2, ep=2))
     change = search.smallest(view, nodes=8)
     assert change is not None and "launch.parallel.dp=2" in change.overrides

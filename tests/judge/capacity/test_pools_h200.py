@@ -69,7 +69,7 @@ def view(cell: str) -> LaunchView:
     set_ = [f"launch.{name.replace('-', '_')}={json.dumps(value is None or value)}" for name, value in given.items()]
     loaded = profile.load(DATA / "pools" / f"{row['model']}.yml", overrides=tuple(set_))
     asked = resolve.resolve(loaded, inventory.load()).view()
-    return replace(asked, profiled=asked.model.model_copy(update={"measured": Measured()}))
+    return replace(asked, model=asked.model.model_copy(update={"measured": Measured()}))
 
 
 def planned(cell: str, monkeypatch: pytest.MonkeyPatch) -> Fit:

@@ -12,7 +12,7 @@ from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.beyond import impossible
 from sparkloom.judge.capacity import Speed
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 from sparkloom.measure.guard import judge_batch
 from tests.places import DATA
 
@@ -28,7 +28,7 @@ def speed(run: dict[str, Any]) -> Speed:
     )
     precision = model.precision.model_copy(update=run.get("precision", {}))
     parallel = Parallel(nodes=run["ranks"], tp=run["ranks"], pp=1, ep=1)
-    view = LaunchView("vllm", profiled=model.model_copy(update={"precision": precision}), flags=run["flags"])
+    view = ModelView("vllm", model=model.model_copy(update={"precision": precision}), flags=run["flags"])
     return Speed(view.split(parallel))
 
 

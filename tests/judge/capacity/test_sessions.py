@@ -128,7 +128,7 @@ def test_an_indexer_bounds_what_a_sparse_layer_looks_back_at(view: Maker) -> Non
             "attention": asked.model.attention.model_copy(update={"indexer": chooser}),
         }
     )
-    chosen = Prefill(replace(asked, profiled=sparse))
+    chosen = Prefill(replace(asked, model=sparse))
     deep, shallow = ((p.seconds(8192, before=500_000), p.seconds(8192)) for p in (Prefill(asked), chosen))
     assert shallow[0] < deep[0]  # half a million tokens back, only the indexer looks at all of them
     assert chosen.seconds(8192) == pytest.approx(Prefill(asked).seconds(8192), rel=0.2)
@@ -138,9 +138,9 @@ def test_a_draft_model_of_known_size_can_be_predicted(view: Maker) -> None:
     asked = view(QWEN)
     flags = {"speculative_algorithm": "DFLASH", "speculative_num_steps": 7, "speculative_num_draft_tokens": 8}
     known = asked.model.model_copy(update={"mtp": None, "draft": Draft(id="z-lab/a-draft", size_gb=3.0)})
-    at_once = Speed(replace(asked, profiled=known, flags={**asked.flags, **flags}))
-    step_by_step = Speed(replace(asked, profiled=known, flags={**flags, "speculative_algorithm": "EAGLE3"}))
+    at_once = Speed(replace(asked, model=known, flags={**asked.flags, **flags}))
+    step_by_step = Speed(replace(asked, model=known, flags={**flags, "speculative_algorithm": "EAGLE3"}))
     one, seven = at_once.predicted(1), step_by_step.predicted(1)
     assert one and seven and one > seven
     unknown = known.model_copy(update={"draft": Draft(id="z-lab/a-draft")})
-    assert Speed(replace(asked, profiled=unknown, flags=flags)).predicted(1) is None
+    assert Speed(replace(asked, model=unknown, flags=flags)).predicted(1) is None

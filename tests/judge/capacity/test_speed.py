@@ -88,7 +88,7 @@ def test_a_pipeline_waits_for_every_stage(view: Maker) -> None:
 
 def test_a_draft_model_of_unknown_size_gives_no_prediction(view: Maker) -> None:
     asked = view(SUPER_MTP)
-    stranger = replace(asked, profiled=asked.model.model_copy(update={"mtp": None}))
+    stranger = replace(asked, model=asked.model.model_copy(update={"mtp": None}))
     assert Speed(stranger).predicted(1) is None
     assert Speed(stranger).bound(1) >= Speed(asked).bound(1)
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, note, settings
+from hypothesis import assume, event, given, note, settings
 from hypothesis import strategies as st
 
 from sparkloom.base.errors import InputError
@@ -22,13 +22,7 @@ from tests.judge.fleet import brute
 from tests.judge.fleet.sites import judged_once, serves, site
 
 Items = list[dict[str, Any]]
-RANDOM = settings(
-    max_examples=200,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
-)
+RANDOM = settings(max_examples=200)
 # On one Spark, on two, three and four; of three engines.
 PROFILES = (
     "radixark--qwen3.8-27b-nvfp4",

@@ -8,20 +8,14 @@ from dataclasses import replace
 from itertools import combinations_with_replacement, product
 
 import pytest
-from hypothesis import HealthCheck, event, given, note, settings
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from sparkloom.judge.fleet import packing, search
 from sparkloom.judge.fleet.problem import Held, Problem, Seat, Spot, Undecided, Want
 from tests.judge.fleet import brute
 
-THOROUGH = settings(
-    max_examples=400,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+THOROUGH = settings(max_examples=400)
 ROOM = 100
 LETTERS = "abcdefghijklmn"
 

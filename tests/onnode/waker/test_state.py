@@ -257,7 +257,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = pytest.mark.filterwarnings("ignore")(Life.TestCase)
-TestLife.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestLife.settings = settings(max_examples=200, stateful_step_count=50)
 
 
 @pytest.fixture

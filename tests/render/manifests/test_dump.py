@@ -19,7 +19,7 @@ WORDS = ["1e5", "1e-5", "0o17", "0x1f", "1_000", "12:30:45", "123e456", "2026-11
 SIGNS = ["null", "~", ".inf", "-", "=", "<<", "#x", "a:", "a: b", "a #b", "{a}", "[a]", "*a", "&a", "!a", "%a", "@a"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4))
 def test_reads_back_as_it_was(data: dict[str, Any]) -> None:
     assert list(yaml.safe_load_all(to_yaml([data]))) == [data]

@@ -12,12 +12,15 @@ from sparkloom.site import client
 from sparkloom.site.k3s import access
 from tests.k3s_sites import site
 
+PART = "c2VjcmV0"
 GIVEN = yaml.safe_dump(
     {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "default", "cluster": {"server": "https://127.0.0.1:6443"}}],
-        "users": [{"name": "default", "user": {"client-key-data": "c2VjcmV0"}}],
+        "clusters": [
+            {"name": "default", "cluster": {"server": "https://127.0.0.1:6443", "certificate-authority-data": PART}}
+        ],
+        "users": [{"name": "default", "user": {"client-certificate-data": PART, "client-key-data": PART}}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
         "current-context": "default",
     }

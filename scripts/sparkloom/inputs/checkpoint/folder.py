@@ -11,19 +11,24 @@ SMALL = 64 << 20  # bytes of a file that is read whole
 
 
 class Folder:
-    """`snapshots/` of the hub's cache are followed to their one commit."""
+    """`snapshots/` of the hub's cache are followed to their one commit. A config.json stands for its folder; a file of
+    another name is one that was saved alone.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.config = path if path.is_file() else path / "config.json"
+        self.path = path = self.config.parent
         self.shown = str(path)
         self.commit = path.name if len(path.name) == 40 and path.parent.name == "snapshots" else None
-        if not (path / "config.json").is_file():
-            message = "no config.json here; name the folder that has one, or a hub id as org/name"
+        if not self.config.is_file():
+            message = "no config.json here; name one, or the folder that has one"
             raise InputError.single(self.shown, message, rule="missing-file")
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         try:
+            if self.config.name != "config.json":
+                return {"config.json": self.config.stat().st_size}
             return {
                 str(file.relative_to(self.path)): file.stat().st_size for file in self.path.iterdir() if file.is_file()
             }
@@ -43,7 +48,7 @@ class Folder:
 
     def _bytes(self, name: str, start: int, stop: int) -> bytes:
         try:
-            with (self.path / name).open("rb") as source:
+            with (self.config if name == "config.json" else self.path / name).open("rb") as source:
                 source.seek(start)
                 return source.read(stop - start)
         except OSError as error:

@@ -102,9 +102,9 @@ def _bytes(counts: Mapping[str, int]) -> float:
 
 
 def read(model: str, revision: str | None = None) -> Checkpoint:
-    """A folder where `model` is one, else a hub id."""
+    """A folder or a config.json where `model` is one, else a hub id."""
     path = Path(model)
-    if path.is_dir():
+    if path.exists():
         return of(Folder(path), _named(path))
     if not HUB_ID.fullmatch(model) or ".." in model:
         message = f"neither a folder of this machine nor a hub id; write org/name as on the model's page{_near(path)}"

@@ -6,6 +6,7 @@ One module per form. Which engines there are is told by the caller (launch/engin
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
@@ -18,7 +19,7 @@ FORMS = (
     "a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, or a script or command line "
     "that starts an engine known here"
 )
-_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:bash|sh|shell|console|zsh)?[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read(text: str, name: str, programs: Programs, pick: str = "") -> Found:
@@ -84,20 +85,36 @@ def _with_doubles(found: Found, mapping: document.Document) -> Found:
 
 
 def _mapping(text: str, name: str) -> document.Document | None:
-    """The text as YAML, where that is what it is: a recipe's or a compose file's mapping."""
-    if not re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE):
+    """The text as YAML, where that is what it is: a recipe's or a compose file's mapping; a page may hold one."""
+    keys = re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE)
+    if not keys or re.search("^```", text, re.MULTILINE):
         return None
     try:
-        return document.parse(text, name, doubles=True)
+        found = document.parse(text, name, doubles=True)
+        found.data = _merged(found.data)
+        return found
     except InputError:
         if re.search(r"^(recipe_version|services)\s*:", text, re.MULTILINE):
             raise
         return None
 
 
+def _merged(value: Any) -> Any:
+    """With YAML's merge keys (`<<: *common`), by which services of a compose file share what they are; the own wins."""
+    if isinstance(value, list):
+        return [_merged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    own = {key: _merged(item) for key, item in value.items()}
+    given = own.pop("<<", [])
+    for base in given if isinstance(given, list) else [given]:
+        own = {**base, **own} if isinstance(base, dict) else own
+    return own
+
+
 def _fenced(text: str) -> str:
     """Of a page with code in it only the code, each line where it was."""
-    if "```" not in text:
+    if not _FENCE.search(text):
         return text
     kept_lines = [""] * (text.count("\n") + 1)
     for match in _FENCE.finditer(text):

@@ -150,7 +150,7 @@ def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | Non
     """A script or command line; None where it starts no engine. `line`: where in the file the text begins."""
     reader = Reader(programs, file)
     variables = Variables()
-    reader.script(text.replace("\r\n", "\n"), variables, line=line)
+    reader.script(_commands(text.replace("\r\n", "\n")), variables, line=line)
     if not reader.starts:
         return None
     form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"
@@ -158,6 +158,15 @@ def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | Non
     found = Found(form, file, reader.starts, summary=summary, leftover=reader.leftover)
     found.leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(variables.defaulted)]
     return found
+
+
+def _commands(text: str) -> str:
+    """Of a systemd unit what a shell would be told: its variables and its commands, each line where it was."""
+    if not re.search(r"^\[Service\]\s*$", text, re.MULTILINE):
+        return text
+    text = re.sub(r"^(\[\w+\]|(?!Exec|Environment=)\w+=.*)$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^Environment=", "export ", text, flags=re.MULTILINE)
+    return re.sub(r"^Exec\w+=[-@:+!|]*", "", text, flags=re.MULTILINE)
 
 
 def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:

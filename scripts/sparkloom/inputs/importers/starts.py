@@ -78,7 +78,10 @@ class Starts(ABC):
 
     def of_image(self, container: Container, words: list[str], where: str) -> bool:
         """Whether the image itself starts an engine, and these are words for it."""
-        engine = next((name for known, name in theirs.IMAGES.items() if re.search(known, container.image)), None)
+        words = words[1:] if words[:1] == ["serve"] else words
+        alone = bool(words) and (words is not container.words or words[0].startswith("-"))
+        known = {**theirs.IMAGES, **(theirs.NAMED if alone else {})}
+        engine = next((name for said, name in known.items() if re.search(said, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):
             return False
         self._start(engine, words, where, Variables(), {}, container)

@@ -185,7 +185,9 @@ class Measured(Strict):
     load_seconds: Size | None = None
 
 
-class Model(Strict):
+class Named(Strict):
+    """Which checkpoint: enough to spell a launch, not to say whether it fits."""
+
     id: HubId = Field(description="hub id, org/name")
     revision: Inside | None = Field(
         default=None, description="commit on the hub; empty = resolved and pinned at deploy"
@@ -197,6 +199,10 @@ class Model(Strict):
     file: Inside | None = Field(
         default=None, description="one file of the repository, where an engine wants a file (GGUF)"
     )
+    draft: Draft | None = Field(default=None, description="draft model that speculation loads from the hub as well")
+
+
+class Model(Named):
     architecture: str = Field(description="config.json architectures[0]")
     parameters_b: Size
     active_b: Size
@@ -217,7 +223,6 @@ class Model(Strict):
         default_factory=dict, description="by name: what no layer above is, as 'vision tower' or 'n-gram table'"
     )
     mtp: Mtp | None = None
-    draft: Draft | None = Field(default=None, description="draft model that speculation loads from the hub as well")
     measured: Measured = Field(default_factory=Measured)
     source: str = Field(description="where these facts come from and how sure they are")
 

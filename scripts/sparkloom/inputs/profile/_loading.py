@@ -17,22 +17,27 @@ from sparkloom.base import document
 from sparkloom.base.document import Document, Loc
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
-from sparkloom.inputs.profile._model import Profile
+from sparkloom.inputs.profile._model import Profile, Sketch
 
 PROFILES = REPO / "model_profiles"
 OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
 
 
 @dataclass(frozen=True)
-class LoadedProfile:
-    """A validated profile with its name and the positions of every value."""
+class LoadedSketch:
+    """What was read, with its name and the positions of every value."""
 
     name: str
-    profile: Profile
+    profile: Sketch
     document: Document
 
     def where(self, *loc: str | int) -> str:
         return self.document.where(loc)
+
+
+@dataclass(frozen=True)
+class LoadedProfile(LoadedSketch):
+    profile: Profile
 
 
 def names(folder: Path = PROFILES) -> list[str]:
@@ -53,6 +58,12 @@ def of_text(text: str, name: str, shown: str) -> LoadedProfile:
     """A profile that is no file (yet): what an import makes."""
     parsed = document.parse(text, shown)
     return LoadedProfile(name, document.validate(Profile, parsed), parsed)
+
+
+def sketch_of_text(text: str, name: str, shown: str) -> LoadedSketch:
+    """Likewise, of a model without facts."""
+    parsed = document.parse(text, shown)
+    return LoadedSketch(name, document.validate(Sketch, parsed), parsed)
 
 
 def _refuse_idle_nulls(merged: Document) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from sparkloom.inputs.profile._facts import Model
+from sparkloom.inputs.profile._facts import Model, Named
 from sparkloom.inputs.profile._types import LARGEST, Count, FlagValue, Scalar, Speed, Strict
 from sparkloom.onnode.images.reference import DIGEST
 
@@ -170,19 +170,25 @@ class Evidence(Strict):
     numbers: Numbers | None = None
 
 
-class Profile(Strict):
-    extends: str | None = Field(
-        default=None,
-        description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged "
-        "below these",
-    )
+class Sketch(Strict):
+    """What a launch is spelled from: a recipe of a model that nobody here knows has no more."""
+
     summary: str
-    model: Model
+    model: Named
     engine: Engine
     launch: LaunchSection
     env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], str] = Field(default_factory=dict)
     requests: Requests = Field(default_factory=Requests)
     evidence: list[Evidence] = Field(default_factory=list)
+
+
+class Profile(Sketch):
+    extends: str | None = Field(
+        default=None,
+        description="one parent profile, beside this file or shipped; its model, engine, launch and env are merged "
+        "below these",
+    )
+    model: Model
 
     @model_validator(mode="after")
     def _heads_and_experts_split(self) -> Profile:

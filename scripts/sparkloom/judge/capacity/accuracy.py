@@ -13,7 +13,7 @@ from sparkloom.judge.capacity import traffic
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch import resolve
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8, 16)
 
@@ -109,10 +109,10 @@ def _of_rows() -> Iterator[Point]:
         yield from (Point(row.id, speed, level.requests, level.tok_s, row.fitted) for level in row.levels)
 
 
-def facts(loaded: LoadedProfile) -> LaunchView:
+def facts(loaded: LoadedProfile) -> ModelView:
     """Without the measured weights: nothing here leans on what it is compared with."""
     view = resolve.resolve(loaded, inventory.load()).view()
-    return replace(view, profiled=view.model.model_copy(update={"measured": Measured()}))
+    return replace(view, model=view.model.model_copy(update={"measured": Measured()}))
 
 
 def rms(points: Iterable[Point | FirstToken]) -> float:

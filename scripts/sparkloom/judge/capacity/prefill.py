@@ -17,7 +17,7 @@ from sparkloom.launch.memory import constants, weights
 from sparkloom.launch.memory.attention import indexers
 from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 # Tensor cores take FP8 at twice the rate of BF16; of FP4's fourfold, kernels of a GB10 reach this much. What begins
 # with none of these words is unpacked to 16 bits first.
@@ -29,7 +29,7 @@ _MARLIN_ENV = {"VLLM_TEST_FORCE_FP8_MARLIN": "1", "VLLM_NVFP4_GEMM_BACKEND": "ma
 
 @dataclass(frozen=True)
 class Prefill:
-    view: LaunchView
+    view: ModelView
 
     @cached_property
     def needs(self) -> Requirements:

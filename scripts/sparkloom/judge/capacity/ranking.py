@@ -9,7 +9,7 @@ from typing import Any
 from sparkloom.inputs.profile import Evidence
 from sparkloom.judge.capacity.sessions import Asked, sessions
 from sparkloom.judge.capacity.speed import Speed
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8, 16)  # at which evidence has numbers
 VERDICTS = ("fits", "uncertain")  # the order in which they are listed
@@ -18,7 +18,7 @@ VERDICTS = ("fits", "uncertain")  # the order in which they are listed
 @dataclass(frozen=True, slots=True)
 class Ranked:
     entry: dict[str, Any]  # as `profiles` lists it
-    view: LaunchView
+    view: ModelView
     best: Evidence | None
 
 

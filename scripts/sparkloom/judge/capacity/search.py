@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.launch import engines
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 MOST_NODES = 8
-Enough = Callable[[LaunchView], bool]
+Enough = Callable[[ModelView], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     text: str  # for a person
     overrides: tuple[str, ...]  # for `--set`
-    view: LaunchView
+    view: ModelView
 
 
-def smallest(view: LaunchView, nodes: int) -> Change | None:
+def smallest(view: ModelView, nodes: int) -> Change | None:
     """None when nothing helps. `nodes`: how many Sparks the inventory has."""
     return within(view) or _nodes(view, nodes)
 
 
-def within(view: LaunchView) -> Change | None:
+def within(view: ModelView) -> Change | None:
     """The same without more Sparks."""
     if not _too_heavy(view):
         for way in (_fraction, _slots, _prefill, _context, _requests):
@@ -39,22 +39,22 @@ def within(view: LaunchView) -> Change | None:
     return None
 
 
-def _fits(view: LaunchView) -> bool:
+def _fits(view: ModelView) -> bool:
     return engines.sure(view)
 
 
-def _too_heavy(view: LaunchView) -> bool:
+def _too_heavy(view: ModelView) -> bool:
     """No flag makes weights lighter."""
     memory = engines.fit(view).memory
     return float(memory["weights_gib_per_rank"].value or 0) > float(memory["free_before_load_gib"].value or 0)
 
 
-def _fits_at_some_fraction(view: LaunchView) -> bool:
+def _fits_at_some_fraction(view: ModelView) -> bool:
     flag = engines.requirements(view).fraction_flag
     return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 49, -1))
 
 
-def _fraction(view: LaunchView, enough: Enough) -> Change | None:
+def _fraction(view: ModelView, enough: Enough) -> Change | None:
     """The nearest value first, up before down: more cache is what most refusals want."""
     needs = engines.requirements(view)
     flag, start = needs.fraction_flag, round(needs.fraction * 100)
@@ -65,7 +65,7 @@ def _fraction(view: LaunchView, enough: Enough) -> Change | None:
     return _first(view, flag, f"{needs.fraction:g}", values, enough)
 
 
-def _slots(view: LaunchView, enough: Enough) -> Change | None:
+def _slots(view: ModelView, enough: Enough) -> Change | None:
     """The most slots that fit. Fewer always cost less, so halving finds them."""
     needs = engines.requirements(view)
     if needs.slots is None:
@@ -80,13 +80,13 @@ def _slots(view: LaunchView, enough: Enough) -> Change | None:
     return _set(view, needs.slots_flag, f"{needs.slots:,}", low * each)
 
 
-def _prefill(view: LaunchView, enough: Enough) -> Change | None:
+def _prefill(view: ModelView, enough: Enough) -> Change | None:
     """Fewer tokens of prompts at once: a longer wait for the first token, and nothing else."""
     flag, ahead = engines.get(view.engine).called.get("prefill"), engines.requirements(view).ahead
     return _first(view, flag, f"{ahead:,}", [n for n in _halves(ahead) if n >= 1024], enough) if flag else None
 
 
-def _context(view: LaunchView, enough: Enough) -> Change | None:
+def _context(view: ModelView, enough: Enough) -> Change | None:
     needs = engines.requirements(view)
     if needs.short_pool:
         return None
@@ -94,7 +94,7 @@ def _context(view: LaunchView, enough: Enough) -> Change | None:
     return _first(view, needs.context_flag, f"{needs.context:,}", lengths, enough)
 
 
-def _requests(view: LaunchView, enough: Enough) -> Change | None:
+def _requests(view: ModelView, enough: Enough) -> Change | None:
     needs = engines.requirements(view)
     running = needs.running or 0
     return _first(view, needs.running_flag, f"{running:,}", _halves(running), enough)
@@ -109,18 +109,18 @@ def _halves(number: int) -> list[int]:
 
 
 def _first(
-    view: LaunchView, flag: str, old: str, values: Sequence[int] | Sequence[float], enough: Enough
+    view: ModelView, flag: str, old: str, values: Sequence[int] | Sequence[float], enough: Enough
 ) -> Change | None:
     changes = (_set(view, flag, old, value) for value in values)
     return next((change for change in changes if enough(change.view)), None)
 
 
-def _set(view: LaunchView, flag: str, old: str, new: FlagValue) -> Change:
+def _set(view: ModelView, flag: str, old: str, new: FlagValue) -> Change:
     shown = f"{new:,}" if isinstance(new, int) else f"{new:g}" if isinstance(new, float) else str(new)
     return Change(f"{flag} {old} -> {shown}", (f"launch.{flag}={new}",), view.with_flag(flag, new))
 
 
-def _nodes(view: LaunchView, have: int) -> Change | None:
+def _nodes(view: ModelView, have: int) -> Change | None:
     """More Sparks, as few as will do; where that alone is not enough, with another fraction."""
     splits = (split_over(view.model, view.parallel, n) for n in range(view.parallel.nodes + 1, MOST_NODES + 1))
     for split in filter(None, splits):

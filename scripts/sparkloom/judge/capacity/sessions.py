@@ -10,7 +10,7 @@ from sparkloom.judge.capacity.speed import Speed
 from sparkloom.judge.capacity.verdict import VERDICTS
 from sparkloom.launch import engines
 from sparkloom.launch.memory.fit import Fit
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Asked:
     prefix_hit: float = 0.0  # share of a prompt that the prefix cache already has
 
 
-def sessions(view: LaunchView, asked: Asked) -> dict[str, Any]:
+def sessions(view: ModelView, asked: Asked) -> dict[str, Any]:
     """What the JSON of a plan says under `sessions`; each time as [a good day, a bad day] in seconds."""
     flag, allowed = engines.requirements(view).context_flag, engines.requirements(view).context
     told = view.with_flag(flag, asked.context)
@@ -67,7 +67,7 @@ def _verdict(careful: Fit, hopeful: Fit, asked: Asked) -> tuple[bool | None, str
     return False, f"room for {most} at once, by {at_best}: the others wait, and push each other's cache out"
 
 
-def _first_token(view: LaunchView, asked: Asked) -> dict[str, Any]:
+def _first_token(view: ModelView, asked: Asked) -> dict[str, Any]:
     """Cold, and with the cached share of the prompt; alone, and as the last of all that ask at the same moment."""
     prefill, cached = Prefill(view), int(asked.context * asked.prefix_hit)
     cold, warm = prefill.interval(asked.context), prefill.interval(asked.context - cached, cached)
@@ -81,7 +81,7 @@ def _span(ends: tuple[float, float], times: int = 1) -> list[float]:
     return [round(end * times, 1) for end in ends]
 
 
-def _decode(view: LaunchView, asked: Asked) -> list[float] | None:
+def _decode(view: ModelView, asked: Asked) -> list[float] | None:
     """Tokens per second of each session while all of them are answered, at that depth."""
     span = Speed(view, live=float(asked.context)).interval(asked.count)
     return [round(end / asked.count, 1) for end in span] if span else None

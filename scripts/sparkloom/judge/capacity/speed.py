@@ -16,7 +16,7 @@ from sparkloom.launch import engines
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import Figure
 from sparkloom.launch.memory.requirements import Requirements, Speculation
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8)
 AT_ONCE = ("dflash", "dspark")  # methods that draft a block of tokens in one step
@@ -25,7 +25,7 @@ SEEN = (1, 2, 4)  # Sparks, of which there are held-out runs
 
 @dataclass(frozen=True)
 class Speed:
-    view: LaunchView
+    view: ModelView
     live: float | None = None  # tokens of context of each request, where they are known
     accepted: float | None = None  # tokens per verification step, where this very run told them
 

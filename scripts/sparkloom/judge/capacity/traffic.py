@@ -10,7 +10,7 @@ from sparkloom.inputs.profile import Model, Precision
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 # Expected maximum of k equal normal variables, in standard deviations: how far the unluckiest of k ranks is off.
 _UNLUCKIEST = {1: 0.0, 2: 0.5642, 3: 0.8463, 4: 1.0294, 5: 1.1630, 6: 1.2672, 7: 1.3522, 8: 1.4236}
@@ -29,7 +29,7 @@ def busiest_share(distinct: float, routed: int, ranks: int) -> float:
 
 
 def step_bytes(
-    view: LaunchView,
+    view: ModelView,
     needs: Requirements,
     requests: float,
     positions: int = 1,
@@ -51,7 +51,7 @@ def step_bytes(
     return always + _experts(view, max(1.0, requests * positions * apart)) + context + slots
 
 
-def fewest_bytes(view: LaunchView, needs: Requirements) -> float:
+def fewest_bytes(view: ModelView, needs: Requirements) -> float:
     """Less than this no token's step moves, over all stages of a pipeline: one request's, without context.
 
     All tokens of a batch may choose the same experts, and those may lie evenly on the ranks; drafting may cost nothing
@@ -73,7 +73,7 @@ _AT_LOAD = ("quantization", "mxfp4_layers", "torchao_config", "quantize")
 _FOUR_BITS = re.compile(r"fp4|int4|4bit|4wo|awq|gptq|bitsandbytes|moe|qkv|lm_head", re.IGNORECASE)
 
 
-def _thinnest(view: LaunchView) -> Model:
+def _thinnest(view: ModelView) -> Model:
     """The model with every tensor as thin as this launch may hold it; as stored where nothing says otherwise."""
     model, limit = view.model, None
     stored = [value for value in model.precision.model_dump().values() if value]
@@ -90,7 +90,7 @@ def _thinnest(view: LaunchView) -> Model:
     return model.model_copy(update={"precision": model.precision.model_copy(update=thin)})
 
 
-def draft_bytes(view: LaunchView, requests: float) -> float:
+def draft_bytes(view: ModelView, requests: float) -> float:
     """One drafting step: the MTP layer and the head, which it shares with the model; or a draft model of its own."""
     model, parallel = held(view), view.parallel
     if model.draft and model.draft.size_gb:
@@ -106,7 +106,7 @@ def draft_bytes(view: LaunchView, requests: float) -> float:
     return head + layer
 
 
-def _experts(view: LaunchView, positions: float) -> float:
+def _experts(view: ModelView, positions: float) -> float:
     model, parallel = held(view), view.parallel
     if not model.experts:
         return 0.0
@@ -116,7 +116,7 @@ def _experts(view: LaunchView, positions: float) -> float:
     return most * weights.expert_bytes(model, model.experts) / within * model.layers.moe / parallel.pp
 
 
-def prefill_bytes(view: LaunchView, tokens: float) -> float:
+def prefill_bytes(view: ModelView, tokens: float) -> float:
     """What one chunk of so many tokens of a prompt reads of the weights, on the busiest rank of one stage."""
     groups = weights.tensors(held(view), view.parallel)
     return sum(group.bytes for group in groups if group.read == "always") + _experts(view, tokens)
@@ -128,7 +128,7 @@ def layers(model: Model) -> int:
     return kinds.softmax + kinds.linear + kinds.mamba + kinds.moe + kinds.dense
 
 
-def collectives(view: LaunchView) -> int:
+def collectives(view: ModelView) -> int:
     """Exchanges per step: one behind every layer that computes, and one each for embedding and logits; where experts
     are dealt over data-parallel ranks, tokens go to them and back in each layer that has some."""
     parallel = view.parallel

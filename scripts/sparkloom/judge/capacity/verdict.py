@@ -17,7 +17,7 @@ from sparkloom.launch import engines
 from sparkloom.launch.memory.figure import Figure
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 EAGER = "predicted with CUDA graphs; without them decoding reached 0.66 to 0.75 of it at n = 1"
 PIPELINE = (
@@ -88,7 +88,7 @@ def plan(launch: Launch, cluster: Cluster, platform: Platform = GB10) -> Plan:
     return of_view(launch.view(platform), len(cluster.nodes), best)
 
 
-def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan:
+def of_view(asked: ModelView, nodes: int, best: Evidence | None = None) -> Plan:
     """`nodes`: how many the inventory has; `best`: what was measured, if anything."""
     fitted = engines.fit(asked)
     fitted = replace(fitted, notes=(*fitted.notes, *_notes(asked)))
@@ -106,7 +106,7 @@ def of_view(asked: LaunchView, nodes: int, best: Evidence | None = None) -> Plan
     return Plan(fitted, speed.figures(), interval, measured, tuple(beyond), tuple(above), source, change)
 
 
-def _notes(asked: LaunchView) -> list[str]:
+def _notes(asked: ModelView) -> list[str]:
     notes = [PIPELINE] if asked.parallel.pp > 1 else []
     if engines.requirements(asked).eager:
         notes.append(EAGER)

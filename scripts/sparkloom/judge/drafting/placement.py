@@ -13,7 +13,7 @@ from sparkloom.judge.capacity import search
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch import engines
 from sparkloom.launch.memory.fit import Fit
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 COUNTS = (1, 2, 4, 8)  # Sparks that people have together; another number is asked for by name
 LEVELS = (1, 4, 8)
@@ -40,7 +40,7 @@ class Placement:
         }  # fmt: skip
 
 
-def best(view: LaunchView, model: Model, nodes: int | None) -> tuple[Placement, list[Placement]]:
+def best(view: ModelView, model: Model, nodes: int | None) -> tuple[Placement, list[Placement]]:
     """The fewest Sparks on which it fits (or exactly `nodes`), and all that were asked."""
     asked: list[Placement] = []
     for count in (nodes,) if nodes else COUNTS:
@@ -68,7 +68,7 @@ def splits(model: Model, nodes: int, engine: str) -> Iterator[Parallel]:
             yield Parallel(nodes=nodes, tp=tp, pp=nodes // tp, ep=ep)
 
 
-def _asked(view: LaunchView) -> Placement:
+def _asked(view: ModelView) -> Placement:
     fit, changes, text = engines.fit(view), {}, ""
     if fit.fits is not True:
         change = search.within(view)
@@ -84,12 +84,12 @@ def _override(text: str) -> tuple[str, FlagValue]:
     return name, parsed
 
 
-def _speeds(view: LaunchView) -> dict[str, float]:
+def _speeds(view: ModelView) -> dict[str, float]:
     speed = Speed(view)
     return {str(level): round(speed.predicted(level) or speed.ceiling(level), 1) for level in LEVELS}
 
 
-def _long(view: LaunchView, placement: Placement) -> bool:
+def _long(view: ModelView, placement: Placement) -> bool:
     """Whether a request may still be as long as the model can, or at least not short."""
     flag = engines.get(view.engine).called.get("context", "")
     given = placement.changes.get(flag)

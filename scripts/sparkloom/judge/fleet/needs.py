@@ -21,7 +21,7 @@ from sparkloom.launch import engines
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch, resolve
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 MIB = 1024  # in a GiB
 
@@ -69,7 +69,7 @@ class Need:
         flag = engines.of(self.loaded).called.get("model name", "")
         return {flag: self.entry.alias} if flag and self.entry.alias else {}
 
-    def view(self, platform: Platform) -> LaunchView:
+    def view(self, platform: Platform) -> ModelView:
         assert self.launch is not None, "judged only where it can be placed"
         return self.launch.view(platform)
 

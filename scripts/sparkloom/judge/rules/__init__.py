@@ -11,7 +11,7 @@ from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.judge.rules.base import LaunchView, Rule
 from sparkloom.launch import engines
-from sparkloom.launch.resolve import Launch
+from sparkloom.launch.resolve import LaunchSketch
 
 NOT_RULES = {"base", "image_packages", "sources"}
 
@@ -33,16 +33,16 @@ def every() -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: rule.id))
 
 
-def check(launch: Launch, platform: Platform = GB10, view: LaunchView | None = None) -> list[Finding]:
-    """What the rules say about a launch; `view`: of one whose model's facts are not known."""
-    view = view or launch.view(platform)
+def check(launch: LaunchSketch, platform: Platform = GB10) -> list[Finding]:
+    """What the rules say about a launch."""
+    view = launch.view(platform)
     places = _places(launch)
     return ranked(
         _finding(rule, hit.message, _where(launch, places, hit.flag)) for rule in every() for hit in rule.judge(view)
     )
 
 
-def _places(launch: Launch) -> dict[str, str]:
+def _places(launch: LaunchSketch) -> dict[str, str]:
     """Where each flag was written, under its name there and under the oldest, which rules know."""
     engine = engines.get(launch.engine)
     places: dict[str, str] = {}
@@ -57,7 +57,7 @@ def fired(view: LaunchView, rules: Iterable[Rule] | None = None) -> list[Rule]:
     return [rule for rule in (every() if rules is None else rules) if next(iter(rule.judge(view)), None) is not None]
 
 
-def _where(launch: Launch, places: dict[str, str], flag: str) -> str:
+def _where(launch: LaunchSketch, places: dict[str, str], flag: str) -> str:
     if flag.startswith("env."):
         return launch.profile.where("env", flag.removeprefix("env."))
     if flag.startswith("engine."):

@@ -2,6 +2,7 @@
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
 from sparkloom.judge.rules.sources import code
+from sparkloom.launch.view import ModelView
 
 OWN_API = ("data_parallel_external_lb", "data_parallel_hybrid_lb")
 
@@ -23,7 +24,7 @@ class VLLMCopies(Rule):
         size = view.number("data_parallel_size")
         if size is not None and size != view.dp:
             yield Hit(f"data_parallel_size is {size:g} beside parallel.dp {view.dp}", "data_parallel_size")
-        elif view.dp > 1 and view.profiled and not view.profiled.experts:
+        elif view.dp > 1 and isinstance(view, ModelView) and not view.model.experts:
             yield Hit(f"parallel.dp {view.dp} of a dense model: its copies share nothing", "parallel")
         for flag in OWN_API:
             if view.on(flag):

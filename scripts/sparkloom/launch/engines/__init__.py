@@ -12,11 +12,11 @@ from sparkloom.base.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory of an engine only who plans
     from sparkloom.inputs.catalogs.catalog import Catalog
-    from sparkloom.inputs.profile import FlagValue, LoadedProfile
+    from sparkloom.inputs.profile import FlagValue, LoadedSketch
     from sparkloom.launch.engines.base import Adapter, Memory, Starting
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
-    from sparkloom.launch.view import LaunchView
+    from sparkloom.launch.view import ModelView
 
 
 def _folders() -> list[Path]:
@@ -40,7 +40,7 @@ def usual() -> str:
     return next(name for name in names() if get(name).usual)
 
 
-def of(loaded: LoadedProfile) -> Adapter:
+def of(loaded: LoadedSketch) -> Adapter:
     """The engine that a profile asks for."""
     name = loaded.profile.engine.name
     if name not in names():
@@ -81,11 +81,11 @@ def _memory(name: str) -> Memory:
     return memory
 
 
-def requirements(view: LaunchView) -> Requirements:
+def requirements(view: ModelView) -> Requirements:
     return _memory(view.engine).requirements(view)
 
 
-def fit(view: LaunchView) -> Fit:
+def fit(view: ModelView) -> Fit:
     """Does it start, with how much cache, for how many requests; each engine by its own rules."""
     from dataclasses import replace  # bench, which loads this door for an engine's data, goes without
 
@@ -97,7 +97,7 @@ def fit(view: LaunchView) -> Fit:
     return careful.in_doubt(hopeful, measured=view.platform.measured_free_gib is not None) if hopeful.fits else careful
 
 
-def shared(view: LaunchView, gib: float) -> tuple[LaunchView, dict[str, FlagValue]]:
+def shared(view: ModelView, gib: float) -> tuple[ModelView, dict[str, FlagValue]]:
     """A launch that may take so much of each of its Sparks, and the flags that keep it there.
 
     It is judged as if nothing else were there than its share; an engine whose own figures depend on what others have
@@ -111,7 +111,7 @@ def shared(view: LaunchView, gib: float) -> tuple[LaunchView, dict[str, FlagValu
     return replace(alone, flags={**alone.flags, **told}), told
 
 
-def sure(view: LaunchView) -> bool:
+def sure(view: ModelView) -> bool:
     """Whether it fits with what is known at its worst."""
     return _memory(view.engine).fit(view, requirements(view)).fits is True
 

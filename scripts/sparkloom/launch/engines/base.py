@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model
+from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import fabric
 from sparkloom.launch.ports import Port
 from sparkloom.launch.ranges import Range
@@ -17,7 +17,7 @@ from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 if TYPE_CHECKING:
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
-    from sparkloom.launch.view import LaunchView
+    from sparkloom.launch.view import ModelView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
@@ -72,7 +72,7 @@ class Adapter:
     ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
     called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         """The flags that follow from model and topology."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class Adapter:
         given = ((name, flags.get(name)) for name in LOAD_FORMATS)
         return [{"module": LOADERS[word], "flag": f"{name} {word}"} for name, word in given if word in LOADERS]
 
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+    def files(self, settings: Sequence[Setting], loaded: LoadedSketch) -> dict[str, str]:
         """Path in the pod -> text, where an engine reads a file of its own."""
         return {}
 
@@ -131,9 +131,9 @@ class Memory(Protocol):
     else has a share of its Sparks and started before or after it.
     """
 
-    def requirements(self, view: LaunchView) -> Requirements: ...
+    def requirements(self, view: ModelView) -> Requirements: ...
 
-    def fit(self, view: LaunchView, needs: Requirements) -> Fit: ...
+    def fit(self, view: ModelView, needs: Requirements) -> Fit: ...
 
 
 LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
@@ -163,26 +163,29 @@ def counting(flag: str) -> Setting:
     return engine_setting(flag, True, "its counters tell a busy engine from a dead one, and bench reads its gauges")
 
 
-def words(settings: Iterable[Setting], *, dash: str = "-") -> list[str]:
-    """Command-line words. A switch that is false is left out; a mapping travels as JSON.
+def words(settings: Iterable[Setting], *, dash: str = "-", joined: bool = True) -> list[str]:
+    """Command-line words. A switch that is false is left out.
 
     Full names only: the engines' parsers accept any unambiguous prefix, and what is unambiguous in one
-    release is not in the next.
+    release is not in the next. So a value that begins with a dash is joined to its flag, where the parser takes that.
     """
     result: list[str] = []
     for setting in settings:
         if setting.value is None or setting.value is False:
             continue
-        result.append("--" + setting.name.replace("_", dash))
-        if setting.value is True:
-            continue
-        if isinstance(setting.value, dict):
-            result.append(json.dumps(setting.value, separators=(",", ":")))
-        elif isinstance(setting.value, list):
-            result.extend(text(item) for item in setting.value)
-        else:
-            result.append(text(setting.value))
+        flag, given = "--" + setting.name.replace("_", dash), values(setting.value)
+        dashed = joined and len(given) == 1 and given[0].startswith("-")
+        result += [f"{flag}={given[0]}"] if dashed else [flag, *given]
     return result
+
+
+def values(value: FlagValue) -> list[str]:
+    """The words behind a flag; a mapping travels as JSON."""
+    if value is True:
+        return []
+    if isinstance(value, dict):
+        return [json.dumps(value, separators=(",", ":"))]
+    return [text(item) for item in value] if isinstance(value, list) else [text(value)]
 
 
 def text(value: object) -> str:
@@ -268,7 +271,7 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
         "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
         "NCCL_DEBUG": (
             "INFO",
-            "the transport lines are the proof that the rails are used; `sparkloom nccl-log` reads them",
+            "the transport lines are the proof that the rails are used; `sparkloom show nccl` reads them",
         ),
     }
     if topology.ring:

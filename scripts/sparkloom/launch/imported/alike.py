@@ -9,11 +9,11 @@ from typing import Any
 from sparkloom.inputs.catalogs import argv
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.launch import engines
-from sparkloom.launch.resolve import Launch
+from sparkloom.launch.resolve import LaunchSketch
 from sparkloom.launch.values import Origin, Setting
 
 
-def compared(catalog: Catalog, source: Sequence[str], launch: Launch) -> dict[str, Any]:
+def compared(catalog: Catalog, source: Sequence[str], launch: LaunchSketch) -> dict[str, Any]:
     """What rank 0 is told beside the source's words, what it is told otherwise, and what of them it is not told."""
     ours = _oldest(launch.engine, flags(catalog, argv.without_entry(catalog, launch.ranks[0].argv)))
     theirs = _oldest(launch.engine, flags(catalog, source))

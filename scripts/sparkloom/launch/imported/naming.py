@@ -10,7 +10,8 @@ from sparkloom.launch.imported.command import Said
 
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
 _FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
-_PLACES = ("models", "model", "root", "workspace", "data", "mnt", "cache")  # folders that no publisher is called after
+# Folders that no publisher is called after.
+_PLACES = re.compile(r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf", re.I)
 
 
 def model(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def _hub_id(text: str, found: Found, leftover: list[Leftover]) -> str:
         return kept or beside
     match = _FOLDER.search(text)
     guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
-    if HUB_ID.fullmatch(guess) and guess.partition("/")[0] not in _PLACES:
+    if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
         leftover.append(
             Leftover(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
         )

@@ -55,8 +55,9 @@ def _tagged(image: str, known: Sequence[str]) -> str:
     number = releases.number(tag)
     if number is None or _MOVING.search(tag) or number.major >= BY_DATE:
         return ""
-    oldest = releases.number(known[0]) if known else None
-    if oldest is not None and number < oldest and not OFFICIAL.match(image):
+    had = [found for release in known if (found := releases.number(release)) is not None]
+    strange = had and (number < had[0] or number.major > had[-1].major)  # somebody counts versions of his own
+    if strange and not OFFICIAL.match(image):
         return ""
     match = re.match(r"v?(\d+(?:\.\d+)+(?:\.?(?:post|rc)\d+)?)", tag)
     return match[1] if match else tag.split("-")[0]

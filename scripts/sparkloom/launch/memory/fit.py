@@ -8,7 +8,7 @@ from sparkloom.launch.memory import constants, free, state, weights
 from sparkloom.launch.memory.figure import GIB, Figure
 from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Ledger:
         return Fit(fits, reason, self.memory, self.limits, tuple(self.notes), max(0.0, short))
 
 
-def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> float:
+def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
     model, parallel = held(view), view.parallel
     tensors = weights.gib(model, parallel) * _group_doubt(view)
@@ -78,26 +78,26 @@ def weigh(view: LaunchView, ledger: Ledger, overhead: Figure | None = None) -> f
     return used
 
 
-def load_overhead(view: LaunchView) -> Figure:
+def load_overhead(view: ModelView) -> Figure:
     plain = view.model.checkpoint.packing == "bf16"
     return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
 
-def _group_doubt(view: LaunchView) -> float:
+def _group_doubt(view: ModelView) -> float:
     """What int4 may weigh more than is computed, where neither a size nor a rank's weight bounds it."""
     model = view.model
     known = model.checkpoint.size_gb or model.measured.weights_gib_per_rank
     return 1.0 if view.hopeful or known or model.precision.experts != "int4" else constants.SMALL_GROUPS
 
 
-def available(view: LaunchView, ledger: Ledger, taken: Figure, at_best: Figure | None = None) -> float:
+def available(view: ModelView, ledger: Ledger, taken: Figure, at_best: Figure | None = None) -> float:
     ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
     found = free.of(view, taken, at_best)
     value = found.most if view.hopeful else found.least
     return ledger.put("free_before_load_gib", value, found.formula, found.origin)
 
 
-def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+def cell(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element)
     layers = view.model.layers
     formula = (
@@ -109,7 +109,7 @@ def cell(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     return size
 
 
-def _further(view: LaunchView) -> str:
+def _further(view: ModelView) -> str:
     """The kinds of layers that few models have, in a formula's words."""
     layers, said = view.model.layers, ""
     if layers.sparse:
@@ -119,7 +119,7 @@ def _further(view: LaunchView) -> str:
     return said
 
 
-def _full(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+def _full(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     """Bytes of one request of full length on a rank: a sliding layer keeps its window and what is prefilled at once."""
     size = state.kv_of_request(view.model, view.parallel, needs.kv_element, needs.context, needs.ahead)
     sliding = view.model.layers.sliding and not needs.whole_window
@@ -130,7 +130,7 @@ def _full(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
     return size
 
 
-def slot(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+def slot(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     """GiB of one state slot; 0 for models without recurrent layers."""
     size = state.slot_bytes(view.model, view.parallel, needs.state_element)
     if size:
@@ -170,7 +170,7 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
 
 
 def requests(
-    view: LaunchView, needs: Requirements, ledger: Ledger, rest: float, pool: int | None = None, *, shared: bool = False
+    view: ModelView, needs: Requirements, ledger: Ledger, rest: float, pool: int | None = None, *, shared: bool = False
 ) -> Fit:
     """States for running requests and KV for at least one request of full length must fit into `rest`.
 
@@ -212,11 +212,11 @@ def requests(
     return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")
 
 
-def taken(view: LaunchView) -> Figure:
+def taken(view: ModelView) -> Figure:
     return constants.BARE_HOST_GIB if view.parallel.nodes == 1 else constants.TAKEN_BEFORE_LOAD_GIB
 
 
-def drafting(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+def drafting(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     if not needs.speculation:
         return 0.0
     draft = view.model.draft

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import Figure
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Free:
     origin: str
 
 
-def of(view: LaunchView, taken: Figure, at_best: Figure | None = None) -> Free:
+def of(view: ModelView, taken: Figure, at_best: Figure | None = None) -> Free:
     """`taken` is gone of the whole machine before the load, `at_best` less; both give way to the site's own figure."""
     usable, measured = view.platform.usable_gib, view.platform.measured_free_gib
     if measured is not None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sparkloom.inputs.profile import Model, Precision
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 LINEAR = ("experts", "shared", "dense", "attention", "mamba", "linear")  # what `quantization: fp8` takes
 # Words of the fork flag `mxfp4_layers`, and what of a model each of them is.
 MXFP4 = {"moe": "experts", "qkv": "attention", "o": "attention", "lm_head": "embedding"}
 
 
-def held(view: LaunchView) -> Model:
+def held(view: ModelView) -> Model:
     """The model with the precisions that this launch computes with; as stored where nothing says otherwise."""
     quantization, layers = view.text("quantization"), view.text("mxfp4_layers")
     return _held(_Key(view.model, quantization, layers)) if quantization == "fp8" or layers else view.model

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.inputs.profile import LoadedProfile, Strict
+from sparkloom.inputs.profile import LoadedSketch, Strict
 from sparkloom.onnode.rank.patching import digest
 
 FOLDER = Path(__file__).resolve().parent
@@ -50,7 +50,7 @@ def load(name: str) -> Patch:
     return Patch.model_validate(tomllib.loads((FOLDER / f"{name}.toml").read_text()))
 
 
-def of(loaded: LoadedProfile) -> list[dict[str, Any]]:
+def of(loaded: LoadedSketch) -> list[dict[str, Any]]:
     """What a rank of this profile applies, as it is told; a name without data is refused here."""
     wanted = loaded.profile.engine.patches
     unknown = [name for name in wanted if name not in names()]

@@ -66,6 +66,25 @@ def picture(facts: Facts, look: Look) -> Shown:
     }
 
 
+def state(ranks: Sequence[Shown], *, listed: bool, on_demand: bool = False, wanted: int | None = None) -> str:
+    """The state of a group, for all that tell one: serves, starts, failed (it does not mend itself), incomplete (lacks
+    a rank), down, gone (no pods, and not in the site's list); of a group on demand also asleep and wakes.
+
+    `ranks`: as `ranks.row` tells them; `wanted`: how many pods it is to have, where that is known.
+    """
+    if on_demand and wanted == 0:
+        return "asleep"
+    if not any(rank["pod"] for rank in ranks):
+        return "wakes" if on_demand and wanted else "down" if listed else "gone"
+    if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in ranks):
+        return "failed"
+    if on_demand and not any(rank["ready"] for rank in ranks):
+        return "wakes"
+    if any(not rank["pod"] for rank in ranks):
+        return "incomplete"
+    return "serves" if all(rank["ready"] for rank in ranks) else "starts"
+
+
 def well(one: Shown) -> bool:
     """Whether a group is as it should be: it serves, or a request is enough that it does."""
     return bool(one["serving"] or one["state"] == "asleep")
@@ -128,12 +147,12 @@ def _of(record: Mapping[str, Any]) -> str:
 
 def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
     rows = _ranks(one, look, names)
-    state = _state(one, rows)
+    now = state(rows, listed=bool(one.told), on_demand=one.on_demand, wanted=one.wanted)
     hashes = {rank["config_hash"] for rank in rows if rank["pod"]}
     proved = bool(one.served) and hashes == {one.served.get("config_hash")}
     told = one.told if not one.record or one.record.get("profile") == one.told.get("profile") else {}
     head = next((rank["pod"] for rank in rows if rank["rank"] == "0"), "")
-    counted = look.gauges.get(head, {}) if state == "serves" else {}
+    counted = look.gauges.get(head, {}) if now == "serves" else {}
     rate = look.rates.get(head) if counted else None
     faults = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in rows for text in _rails(rank)]
     return {
@@ -143,12 +162,12 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "model": one.record.get("model") or told.get("model"),
         **{key: one.record.get(key) or told.get(key) for key in ("engine", "release", "image", "revision")},
         "listed": bool(one.told),
-        "state": state,
-        "serving": state == "serves",
-        "doing": _doing(rows) if state in ("starts", "wakes", "incomplete") else "",
-        "on_demand": _on_demand(one, state, rows, look) if one.on_demand else None,
-        "cause": "" if state == "asleep" else _cause(_there(rows) if state == "wakes" else rows, faults),
-        "since": pods.since(one.pods) or None if state == "serves" else None,
+        "state": now,
+        "serving": now == "serves",
+        "doing": _doing(rows) if now in ("starts", "wakes", "incomplete") else "",
+        "on_demand": _on_demand(one, now, rows, look) if one.on_demand else None,
+        "cause": "" if now == "asleep" else _cause(_there(rows) if now == "wakes" else rows, faults),
+        "since": pods.since(one.pods) or None if now == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,
         "transport": one.served.get("transport") if proved and not faults else None,
@@ -165,7 +184,7 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "bench": told.get("bench"),
         "tokens_per_second": None if rate is None else round(rate, 1),
         **{key: counted.get(key) for key in ("running", "queued", "cache_usage", "accept_length")},
-        "held": _held(one, state, look),
+        "held": _held(one, now, look),
         "ranks": rows,
     }
 
@@ -187,27 +206,11 @@ def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
     return sorted(rows, key=ranks.order)
 
 
-def _state(one: Known, rows: Sequence[Shown]) -> str:
-    """serves, starts, failed (it does not mend itself), incomplete (lacks a rank), down, gone (from the list); and
-    asleep or wakes, of a group on demand."""
-    if one.on_demand and one.wanted == 0:
-        return "asleep"
-    if not one.pods:
-        return "wakes" if one.on_demand and one.wanted else "down" if one.told else "gone"
-    if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in rows):
-        return "failed"
-    if one.on_demand and not any(rank["ready"] for rank in rows):
-        return "wakes"
-    if any(not rank["pod"] for rank in rows):
-        return "incomplete"
-    return "serves" if all(rank["ready"] for rank in rows) else "starts"
-
-
-def _on_demand(one: Known, state: str, rows: Sequence[Shown], look: Look) -> Shown:
+def _on_demand(one: Known, now: str, rows: Sequence[Shown], look: Look) -> Shown:
     """`seconds`: since its pods were made, of `expected`; not of one that begins again in the same ones."""
     made = [pod.status.start_time for pod in one.pods if pod.status.start_time]
     first = all(not rank["restarts"] and ((rank["supervisor"] or {}).get("epoch") or 0) <= 1 for rank in rows)
-    waking = state == "wakes" and first
+    waking = now == "wakes" and first
     return {
         "idle_minutes": one.told["idle_minutes"],
         "turns": one.told.get("turns"),
@@ -221,10 +224,10 @@ def _there(rows: Sequence[Shown]) -> list[Shown]:
     return [rank for rank in rows if rank["pod"]]
 
 
-def _held(one: Known, state: str, look: Look) -> int | None:
+def _held(one: Known, now: str, look: Look) -> int | None:
     """By the router, until the engine has room; by the waker, as long as it has none."""
     found = [look.held[name] for name in (one.name, str(one.told.get("label"))) if name in look.held][:1]
-    if state in ("asleep", "wakes"):
+    if now in ("asleep", "wakes"):
         wakers = (f"{name}+waker" for name in (one.name, str(one.told.get("label"))))
         found += [look.held[name] for name in wakers if name in look.held][:1]
     return sum(found) if found else None

@@ -70,7 +70,7 @@ def _setting(key: str, value: Any) -> Setting:
 
 
 def _text(setting: Setting) -> str:
-    return "true" if setting.value is True else " ".join(base.words([setting])[1:])
+    return "true" if setting.value is True else " ".join(base.values(setting.value))
 
 
 def _plain(part: Any) -> dict[str, Any]:

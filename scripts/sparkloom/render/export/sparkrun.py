@@ -55,7 +55,7 @@ def _command(launch: Launch, defaults: Mapping[str, Any]) -> tuple[list[str], di
     program, words = _program(launch)
     lines = [program]
     for flag in _flags(words):
-        name = flag[0].lstrip("-").replace("-", "_")
+        name = flag[0].partition("=")[0].lstrip("-").replace("-", "_")
         if flag[0].startswith("--") and name in ADDED:
             continue
         part = PARTS.get(engines.get(launch.engine).placed.get(name, ""), "")
@@ -90,7 +90,7 @@ def _flags(words: list[str]) -> list[list[str]]:
 
 def _placed(name: str, word: str, launch: Launch, values: dict[str, Any]) -> str:
     model = launch.profile.profile.model.id
-    if word.startswith("--"):
+    if word.startswith("--") and "=" not in word:
         return word
     if word == model:
         return "{model}"

@@ -2,7 +2,7 @@
 
 The engine's own option names the first, and reads it once. The supervisor reads the second at each question: it is a
 whole folder, so that the kubelet renews it while the pod runs.
-They are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom argv` shows the engine's line
+They are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom show argv` shows the engine's line
 without the words that name the first: they are the pod's, as the mount is.
 """
 

@@ -66,7 +66,7 @@ ALERTS: tuple[Alert, ...] = (
         'sparkloom_rank_transport{transport=~"socket|roce-partial"} == 1 or '
         'increase(sparkloom_rank_stops_total{cause="transport"}[15m]) > 0',
         "{{ $labels.group }} rank {{ $labels.rank }} on {{ $labels.node }} is not on all of its rails: "
-        "`sparkloom nccl-log` says which way NCCL took, and why.",
+        "`sparkloom show nccl` says which way NCCL took, and why.",
     ),
     Alert(
         "SparkloomRailsCarryNothing", "critical", "5m",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base import files
+from sparkloom.inputs import answers
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site.cabling import declare, shape
 from sparkloom.site.cabling.wires import Facts
@@ -28,6 +29,10 @@ def merge(machines: Answers, links: Answers) -> dict[str, dict[str, Any]]:
         if "ports" not in machine or "heard" not in heard:
             continue
         ports = [{**port, **heard["links"].get(port["interface"], {})} for port in machine["ports"]]
+        for port in ports:  # what becomes the inventory's fabric.yml
+            answers.require(answers.PCI, port["pci"], node)
+            if port["interface"]:
+                answers.require(answers.INTERFACE, port["interface"], node)
         told[node] = {"ports": ports, **{key: heard[key] for key in ("heard", "lldp", "neighbours")}}
     return told
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
+from sparkloom.render.k3s import paths
 
 
 def keep(target: str, given: str, api: str, name: str, *, dry: bool = False) -> bool:
@@ -35,17 +36,28 @@ def is_kept(target: str, name: str) -> bool:
 
 
 def rewritten(given: str, api: str, name: str) -> str:
-    """K3s writes 127.0.0.1 and calls everything `default`."""
-    data: dict[str, Any] = yaml.safe_load(given)
-    for kind in ("clusters", "users", "contexts"):
-        for entry in data[kind]:
-            entry["name"] = name
-    for entry in data["clusters"]:
-        entry["cluster"]["server"] = api
-    for entry in data["contexts"]:
-        entry["context"] |= {"cluster": name, "user": name}
-    data["current-context"] = name
-    return yaml.safe_dump(data, sort_keys=False)
+    """A kubeconfig of our own around the three certificates and keys of K3s'.
+
+    Nothing else of it is taken: `exec:` of a user is a program that runs here, and an API without its certificate is
+    anybody's.
+    """
+    try:
+        data = yaml.safe_load(given)
+        cluster, user = data["clusters"][0]["cluster"], data["users"][0]["user"]
+        told = [cluster["certificate-authority-data"], user["client-certificate-data"], user["client-key-data"]]
+        authority, certificate, key = (b64encode(b64decode(part, validate=True)).decode() for part in told)
+    except (yaml.YAMLError, LookupError, TypeError, ValueError):
+        message = "expected certificate-authority-data, client-certificate-data and client-key-data in base64"
+        raise InputError.single(f"{paths.KUBECONFIG} of the first server", message, rule="machine-answer") from None
+    made = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": api, "certificate-authority-data": authority}}],
+        "users": [{"name": name, "user": {"client-certificate-data": certificate, "client-key-data": key}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(made, sort_keys=False)
 
 
 def _is_ours(text: str, name: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.image_recipes import HOST
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
@@ -49,7 +49,7 @@ class LlamaCpp(base.Adapter):
     placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
     sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         model = loaded.profile.model
         file = f"{base.model_folder(model.id)}/{model.file or 'model.gguf'}"
         settings = [
@@ -93,7 +93,8 @@ class LlamaCpp(base.Adapter):
         known = Catalog.load(self.name, release, self.dialect)
         if place.rank:
             return (known.programs["rpc-server"][0], *base.words(self.rank_settings(topology, place)))
-        return (known.programs["llama-server"][0], *(_dashed(word, known.spellings) for word in base.words(settings)))
+        words = base.words(settings, joined=False)  # no `=`: its parser takes the word behind a flag as it is
+        return (known.programs["llama-server"][0], *(_dashed(word, known.spellings) for word in words))
 
 
 def _dashed(word: str, known: Mapping[str, str]) -> str:

@@ -11,16 +11,16 @@ from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import Figure
 from sparkloom.launch.memory.fit import Fit, Ledger, available, requests, weigh
 from sparkloom.launch.memory.requirements import Requirements, element
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 SLOTS = 4  # without `parallel`, since the end of 2025
 
 
-def pool(view: LaunchView) -> int:
+def pool(view: ModelView) -> int:
     return view.whole("ctx_size") or view.model.context
 
 
-def requirements(view: LaunchView) -> Requirements:
+def requirements(view: ModelView) -> Requirements:
     told = max(0, view.whole("parallel") or 0)
     shared = view.on("kv_unified") or not told
     return Requirements(
@@ -40,7 +40,7 @@ def requirements(view: LaunchView) -> Requirements:
     )
 
 
-def fit(view: LaunchView, needs: Requirements) -> Fit:
+def fit(view: ModelView, needs: Requirements) -> Fit:
     ledger = Ledger()
     free = available(view, ledger, constants.BARE_HOST_GIB)
     loaded = weigh(view, ledger, Figure(0.0, "the file's size is what is loaded"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
@@ -103,7 +103,7 @@ class SGLang(base.Adapter):
         "api_key": base.KEY,
     }
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
         settings = [engine_setting("model_path", model.id, "read from the mounted model store, offline")]
         if model.revision:

@@ -14,7 +14,7 @@ from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, full_requests, graphs, slot, weigh
 from sparkloom.launch.memory.requirements import Requirements
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 __all__ = ["fit", "requirements", "shared"]
 
@@ -36,7 +36,7 @@ class Pools:
         return self.state_gib + self.speculative_gib - self.padding_gib
 
 
-def fit(view: LaunchView, needs: Requirements) -> Fit:
+def fit(view: ModelView, needs: Requirements) -> Fit:
     ledger = Ledger()
     free = available(view, ledger, constants.TAKEN_BEFORE_LOAD_GIB)
     loaded = weigh(view, ledger)
@@ -65,7 +65,7 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
 
 
-def shared(view: LaunchView) -> dict[str, FlagValue]:
+def shared(view: ModelView) -> dict[str, FlagValue]:
     """All of the share: the highest fraction that leaves what graphs, drafts and the host need.
 
     That fraction is of what the engine finds free, and others may not have taken theirs by then: so its pools are told
@@ -110,7 +110,7 @@ def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) 
     return Pools(slots, running, state_gib, extra, per_slot)
 
 
-def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
+def _floor(view: ModelView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
     """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
     if needs.slots is None and view.model.layers.mamba + view.model.layers.linear and needs.radix:
         needed = float(ledger.memory["weights_gib_per_rank"].value or 0)
@@ -121,7 +121,7 @@ def _floor(view: LaunchView, needs: Requirements, needed: float, free: float, le
 
 
 def _headroom(
-    view: LaunchView, needs: Requirements, free: float, tokens: int, pools: Pools, unused: float, ledger: Ledger
+    view: ModelView, needs: Requirements, free: float, tokens: int, pools: Pools, unused: float, ledger: Ledger
 ) -> float:
     floor = constants.HOST_FLOOR_GIB
     ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sparkloom.launch.memory.requirements import Requirements, Speculation, element, state_element
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 CHUNK = 8192  # chunked_prefill_size, where nothing is given
 SPECULATIVE_REQUESTS = 48  # running at once, where speculation is on and no number is given
 
 
-def requirements(view: LaunchView) -> Requirements:
+def requirements(view: ModelView) -> Requirements:
     speculation = _speculation(view)
     radix = view.flags.get("disable_radix_cache") is not True
     running = view.whole("max_running_requests")
@@ -40,7 +40,7 @@ def requirements(view: LaunchView) -> Requirements:
     )
 
 
-def _fraction(view: LaunchView, batch: int, speculation: Speculation | None) -> float:
+def _fraction(view: ModelView, batch: int, speculation: Speculation | None) -> float:
     """The engine's own default: capacity less what it reserves for prefill, graphs and drafting."""
     capacity = view.platform.usable_gib * 1024
     chunk = view.whole("chunked_prefill_size") or CHUNK
@@ -49,7 +49,7 @@ def _fraction(view: LaunchView, batch: int, speculation: Speculation | None) -> 
     return round((capacity - reserved) / capacity, 3)
 
 
-def _slots(view: LaunchView, radix: bool, speculation: Speculation | None) -> int:
+def _slots(view: ModelView, radix: bool, speculation: Speculation | None) -> int:
     """State slots per request: its own and two that the prefix cache keeps; two more to track a running request,
     which the strategy extra_buffer does, and speculation beside a prefix cache needs that strategy."""
     if not radix:
@@ -60,7 +60,7 @@ def _slots(view: LaunchView, radix: bool, speculation: Speculation | None) -> in
     return 4 if view.flags.get("disable_overlap_schedule") is True else 5
 
 
-def _speculation(view: LaunchView) -> Speculation | None:
+def _speculation(view: ModelView) -> Speculation | None:
     if not view.text("speculative_algorithm"):
         return None
     steps = view.whole("speculative_num_steps") or 3

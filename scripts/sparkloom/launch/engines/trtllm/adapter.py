@@ -8,7 +8,7 @@ from dataclasses import replace
 import yaml
 
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.trtllm.ranges import RANGES
@@ -42,7 +42,7 @@ class TensorRTLLM(base.Adapter):
     filed: Mapping[str, str] = {"config": OPTIONS, OPTIONS: OPTIONS}
     sited: Mapping[str, str] = base.LISTENS
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel = topology.parallel
         return [
             engine_setting("model", loaded.profile.model.id, "positional; read from the mounted model store, offline"),
@@ -60,7 +60,7 @@ class TensorRTLLM(base.Adapter):
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
         return [*base.offline_environment(), *base.cache_environment()]
 
-    def files(self, settings: Sequence[Setting], loaded: LoadedProfile) -> dict[str, str]:
+    def files(self, settings: Sequence[Setting], loaded: LoadedSketch) -> dict[str, str]:
         options = next((s.value for s in settings if s.name == OPTIONS), None)
         if not isinstance(options, dict):
             return {}

@@ -9,13 +9,13 @@ from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
-from sparkloom.launch.view import LaunchView, finite
+from sparkloom.launch.view import ModelView, finite
 
 FILED = "extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction"
 FRACTIONS = ("kv_cache_free_gpu_memory_fraction", "free_gpu_memory_fraction")  # one flag, by its two names
 
 
-def requirements(view: LaunchView) -> Requirements:
+def requirements(view: ModelView) -> Requirements:
     options = view.mapping("extra_llm_api_options")
     cache = options.get("kv_cache_config") if isinstance(options.get("kv_cache_config"), dict) else {}
     assert isinstance(cache, dict)
@@ -41,7 +41,7 @@ def requirements(view: LaunchView) -> Requirements:
     )
 
 
-def fit(view: LaunchView, needs: Requirements) -> Fit:
+def fit(view: ModelView, needs: Requirements) -> Fit:
     ledger = Ledger()
     free = available(view, ledger, taken(view))
     loaded = weigh(view, ledger)
@@ -54,7 +54,7 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     return requests(view, needs, ledger, rest)
 
 
-def shared(view: LaunchView) -> dict[str, FlagValue]:
+def shared(view: ModelView) -> dict[str, FlagValue]:
     """Its fraction is of what is free after the load, whoever took the rest: so the cache is told in tokens."""
     tokens = int(fit(view, requirements(view)).memory["kv_tokens"].value or 0)
     options = view.mapping("extra_llm_api_options")

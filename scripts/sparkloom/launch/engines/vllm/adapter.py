@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile
+from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
@@ -76,7 +76,7 @@ class VLLM(base.Adapter):
     lost: Mapping[str, str] = placement.RAY_ONLY
     sited_env: Mapping[str, str] = {name: f"{why}; no Ray runs here" for name, why in placement.RAY_ENV.items()}
 
-    def derived(self, loaded: LoadedProfile, topology: Topology) -> list[Setting]:
+    def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
         settings = [engine_setting("model", model.id, "positional; read from the mounted model store, offline")]
         if model.revision:

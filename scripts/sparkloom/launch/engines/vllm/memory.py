@@ -14,7 +14,7 @@ from sparkloom.launch.memory import constants, free
 from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
-from sparkloom.launch.view import LaunchView
+from sparkloom.launch.view import ModelView
 
 FRACTION = 0.9  # where a release's catalog names no default
 SEQUENCES = 256  # at once, where a profile says nothing
@@ -23,7 +23,7 @@ CHUNK = 2048  # of a prompt: what two published runs of one model at 0.26.0, tol
 BATCHED = 8192  # tokens prefilled at once, likewise: its default for a server on a GPU of this size
 
 
-def requirements(view: LaunchView) -> Requirements:
+def requirements(view: ModelView) -> Requirements:
     tokens = view.mapping("speculative_config").get("num_speculative_tokens")
     eager = view.on("enforce_eager")
     fraction = view.number("gpu_memory_utilization")
@@ -47,13 +47,13 @@ def requirements(view: LaunchView) -> Requirements:
     )
 
 
-def _default(view: LaunchView) -> float:
+def _default(view: ModelView) -> float:
     """0.9 for years, 0.92 in newer releases: what this one's own parser says."""
     flag = Catalog.load("vllm", view.release, DIALECT).flag("gpu_memory_utilization")
     return float(flag.default) if flag and isinstance(flag.default, int | float) else FRACTION
 
 
-def fit(view: LaunchView, needs: Requirements) -> Fit:
+def fit(view: ModelView, needs: Requirements) -> Fit:
     """Weights, graphs, activations and cache, all out of one share."""
     ledger = Ledger()
     there = available(view, ledger, taken(view), constants.BEST_SEEN_GIB if view.nodes > 1 else None)
@@ -75,7 +75,7 @@ def fit(view: LaunchView, needs: Requirements) -> Fit:
     return requests(view, needs, ledger, told or share - loaded - spent - floor, shared=True)
 
 
-def shared(view: LaunchView) -> dict[str, FlagValue]:
+def shared(view: ModelView) -> dict[str, FlagValue]:
     """A share of the whole machine is what its flag says, less what lies beside it: CUDA's context, its processes."""
     needs = requirements(view)
     return {
@@ -83,7 +83,7 @@ def shared(view: LaunchView) -> dict[str, FlagValue]:
     }
 
 
-def activations(view: LaunchView, needs: Requirements, ledger: Ledger) -> float:
+def activations(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     """What its profile run keeps at the peak: a batch of prefill in bf16, between attention and the experts."""
     model, experts = view.model, view.model.experts
     width = 4.0 * model.hidden + 2.0 * (model.dense_inter or 0) / view.tp

@@ -1,0 +1,156 @@
+"""A taken-over Spark answers: nothing that it says becomes a template, a program or an access on this machine."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkloom.base.errors import InputError
+from sparkloom.inputs import answers, image_lock, model_lock
+from sparkloom.site import new_site, sparks
+from sparkloom.site.cabling import look
+from sparkloom.site.k3s import access
+from tests.places import REPO
+
+SAID = {"name": "spark-a", "address": "192.0.2.11", "interface": "enP7s7", "port": "enp1s0f0np0"}
+TEMPLATE = "{{ lookup('pipe', 'touch MARK') }}"
+HOSTILE = {
+    "template": TEMPLATE,
+    "second key": f'X, ansible_python_interpreter: "{TEMPLATE}"',
+    "mapping": f"X}}, extra: {{a: {TEMPLATE}",
+    "anchor": "&a X",
+    "tag": "!!python/object/apply:os.system [id]",
+    "colours": "X\x1b[2J\x1b]0;owned\x07",
+    "return": "X\rY",
+    "long": "X" * 4000,
+    "option": "-oProxyCommand=id",
+}
+
+
+def told(**values: str) -> sparks.Spark:
+    said = {**SAID, **values}
+    port = f"port {said['port']} 0x15b3 0x1021 1"
+    lines = [f"{key} {said[key]}" for key in ("name", "address", "interface")]
+    return sparks._told("192.0.2.11", "\n".join(["machine aarch64", "gpu NVIDIA GB10", *lines, port]))
+
+
+@pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("key", SAID)
+def test_what_a_spark_says_of_itself_is_its_kind_or_refused(key: str, attack: str) -> None:
+    """`address` of a taken-over Spark gave code on the owner's machine at `up`."""
+    assert told().trouble == ""
+    said = attack.replace("X", SAID[key])
+    spark = told(**{key: said})
+    kept = [spark.name, spark.address, spark.interface, *spark.linked]
+    assert spark.trouble or all(word in SAID.values() for word in kept), spark
+    if spark.trouble:
+        with pytest.raises(InputError):
+            new_site.judge([spark])
+
+
+def test_hosts_yml_is_written_by_a_dumper(tmp_path: Path) -> None:
+    """The owner's own words, too: they are one value, whatever they hold."""
+    spark = sparks.Spark("a b: {c}, d", "spark-a", "enP7s7", "192.0.2.11")
+    content = yaml.safe_load(new_site.hosts([spark], "ada: {x}"))
+    assert content["all"]["vars"] == {"ansible_user": "ada: {x}"}
+    assert content["all"]["children"]["sparks"]["hosts"]["spark-a"]["ansible_host"] == "a b: {c}, d"
+
+
+def test_anybody_may_announce_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"=;eth0;IPv4;s;_ssh._tcp;local;spark-{n}.local;{said};22;" for n, said in enumerate(HOSTILE.values())]
+    monkeypatch.setattr(sparks.shutil, "which", lambda name: "/bin/browser")
+    monkeypatch.setattr(sparks, "_heard", lambda browser, service: lines)
+    monkeypatch.setattr(sparks, "_outward", lambda: [])
+    assert sparks.announced() == []
+
+
+@pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)
+def test_what_fabric_yml_takes_from_a_port(attack: str) -> None:
+    port = {"interface": "enp1s0f0np0", "pci": "0000:01:00.0"}
+    links = {"spark-a": {"links": {}, "heard": {}, "lldp": {}, "neighbours": {}}}
+    assert look.merge({"spark-a": {"ports": [port]}}, links)
+    for key, usual in port.items():
+        with pytest.raises(InputError, match=r"spark-a:.*expected"):
+            look.merge({"spark-a": {"ports": [{**port, key: attack.replace("X", usual)}]}}, links)
+
+
+@pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)
+def test_what_the_locks_take_from_a_node(tmp_path: Path, attack: str) -> None:
+    file = tmp_path / "images.yml"
+    for keep, entry in (
+        (image_lock.keep, image_lock.Entry("lmsysorg/sglang", "v1", attack, "2026-11-25", "spark-a")),
+        (model_lock.keep, model_lock.Entry("org/model", attack, "2026-11-25", "spark-a")),
+    ):
+        with pytest.raises(InputError, match=r"spark-a:.*expected"):
+            keep(file, entry)  # type: ignore[operator]
+    assert not file.exists()
+
+
+PART = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+GIVEN: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "default", "cluster": {"server": "https://x:6443", "certificate-authority-data": PART}}],
+    "users": [{"name": "default", "user": {"client-certificate-data": PART, "client-key-data": PART}}],
+    "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
+    "current-context": "default",
+}
+EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", "touch MARK"]}
+KUBECONFIGS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "exec beside the certificate": lambda cluster, user: user.update(exec=EXEC),
+    "auth-provider": lambda cluster, user: user.update(
+        {"auth-provider": {"name": "gcp", "config": {"cmd-path": "sh"}}}
+    ),
+    "a token": lambda cluster, user: user.update(token="of somebody else"),
+    "somebody to be": lambda cluster, user: user.update({"as": "system:admin"}),
+    "no verification": lambda cluster, user: cluster.update({"insecure-skip-tls-verify": True}),
+    "a proxy": lambda cluster, user: cluster.update({"proxy-url": "http://127.0.0.1:9"}),
+    "another name": lambda cluster, user: cluster.update({"tls-server-name": "evil.example"}),
+}
+
+
+@pytest.mark.parametrize("attack", KUBECONFIGS.values(), ids=KUBECONFIGS)
+def test_of_a_kubeconfig_three_values_are_taken(tmp_path: Path, attack: Callable[..., Any]) -> None:
+    """`exec:` was kept as it came: a program on this machine at the next `kubectl`."""
+    given = copy.deepcopy(GIVEN)
+    attack(given["clusters"][0]["cluster"], given["users"][0]["user"])
+    made = yaml.safe_load(access.rewritten(yaml.safe_dump(given), "https://192.0.2.1:6443", "sparkloom-home"))
+    expected = yaml.safe_load(access.rewritten(yaml.safe_dump(GIVEN), "https://192.0.2.1:6443", "sparkloom-home"))
+    assert made == expected and set(made["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
+    assert set(made["clusters"][0]["cluster"]) == {"server", "certificate-authority-data"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "[]", "a: [", "{}", "clusters: []",
+        yaml.safe_dump({**GIVEN, "users": [{"user": {"exec": EXEC}}]}),
+        yaml.safe_dump({**GIVEN, "users": [{"user": {"client-certificate-data": TEMPLATE, "client-key-data": PART}}]}),
+        yaml.safe_dump({**GIVEN, "users": [{"user": {"client-certificate-data": 7, "client-key-data": PART}}]}),
+        yaml.safe_dump({**GIVEN, "clusters": [{"cluster": {"insecure-skip-tls-verify": True}}]}),
+    ],
+)  # fmt: skip
+def test_a_kubeconfig_without_them_is_refused_by_name(given: str) -> None:
+    with pytest.raises(InputError, match=r"k3s.yaml of the first server"):
+        access.rewritten(given, "https://192.0.2.1:6443", "sparkloom-home")
+
+
+def test_ansible_reads_what_init_wrote_and_runs_nothing(tmp_path: Path) -> None:
+    """Ansible itself as the judge: an inventory made of a hostile answer is not there, one of a usual answer is."""
+    mark = tmp_path / "mark"
+    spark = told(address=f'192.0.2.11, ansible_python_interpreter: "{TEMPLATE.replace("MARK", str(mark))}"')
+    with pytest.raises(InputError):
+        new_site.write(tmp_path / "home", [spark], "ada", "nvidia--minimax-m2.5-nvfp4")
+    assert not (tmp_path / "home").exists()
+    new_site.write(tmp_path / "home", [told()], "ada", "nvidia--minimax-m2.5-nvfp4")
+    inventory = [REPO / ".venv/bin/ansible-inventory", "-i", tmp_path / "home", "--host", "spark-a"]
+    done = subprocess.run(inventory, capture_output=True, text=True, timeout=120, cwd=REPO)
+    assert '"management_address": "192.0.2.11"' in done.stdout, done.stderr
+    assert not mark.exists() and answers.fault(answers.ADDRESS, "192.0.2.300")
