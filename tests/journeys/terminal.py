@@ -20,7 +20,9 @@ PATIENCE = 180  # seconds: the machine may be doing forty other things
 LOOKS = re.compile(r"\x1b\[[0-9;]*m")
 MOVES = re.compile(r"\x1b\[(\?(25|1049)[hl]|[0-9;]*[ABCDGHJK])")  # what draws a picture anew; nothing else is obeyed
 COMMAND = re.compile(r" *(sparkloom|curl) ")  # on a line of its own it is there to be copied: the terminal breaks it
-LEFT = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "XDG_STATE_HOME")
+# How this machine reaches the world, and where a crash of ours is kept (tests/crashes.py); all else is the person's.
+LEFT = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "SSL_CERT_FILE", "SSL_CERT_DIR")
+LEFT += ("XDG_STATE_HOME",)
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Terminal:
         self.program.expect_exact(text)
         self.raw += f"{self.program.before}{self.program.after}"
 
+    def pause(self, seconds: float) -> None:
+        """For a command that waits and shows nothing; whatever it does show is kept."""
+        if self.program.expect([pexpect.TIMEOUT, PROMPT], timeout=seconds):
+            raise AssertionError(f"`{self.typed}` was expected to take longer; it said:\n{self.program.before}")
+
     def answer(self, text: str) -> None:
         self.program.sendline(text)
 
@@ -111,6 +118,7 @@ class Terminal:
         assert copied or not wide, f"{where}: {width(wide[0])} columns wide: {wide[0]}"
 
     def close(self) -> None:
+        self.program.ptyproc.delayafterterminate = 10
         self.program.close(force=True)
 
 

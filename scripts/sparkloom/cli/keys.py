@@ -45,9 +45,11 @@ def add(
     text = client_keys.generate()
     key = _made(name, text, models, requests, tokens, _last_day(expires, today), today)
     keyring.add(file, key)
+    if not json:  # at once: whoever loses patience with the cluster has it
+        show.words(f"{_shown_once(key, text, file)}\n")
     brought = _bring(where, file, offline)
     told = {**_row(key), "file": str(file), "key": text, **brought.as_dict()}
-    show.out(told, json, lambda _: f"{_shown_once(key, text, file)}\n{brought.said}")
+    show.out(told, json, lambda _: brought.said)
     raise typer.Exit(0 if brought.fine else 1)
 
 

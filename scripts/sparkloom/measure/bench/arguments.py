@@ -17,16 +17,20 @@ from sparkloom.measure.bench.ask import Limits
 from sparkloom.measure.bench.settings import Settings
 
 ABOUT = """\
-Measure a served model: first token, tokens a second, and whether it is text at all.
+Measure a served model: first token, tokens a second, is it text at all.
 
-Streams chat completions with fixed prompts and counts by the engine's own numbers. For each level: time to the
-first token (reasoning counts), milliseconds per token, tok/s of each request, their sum (what posts call peak) and
-all tokens over all time. The guard reads every stream: garbage makes the run invalid."""
+Streams chat completions with fixed prompts and counts by the engine's own
+numbers. For each level: time to the first token (reasoning counts),
+milliseconds per token, tok/s of each request, their sum (what posts call peak)
+and all tokens over all time. The guard reads every stream: garbage makes the
+run invalid."""
 END = """\
-A key for the server comes from SPARKLOOM_API_KEY or --api-key-file, never from an option.
+A key for the server comes from SPARKLOOM_API_KEY or --api-key-file, never from
+an option.
 
-Exit status: 0 valid; 1 garbage, failed requests, or no token counts; 2 unusable options, or no server;
-130 stopped by Ctrl-C (143 by SIGTERM): what was measured until then is shown and kept.
+Exit status: 0 valid; 1 garbage, failed requests, or no token counts;
+2 unusable options, or no server; 130 stopped by Ctrl-C (143 by SIGTERM): what
+was measured until then is shown and kept.
 
   sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
   sparkloom bench -i inventories/home --group chat
