@@ -96,6 +96,7 @@ def test_an_engine_that_nobody_serves_here_is_said_so() -> None:
     text = "model: org/name\nruntime: atlas\ncontainer: a:1\ndefaults: {max_model_len: 4096, oom_guard_mb: 1}\n"
     taken = case.take_in(text, "x.yaml")
     assert [finding["rule"] for finding in taken["verdict"]["findings"]] == ["unknown-engine"]
+    assert [one["what"] for one in taken["verdict"]["unknown"]] == ["engine atlas"]
     assert {"--max-seq-len 4096", "defaults: oom_guard_mb 1"} <= {left["what"] for left in taken["remainder"]}
 
 

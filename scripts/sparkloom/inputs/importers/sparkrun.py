@@ -65,9 +65,8 @@ def read(document: Document, programs: Programs) -> Found:
     else:
         leftover += _generated(data, defaults, programs, reader, f"{document.file}:{document.position(())[1]}")
     if not reader.starts:
-        raise document.refusal(
-            ("command",), "no engine's program is started here (docs/import-a-recipe.md lists them)", "no-engine"
-        )
+        said = f"no engine's program is started by `{short(text)}` (docs/import-a-recipe.md lists them)"
+        raise document.refusal(("command",), said, "no-engine")
     files = _files(data.get("pre_exec"), programs, document.file)
     for start in reader.starts:
         start.image, start.files = start.image or str(data.get("container") or ""), {**files, **start.files}
