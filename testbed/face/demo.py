@@ -51,12 +51,12 @@ def _of(site: Path) -> str:
 
 def _demo(profile: str, other: str, real: str) -> int:
     site = inventory.path()
-    os.environ["SPARKLOOM_PROFILES"] = str(tiny.PROFILES)
     standins = [name for name in (profile, other) if name]
     begun = time.monotonic()
     rack.bring_up(lean=True, serving=standins, images_beside=llamacpp.steps()[-1:] if real else [])
     steps.perform(_engines(standins, real))
     print(row("all of the rack", time.monotonic() - begun, "four nodes, two rails, TLS endpoint, engines"))
+    os.environ["SPARKLOOM_PROFILES"] = str(tiny.PROFILES)  # REAL is one of them
     summary.tell(f"\nEach model is asked: {summary.QUESTION}")
     name = model = ""
     for number, name in enumerate(one for one in (profile, other, real) if one):
@@ -107,7 +107,7 @@ def _serves(site: Path, profile: str, how: str, took: list[str]) -> steps.Step:
         if ended.interrupted:
             raise KeyboardInterrupt
         if not ended.good:
-            raise RackError(upping.failure(ended, time.time() - begun, log))
+            raise RackError(upping.failure(ended, time.time() - begun, log).strip())
         took.extend(f"{part.tag} {part.seconds(0):.0f} s" for part in ended.parts if how == "site" and part.ended)
 
     return steps.Step(f"{how}.yml", f"serves {profile}", lambda: False, act)
