@@ -24,7 +24,8 @@ ASKS = Path(__file__).with_name("asks")
 SITE = str(inventory.path())
 # They are to ask the rack and nobody else: what would go elsewhere ends at once, at a port where nobody is.
 QUIET = {
-    "TERM": "dumb", "LANG": "C.UTF-8", "DO_NOT_TRACK": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
+    "TERM": "dumb", "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
+    "DO_NOT_TRACK": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1", "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
 }  # fmt: skip
@@ -47,7 +48,7 @@ def told(client: str) -> dict[str, Any]:
     return found
 
 
-def pasted(client: str, home: Path, instead: str = "", seconds: float = 180) -> tuple[int, str, str]:
+def pasted(client: str, home: Path, instead: str = "", seconds: float = 600) -> tuple[int, str, str]:
     """Exit status and both streams of what `connect` prints, typed into bash; `instead` of its last line."""
     lines = told(client)
     file = f'mkdir -p "$(dirname {lines["file"]})"\ncat > {lines["file"]} <<"END"\n{lines["text"]}\nEND'
