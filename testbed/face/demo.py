@@ -56,10 +56,11 @@ def _demo(profile: str, other: str, real: str) -> int:
     rack.bring_up(lean=True, serving=standins, images_beside=llamacpp.steps()[-1:] if real else [])
     steps.perform(_engines(standins, real))
     print(row("all of the rack", time.monotonic() - begun, "four nodes, two rails, TLS endpoint, engines"))
-    os.environ["SPARKLOOM_PROFILES"] = str(tiny.PROFILES)  # REAL is one of them
     summary.tell(f"\nEach model is asked: {summary.QUESTION}")
     name = model = ""
     for number, name in enumerate(one for one in (profile, other, real) if one):
+        if name == real:
+            os.environ["SPARKLOOM_PROFILES"] = str(tiny.PROFILES)
         parts: list[str] = []
         steps.perform([_serves(site, name, "switch" if number else "site", parts)])
         summary.tell(", ".join(parts), "  ")
