@@ -17,8 +17,8 @@ if [[ -n ${SPARKLOOM_VM-} ]]; then
 fi
 command -v chromium >/dev/null || step browser "installing Chromium, once: 110 MB to fetch, 400 on disk, a minute" \
   "$PY" -c 'from testbed.base.machine import browser; browser(print)'
-step shells "installing zsh and fish, once: completion is typed in them" \
-  "$PY" -c 'from testbed.base import machine; machine.shells(print); machine.ssh_server(print)'
+{ command -v zsh && command -v fish; } >/dev/null || step shells "installing zsh and fish, once: completion is typed in them" \
+  "$PY" -c 'from testbed.base.machine import shells; shells(print)'
 lanes=(-n 3 --durations 15)
 step pytest "running the tests" "$PY" -m pytest "${lanes[@]}" "$@"
 say test "finished in $(seconds_since "$SPARKLOOM_STARTED") s"

@@ -28,36 +28,36 @@ def test_what_there_is_and_what_fits(sized: Terminal) -> None:
     sized.type("sparkloom fleet plan", None)
 
 
-def test_two_launches_are_compared(sized: Terminal) -> None:
+def test_two_launches_are_compared(terminal: Terminal) -> None:
     one, two = "openai--gpt-oss-120b", "openai--gpt-oss-120b--2node"
-    sized.type(f"sparkloom evidence compare {one} {two}", None).has("57.5", "69.0", "nodes")
-    sized.type(f"sparkloom evidence find {one}")
-    sized.type("sparkloom evidence best GLM-4.7")
-    sized.type("sparkloom evidence best nobody", 2).has("'nobody'", "GLM-4.7")
+    terminal.type(f"sparkloom evidence compare {one} {two}", None).has("57.5", "69.0", "nodes")
+    terminal.type(f"sparkloom evidence find {one}")
+    terminal.type("sparkloom evidence best GLM-4.7")
+    terminal.type("sparkloom evidence best nobody", 2).has("'nobody'", "GLM-4.7")
     fits = [
-        json.loads(sized.type(f"sparkloom plan {one} --json --set {value}", code, copied=True).text)["fits"]
+        json.loads(terminal.type(f"sparkloom plan {one} --json --set {value}", code, copied=True).text)["fits"]
         for value, code in (("launch.gpu_memory_utilization=0.7", 0), ("launch.gpu_memory_utilization=1.6", 1))
     ]
     assert fits == [True, False]
-    sized.type(f"sparkloom plan {one} --set launch.gpu_memory_utilization=1.6", 1).has("does not fit", "-> 0.9")
-    sized.type(f"sparkloom plan {one} --set nonsense", 2).has("nonsense")
-    sized.type(f"sparkloom plan {one} --set launch.nonsense=1", 2).has("nonsense")
-    sized.type(f"sparkloom plan {one} --sessions 4 --context 30000").has("4 session(s) of 30,000 tokens: fit")
-    sized.type(f"sparkloom argv {one} --rank 0 > argv; bash -n argv")
-    sized.type(f"sparkloom argv {one} --rank 7", 2).has("7")
+    terminal.type(f"sparkloom plan {one} --set launch.gpu_memory_utilization=1.6", 1).has("does not fit", "-> 0.9")
+    terminal.type(f"sparkloom plan {one} --set nonsense", 2).has("nonsense")
+    terminal.type(f"sparkloom plan {one} --set launch.nonsense=1", 2).has("nonsense")
+    terminal.type(f"sparkloom plan {one} --sessions 4 --context 30000").has("4 session(s) of 30,000 tokens: fit")
+    terminal.type(f"sparkloom argv {one} --rank 0 > argv; bash -n argv")
+    terminal.type(f"sparkloom argv {one} --rank 7", 2).has("7")
 
 
-def test_a_failed_start_from_its_log(sized: Terminal) -> None:
-    (sized.home / "engine.log").write_text(LOG)
-    sized.type("sparkloom diagnose engine.log", 1).has("out of memory", "fix:")
-    sized.type("gzip -k engine.log; zcat engine.log.gz | sparkloom diagnose -", 1).has("fix:")
-    sized.type("sparkloom diagnose engine.log.gz", 1).has("fix:")
-    told = json.loads(sized.type("sparkloom diagnose engine.log --json", 1, copied=True).text)
+def test_a_failed_start_from_its_log(terminal: Terminal) -> None:
+    (terminal.home / "engine.log").write_text(LOG)
+    terminal.type("sparkloom diagnose engine.log", 1).has("out of memory", "fix:")
+    terminal.type("gzip -k engine.log; zcat engine.log.gz | sparkloom diagnose -", 1).has("fix:")
+    terminal.type("sparkloom diagnose engine.log.gz", 1).has("fix:")
+    told = json.loads(terminal.type("sparkloom diagnose engine.log --json", 1, copied=True).text)
     assert told["matches"][0]["fix"]
-    sized.type("echo all is well > fine.log; sparkloom diagnose fine.log").has("no known cause")
-    sized.type("sparkloom diagnose nowhere.log", 2).has("nowhere.log")
-    sized.type("sparkloom nccl-log engine.log", 2).has("NCCL")
-    sized.type("printf 'to be or not to be\\n' | sparkloom guard -", None)
+    terminal.type("echo all is well > fine.log; sparkloom diagnose fine.log").has("no known cause")
+    terminal.type("sparkloom diagnose nowhere.log", 2).has("nowhere.log")
+    terminal.type("sparkloom nccl-log engine.log", 2).has("NCCL")
+    terminal.type("printf 'to be or not to be\\n' | sparkloom guard -", None)
 
 
 def test_what_it_prints_is_text_for_every_reader(home: Path) -> None:

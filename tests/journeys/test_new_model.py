@@ -9,19 +9,19 @@ from tests.journeys.terminal import Terminal
 from tests.journeys.test_recipes import RECIPES
 
 
-def test_from_its_config_to_a_manifest(sized: Terminal) -> None:
-    (sized.home / "wren").mkdir()
-    shutil.copy(RECIPES / "config.json", sized.home / "wren")
-    sized.type("sparkloom profile new ./wren -o mine.yml").has("fits on", "wrote mine.yml", "next: sparkloom lint")
-    sized.type("sparkloom profile check mine.yml ./wren", None)
-    sized.type("sparkloom lint mine.yml").has("1 profile(s)")
-    sized.type("sparkloom plan mine.yml").has("fits", "what a Spark has", "predicted")
-    sized.type("sparkloom plan mine.yml --explain").has("from")
-    told = json.loads(sized.type("sparkloom plan mine.yml --json", copied=True).text)
+def test_from_its_config_to_a_manifest(terminal: Terminal) -> None:
+    (terminal.home / "wren").mkdir()
+    shutil.copy(RECIPES / "config.json", terminal.home / "wren")
+    terminal.type("sparkloom profile new ./wren -o mine.yml").has("fits on", "wrote mine.yml", "next: sparkloom lint")
+    terminal.type("sparkloom profile check mine.yml ./wren", None)
+    terminal.type("sparkloom lint mine.yml").has("1 profile(s)")
+    terminal.type("sparkloom plan mine.yml").has("fits", "what a Spark has", "predicted")
+    terminal.type("sparkloom plan mine.yml --explain").has("from")
+    told = json.loads(terminal.type("sparkloom plan mine.yml --json", copied=True).text)
     assert told["fits"] is True and told["speed"]["predicted"]["1"] > 1
-    sized.type("sparkloom render mine.yml -o out").has("wrote out/mine.yaml")
-    sized.type("sparkloom render mine.yml > mine.yaml; cmp mine.yaml out/mine.yaml")
-    sized.type("grep 'kind:' mine.yaml | sort | uniq -c").has("kind: Pod")
+    terminal.type("sparkloom render mine.yml -o out").has("wrote out/mine.yaml")
+    terminal.type("sparkloom render mine.yml > mine.yaml; cmp mine.yaml out/mine.yaml")
+    terminal.type("grep 'kind:' mine.yaml | sort | uniq -c").has("kind: Pod")
 
 
 def test_what_is_wrong_with_its_files_is_said_by_file(terminal: Terminal) -> None:

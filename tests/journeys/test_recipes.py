@@ -65,24 +65,14 @@ def test_a_judged_launch_goes_out_and_comes_back(terminal: Terminal) -> None:
         back.has("nvidia/MiniMax-M2.5-NVFP4", "2 Spark(s)", "remote-code-unpinned")
 
 
-def _unknown(home: Path) -> Terminal:
+def test_a_model_that_nobody_knows_says_so_first_and_is_judged_by_its_config(terminal: Terminal) -> None:
     for name in ("unknown.yaml", "config.json"):
-        shutil.copy(RECIPES / name, home)
-    return Terminal(home, XDG_STATE_HOME=str(home / "state"))
-
-
-@pytest.mark.xfail(strict=True, reason="issue 31.1: a recipe of a model without facts crashes; goes with its cure")
-def test_a_model_that_nobody_knows_says_so_first(home: Path) -> None:
-    terminal = _unknown(home)
-    seen = terminal.type("sparkloom import unknown.yaml -o mine.yml", None)
-    assert seen.code in (0, 1) and seen.lines[0].startswith("quiet-lab/Wren-27B-NVFP4")
-    seen.has("fit unknown", "no facts of the model here", "--config", "wren-kernel")
-    told = json.loads(terminal.type("sparkloom import unknown.yaml --json", seen.code, copied=True).text)
+        shutil.copy(RECIPES / name, terminal.home)
+    seen = terminal.type("sparkloom import unknown.yaml -o mine.yml")
+    seen.has("quiet-lab/Wren-27B-NVFP4", "fit unknown", "no facts of the model here", "--config", "wren-kernel")
+    told = json.loads(terminal.type("sparkloom import unknown.yaml --json", copied=True).text)
     assert told["verdict"]["fits"] is None
-
-
-@pytest.mark.xfail(strict=True, reason="issue 31.1: --config comes with the cure of the crash")
-def test_a_model_that_nobody_knows_is_judged_by_its_config(home: Path) -> None:
-    terminal = _unknown(home)
-    told = terminal.type("sparkloom import unknown.yaml --config config.json --json", None, copied=True)
-    assert told.code in (0, 1) and json.loads(told.text)["verdict"]["fits"] is not None
+    told = json.loads(
+        terminal.type("sparkloom import unknown.yaml --config config.json --json", None, copied=True).text
+    )
+    assert told["verdict"]["facts"] and told["verdict"]["plan"]["limits"]

@@ -29,7 +29,7 @@ def test_status_as_json_and_watched(terminal: Terminal) -> None:
     terminal.begin(f"sparkloom status --watch {SITE}")
     terminal.sees("refused")
     terminal.interrupt()
-    assert terminal.end(None).code in (1, 2, 130)
+    assert terminal.end(None, copied=True).code in (1, 2, 130)
 
 
 def test_the_kubeconfig_is_missing_or_nonsense(terminal: Terminal) -> None:
@@ -39,15 +39,15 @@ def test_the_kubeconfig_is_missing_or_nonsense(terminal: Terminal) -> None:
         terminal.type(f"sparkloom status {SITE}", 2).has(".kube/sparkloom-evening", "kubeconfig")
 
 
-def test_doctor_names_every_part_that_does_not_answer(sized: Terminal) -> None:
-    off(sized.home)
-    sized.type(f"sparkloom doctor {SITE}", 1).has("spark1", "Connection refused", "hosts.yml", "not as planned")
-    sized.type(f"sparkloom bench {SITE}", 2).has("127.0.0.11", "does not answer")
+def test_doctor_names_every_part_that_does_not_answer(terminal: Terminal) -> None:
+    off(terminal.home)
+    terminal.type(f"sparkloom doctor {SITE}", 1).has("spark1", "Connection refused", "hosts.yml", "not as planned")
+    terminal.type(f"sparkloom bench {SITE}", 2).has("127.0.0.11", "does not answer")
 
 
-def test_up_stops_at_what_does_not_answer_and_changes_nothing(sized: Terminal) -> None:
-    off(sized.home)
-    seen = sized.type(f"sparkloom up {SITE}", 1)
+def test_up_stops_at_what_does_not_answer_and_changes_nothing(terminal: Terminal) -> None:
+    off(terminal.home)
+    seen = terminal.type(f"sparkloom up {SITE}", 1)
     seen.has("Connection refused", "ansible_host and ansible_user in hosts.yml", "not up after", "up.log")
     assert "Prepare every node" in seen.words
 
@@ -63,30 +63,30 @@ def test_a_playbook_stops_there_too(terminal: Terminal, play: str) -> None:
     seen.has("Connection refused")
 
 
-def test_a_key_is_made_limited_and_revoked_without_the_cluster(sized: Terminal) -> None:
-    site = off(sized.home)
+def test_a_key_is_made_limited_and_revoked_without_the_cluster(terminal: Terminal) -> None:
+    site = off(terminal.home)
     keys = site / "group_vars/all/keys.yml"
-    made = sized.type(f"sparkloom keys add anna --offline {SITE}").lines
+    made = terminal.type(f"sparkloom keys add anna --offline {SITE}").lines
     assert made[0].startswith("sk-") and made[0] not in keys.read_text() and keys.stat().st_mode & 0o077 == 0
-    sized.type(f"sparkloom keys add anna --offline {SITE}", 2).has("'anna' has a key already", "revoke anna")
+    terminal.type(f"sparkloom keys add anna --offline {SITE}", 2).has("'anna' has a key already", "revoke anna")
     limits = "--requests 5 --tokens 1000 --expires 2d --models glm"
-    sized.type(f"sparkloom keys add bob --offline {limits} {SITE}").has("bob", "glm")
+    terminal.type(f"sparkloom keys add bob --offline {limits} {SITE}").has("bob", "glm")
     listed = {
         one["name"]: one
-        for one in json.loads(sized.type(f"sparkloom keys list --json {SITE}", copied=True).text)["keys"]
+        for one in json.loads(terminal.type(f"sparkloom keys list --json {SITE}", copied=True).text)["keys"]
     }
     assert (listed["bob"]["requests_per_minute"], listed["bob"]["tokens_per_minute"]) == (5, 1000)
-    sized.type(f"sparkloom keys list {SITE}").has("anna", "bob", "glm")
+    terminal.type(f"sparkloom keys list {SITE}").has("anna", "bob", "glm")
     for option, words in (
         ("--expires yesterday", "yesterday"),
         ("--requests 0", "requests_per_minute"),
         ("--tokens many", "--tokens"),
         ("--models ''", "--models"),
     ):
-        sized.type(f"sparkloom keys add eve --offline {option} {SITE}", 2).has(words)
-    sized.type(f"sparkloom keys add 'Eve X' --offline {SITE}", 2).has("'Eve X'")
-    sized.type(f"sparkloom keys revoke nobody --offline {SITE}", 2).has("nobody", "anna")
-    sized.type(f"sparkloom keys revoke anna --offline {SITE}").has("no key of anna any more")
+        terminal.type(f"sparkloom keys add eve --offline {option} {SITE}", 2).has(words)
+    terminal.type(f"sparkloom keys add 'Eve X' --offline {SITE}", 2).has("'Eve X'")
+    terminal.type(f"sparkloom keys revoke nobody --offline {SITE}", 2).has("nobody", "anna")
+    terminal.type(f"sparkloom keys revoke anna --offline {SITE}").has("no key of anna any more")
     assert "anna" not in keys.read_text()
 
 
