@@ -123,6 +123,14 @@ def test_every_pod_must_go_by_it(keys: Path) -> None:
     assert {pod for pod, _ in reached.nudges} == {"router-0", "router-1"}
 
 
+def test_a_limit_that_changed_is_looked_at_at_once(keys: Path) -> None:
+    """It is in no version: the playbook ended, and the old limit held until the kubelet looked by itself."""
+    reached: Any = Reached(files())
+    given = router.give(reached, {**files(), "listeners.yaml": "another limit"}, print)
+    assert given.changed and reached.nudges == [("router-0", router.LOOKED)]
+    assert not router.give(reached, dict(reached.kept), print).changed and len(reached.nudges) == 1
+
+
 def test_where_no_router_is_there_is_nobody_to_tell(keys: Path) -> None:
     assert router.push(Reached(None), keys, print) is None  # type: ignore[arg-type]
     given = router.push(Reached(files(), pods=0), keys, print)  # type: ignore[arg-type]

@@ -216,8 +216,12 @@ def give(reached: Client, content: Mapping[str, str], say: Callable[[str], None]
     """The Secret as it should be; a router that runs goes by it when this returns."""
     changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
     version = str(told(content[ROUTES])["version"])
-    if dry or not running(reached):
+    runs = running(reached)
+    if dry or not runs:
         return Given(changed, None, version)
+    if changed:  # limits and clusters are in no version: the kubelet is told to look in any case
+        for pod in runs:
+            reached.nudge(pod, LOOKED)
     return Given(changed, effective(reached, version, say), version)
 
 
