@@ -26,8 +26,8 @@ class Visible:
             raise TypeError(f"expected text, found {type(text).__name__}")
         begin = ANEW if text.startswith(ANEW) and self.under.isatty() else ""
         shown = visible(text[len(begin) :])
-        if self.folds and begin and not shown.endswith("\n"):
-            shown = shown[: columns(self.under) - 1]  # drawn anew soon: a second line of it would stay
+        if self.folds and begin and not shown.endswith("\n") and (wide := columns(self.under)):
+            shown = shown[: wide - 1]  # drawn anew soon: a second line of it would stay
         elif self.folds:
             shown = folded(shown, self.under)
         self.under.write(begin + shown)
