@@ -1,7 +1,7 @@
 """Programs of other makers ask what the rack serves, told how by `sparkloom connect`: an answer, or a refusal in words.
 
-The short form (the SDKs, a chat and a stream) is part of `make test`; `make test-clients` asks all and writes the table
-of docs/use-it-from-your-tools.md.
+`make test-clients` asks all and writes the table of docs/use-it-from-your-tools.md. The short form, a chat and a stream
+of the two SDKs, is in test_site.py, before the model that speaks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pytest
 from testbed.base import names, steps
 from testbed.beds.rack import inventory
 from testbed.make import clients as programs
-from testbed.trials import kills
 from tests.rack import clients
 from tests.rack.running import run, told
 
@@ -50,15 +49,6 @@ def table(request: pytest.FixtureRequest) -> Iterator[list[clients.Outcome]]:
     yield outcomes
     if len(outcomes) > 20 and not request.session.testsfailed:  # all were asked
         clients.kept(outcomes, f"`{now['profile']}`")
-
-
-@pytest.mark.parametrize("client, calls", [("openai", ("chat", "stream")), ("anthropic", ("messages", "stream"))])
-def test_the_short_form(group: kills.ServedGroup, tmp_path: Path, client: str, calls: tuple[str, ...]) -> None:
-    """The stand-in has no /v1/messages: what it says to that comes to the client whole."""
-    steps.quietly(programs.python_steps())
-    outcomes = clients.sdk(client, tmp_path, calls)
-    assert all(one.works or "404" in one.said for one in outcomes), clients.shown(outcomes)
-    assert client == "anthropic" or all(one.works for one in outcomes), clients.shown(outcomes)
 
 
 @pytest.mark.clients

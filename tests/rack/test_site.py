@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from testbed.base import steps
 from testbed.beds.rack import cluster, inventory
+from testbed.make import clients as programs
 from tests.places import REPO
+from tests.rack import clients
 from tests.rack.running import run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
@@ -115,3 +118,10 @@ def test_the_third_model_is_served_by_llama_cpp_itself(shown: Shown) -> None:
     told = " ".join(screen.split())
     assert "SmolLM2-135M-Instruct, by llamacpp b11669 itself, on CPU: a real model" in told
     assert re.search(r"> .*\bnetwork\b", told), told
+
+
+@pytest.mark.parametrize("client, calls", [("openai", ("chat", "stream")), ("anthropic", ("messages", "stream"))])
+def test_the_sdks_ask_it_as_connect_says(shown: Shown, tmp_path: Path, client: str, calls: tuple[str, ...]) -> None:
+    steps.quietly(programs.python_steps())
+    outcomes = clients.sdk(client, tmp_path, calls)
+    assert all(one.works for one in outcomes), clients.shown(outcomes)
