@@ -162,7 +162,7 @@ def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
     """What nobody here knows and the verdict goes without, with what it takes in its place or how to give it."""
     draft, told = taken.draft, taken.draft.spoken
     if told is None:
-        yield f"engine {draft.engine}", "sparkloom does not serve it, so nothing of its words is judged"
+        yield f"engine {draft.engine}", "not one that is served here, so nothing of its words is judged"
         return
     if taken.facts is None:
         drafts = f", or `sparkloom profile new {draft.model}`" * (not draft.model.startswith("unknown/"))
