@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from tests.places import REPO
 
 # The project's module_utils, where a module looks for them on a node.
 ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))
+# A shell starts what it runs in the background deaf to Ctrl-C, which what is typed here would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG = ("tests/rack", "tests/vm")  # each of these rooms shares its machines: one lane, in its own order
 # The same run gives the same answer. New dice are thrown by make test-fuzz; what they find is pinned as an @example.
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=HealthCheck)
