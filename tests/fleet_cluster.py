@@ -32,7 +32,7 @@ class FleetCluster:
         self.core = NS(api_client=NS(configuration=NS(retries=None)))
 
     def prove(self, name: str, objects: Sequence[Object], **more: Any) -> None:
-        """As sparkloom_record writes it."""
+        """As a proof writes it."""
         record = _record(objects)
         told = {key: record[key] for key in ("profile", "model", "engine", "release", "image", "config_hash")}
         data = {**told, "policy": "refuse", "transport": "", "memory_gib": {}, **more}

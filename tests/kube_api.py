@@ -18,9 +18,19 @@ from urllib.parse import parse_qs, urlsplit
 Object = dict[str, Any]
 ENDS = 0.7  # seconds that a pod takes to go
 KINDS = {
-    "v1": {"pods": "Pod", "configmaps": "ConfigMap", "secrets": "Secret"},
+    "v1": {
+        "pods": "Pod",
+        "configmaps": "ConfigMap",
+        "secrets": "Secret",
+        "services": "Service",
+        "namespaces": "Namespace",
+    },
     "apps/v1": {"statefulsets": "StatefulSet", "deployments": "Deployment"},
+    "networking.k8s.io/v1": {"networkpolicies": "NetworkPolicy"},
+    "policy/v1": {"poddisruptionbudgets": "PodDisruptionBudget"},
+    "scheduling.k8s.io/v1": {"priorityclasses": "PriorityClass"},
 }
+GLOBAL = ("Namespace", "PriorityClass")
 OWNERS = ("StatefulSet", "Deployment")
 
 
@@ -129,10 +139,18 @@ def _asked(cluster: Cluster, method: str, path: str, body: Object) -> tuple[int,
     rest = words[2:] if words[0] == "api" else words[3:]
     if not rest:
         verbs = ["get", "list", "patch", "delete", "create", "update"]
-        resources = [{"name": plural, "kind": kind, "singularName": kind.lower(), "namespaced": True, "verbs": verbs}
-                     for plural, kind in KINDS[group].items()]  # fmt: skip
+        resources = [
+            {
+                "name": plural,
+                "kind": kind,
+                "singularName": kind.lower(),
+                "namespaced": kind not in GLOBAL,
+                "verbs": verbs,
+            }
+            for plural, kind in KINDS[group].items()
+        ]
         return 200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}
-    plural, *named = rest[2:] if rest[0] == "namespaces" else rest
+    plural, *named = rest[2:] if rest[0] == "namespaces" and len(rest) > 2 else rest
     kind = KINDS[group][plural]
     if not named and method == "GET":
         items = [item for (of, _), item in cluster.objects.items() if of == kind and _picked(item, query)]

@@ -12,7 +12,8 @@ from sparkloom.launch import downloads
 from sparkloom.render import pack
 from sparkloom.render.k3s.machines import ARCHITECTURES
 from sparkloom.render.k3s.options import options
-from sparkloom.site import ansible, fleet, image_archives, images
+from sparkloom.site import ansible, image_archives, images
+from sparkloom.site.groups import observed
 from sparkloom.site.k3s import needs
 
 DOCUMENTATION = r"""
@@ -68,6 +69,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         if args["nodes"] or listed is None:
             loaded = profile.load(args["profile"]) if args["profile"] else None
             return [needs.Engine(loaded, args["nodes"] or downloads.nodes(loaded, cluster))] if loaded else []
-        runs = fleet.known(cluster)
+        runs = observed.known(cluster)
         grouped = case.fleet(listed, runs=runs).grouped
         return [needs.Engine(one.need.loaded, list(one.group.nodes)) for one in grouped]

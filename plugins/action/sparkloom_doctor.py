@@ -14,9 +14,10 @@ from urllib3.exceptions import HTTPError
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.render.k3s.options import options
-from sparkloom.site import ansible, client, doctor, fleet, served
+from sparkloom.site import ansible, client, doctor, objects
 from sparkloom.site.checks import kubernetes
-from sparkloom.site.doctor import asking, events, groups, objects, parts, roles
+from sparkloom.site.doctor import asking, events, groups, parts, roles
+from sparkloom.site.groups import observed, records
 from sparkloom.site.k3s import steps
 
 DOCUMENTATION = r"""
@@ -67,9 +68,9 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         """What belongs to the site once, and the weights of each group."""
         cluster = ansible.cluster(task_vars)
         try:
-            runs, away = fleet.running(cluster), False
+            runs, away = observed.running(cluster), False
         except InputError:
-            runs, away = fleet.recorded(cluster), True
+            runs, away = observed.recorded(cluster), True
         planned = case.fleet(listed, runs=runs)
         self._hear(LIST, groups.refused(planned))
         each = groups.planned(planned, args["group"], args["profile"])
@@ -100,10 +101,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         profile = args["profile"] or load_extra_vars(self._loader).get("profile", "")
         record, away = {}, False
         try:
-            record = served.read(client.of(ansible.cluster(task_vars)))
+            record = records.read(client.of(ansible.cluster(task_vars)))
         except (InputError, ApiException, HTTPError):
             away = True
-        return served.judged(record, str(profile), args["planned"]), away
+        return records.judged(record, str(profile), args["planned"]), away
 
     def _one(self, asked: asking.Asking, task: roles.Task) -> ansible.Data:
         try:

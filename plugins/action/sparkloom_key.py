@@ -6,7 +6,7 @@ from ansible.utils.display import Display
 from sparkloom.base.repository import place
 from sparkloom.render import keys
 from sparkloom.site import ansible, client, rotation
-from sparkloom.site.doctor import drift
+from sparkloom.site.groups import secrets
 
 DOCUMENTATION = r"""
 module: sparkloom_key
@@ -22,18 +22,14 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         dry = bool(self._task.check_mode)
         path = place(args["file"])
-        key, made = keys.ensure(path, dry=dry)
         reached = client.of(ansible.cluster(task_vars))
-        before = reached.secret(keys.CLIENTS)
-        stored = reached.put_secret(keys.CLIENTS, keys.clients_data(key), dry=dry)
+        kept, made = secrets.clients(reached, path, dry=dry)
         pod = args.get("pod")
         if pod and not dry:
-            rotation.wait(reached, pod, key, Display().display)
+            rotation.wait(reached, pod, keys.read(path), Display().display)
         return {
-            "changed": made or stored,
-            "drift": drift.secret(
-                keys.CLIENTS, there=before is not None, differs=made or stored, expected=f"the key in {path}"
-            ),
+            "changed": made or kept.made,
+            "drift": kept.drift,
             "file": str(path),
             "msg": f"made {path}" if made else f"{path}",
         }

@@ -9,8 +9,9 @@ from sparkloom.inputs import client_keys, serving
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Terms
-from sparkloom.site import ansible, client, fleet, router, usage
+from sparkloom.site import ansible, client, router, usage
 from sparkloom.site.doctor import drift
+from sparkloom.site.groups import observed
 
 DOCUMENTATION = r"""
 module: sparkloom_router
@@ -55,7 +56,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         cluster = ansible.cluster(task_vars)
         reached = client.of(cluster)
         listed = serving.from_vars(said(args, task_vars), cluster)
-        runs = fleet.running(cluster)
+        runs = observed.running(cluster)
         found = router.models(listed, cluster, runs)
         asleep = {name for name, one in runs.items() if not one.awake}
         page = reached.has_service(objects.PAGE)

@@ -9,8 +9,9 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
-from sparkloom.site import ansible, client, nodefiles, one_group, others, rollout, teardown
+from sparkloom.site import ansible, client, nodefiles, one_group, others, teardown
 from sparkloom.site.checks import kubernetes, report
+from sparkloom.site.groups import planning
 
 DOCUMENTATION = r"""
 module: sparkloom_teardown
@@ -103,6 +104,6 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         else:
             WORK[args["what"]](taker)
         if args["what"] == "serving" and not taker.dry:
-            rollout.keep(cluster)
+            planning.keep(cluster)
         message = ", ".join(taker.gone) or "nothing was there"
         return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}

@@ -5,7 +5,8 @@ from ansible.plugins.action import ActionBase
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import serving
 from sparkloom.render.manifests import waker as objects
-from sparkloom.site import ansible, client, fleet, waker
+from sparkloom.site import ansible, client, waker
+from sparkloom.site.groups import observed
 
 DOCUMENTATION = r"""
 module: sparkloom_waker
@@ -32,7 +33,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         told = ansible.listed(task_vars)
         listed = serving.from_vars(told, cluster) if told else None
         demanded = listed if listed and listed.demanded else None  # a list without such groups costs no question
-        runs = fleet.running(cluster) if demanded else {}
+        runs = observed.running(cluster) if demanded else {}
         found = waker.groups(demanded, cluster, runs) if demanded else []
         if args["what"] == "remove":
             gone = [] if found else waker.take_away(reached, dry=bool(self._task.check_mode))

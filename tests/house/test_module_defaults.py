@@ -39,4 +39,4 @@ def test_every_task_of_the_cluster_takes_its_access_from_the_group(role: str) ->
 
 
 def test_the_roles_that_talk_to_the_cluster() -> None:
-    assert USERS == ["gateway", "gpu_runtime", "metrics", "model_serving", "multus", "page"]
+    assert USERS == ["gateway", "gpu_runtime", "metrics", "multus", "page"]

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from sparkloom import case as product
 from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.render.manifests import group_secret, supervision
 from sparkloom.site import ansible, client
+from sparkloom.site.groups import secrets
+from sparkloom.site.groups.group import Group
 from tests.plugins.loading import action
 from tests.render.manifests import case
 
@@ -76,33 +79,31 @@ def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, m
     assert not run(module, arguments)["changed"]
 
 
-def test_the_engine_s_own_key_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def made(cluster: Cluster, name: str) -> Any:
+    group = Group(product.render(name, force=True), "refuse")
+    return group, list(secrets.of_group(cluster, group, dry=False))  # type: ignore[arg-type]
+
+
+def test_the_engine_s_own_key_is_made_once_and_told_to_nobody() -> None:
     """A new key of the clients leaves it alone: nothing that runs has to start again."""
     cluster = Cluster()
-    monkeypatch.setattr(client, "of", lambda _: cluster)
-    monkeypatch.setattr(ansible, "cluster", lambda _: None)
-    module, arguments = action("sparkloom_engine_key"), {"name": keys.SECRET, "labels": {}}
-    found = run(module, arguments)
-    made = cluster.kept[keys.SECRET][keys.BARE_FILE]
-    assert found["changed"] and made not in json.dumps(found, default=str)
-    assert not run(module, arguments)["changed"] and cluster.kept[keys.SECRET][keys.BARE_FILE] == made
-    assert run(module, {"name": "chat-engine-key", "labels": {"sparkloom/profile": "chat"}})["changed"]
-    assert cluster.kept["chat-engine-key"][keys.BARE_FILE] != made, "each group of a list has its own"
+    _, (engine, *_rest) = made(cluster, case.ULTRA)
+    key = cluster.kept[keys.SECRET][keys.BARE_FILE]
+    assert engine.name == keys.SECRET and engine.made and key not in repr(engine)
+    assert not any(one.made for one in made(cluster, case.ULTRA)[1])
+    assert cluster.kept[keys.SECRET][keys.BARE_FILE] == key
 
 
-def test_the_group_s_secret_is_made_once_and_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_group_s_secret_is_made_once_and_told_to_nobody() -> None:
     """A second run changes nothing; one that a hand has cut short is made anew."""
     cluster = Cluster()
-    monkeypatch.setattr(client, "of", lambda _: cluster)
-    monkeypatch.setattr(ansible, "cluster", lambda _: None)
-    module, arguments = action("sparkloom_group_secret"), group_secret.wanted(case.launch())
-    found = run(module, arguments)
-    made = cluster.kept[arguments["name"]][keys.GROUP_FILE]
-    assert found["changed"] and found["drift"][0]["found"] == "not there" and len(made) == 64
-    assert made not in json.dumps(found, default=str)
-    assert not run(module, arguments)["changed"] and cluster.kept[arguments["name"]] == {keys.GROUP_FILE: made}
-    cluster.kept[arguments["name"]] = {keys.GROUP_FILE: made[:20]}
-    assert run(module, arguments)["changed"] and len(cluster.kept[arguments["name"]][keys.GROUP_FILE]) == 64
+    group, (_, secret) = made(cluster, case.ULTRA)
+    name = group.group_secret["name"]
+    text = cluster.kept[name][keys.GROUP_FILE]
+    assert secret.made and secret.drift[0]["found"] == "not there" and len(text) == 64 and text not in repr(secret)
+    cluster.kept[name] = {keys.GROUP_FILE: text[:20]}
+    (_, again) = made(cluster, case.ULTRA)[1]
+    assert again.made and len(cluster.kept[name][keys.GROUP_FILE]) == 64
 
 
 def test_every_rank_of_several_gets_the_group_s_secret_as_one_file() -> None:

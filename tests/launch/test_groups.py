@@ -13,7 +13,7 @@ from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed
 from sparkloom.render import keys
 from sparkloom.render.manifests import names
-from sparkloom.site import served
+from sparkloom.site.groups import records
 from tests.judge.fleet.sites import site
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -35,7 +35,7 @@ def test_a_site_with_one_profile_has_the_names_that_it_always_had(name: str) -> 
     assert {("Service", group.label), ("ConfigMap", group.record)} <= kinds
     assert {("StatefulSet", f"{group.label}-rank{rank.index}") for rank in launch.ranks} <= kinds
     assert group.label == names.group(name)
-    assert group.engine_key == keys.SECRET and group.served == served.NAME
+    assert group.engine_key == keys.SECRET and group.served == records.NAME
     assert group.port == launch.port
     ends = {rank.place.node.name: {end.rail: end.cidr for end in rank.place.endpoints} for rank in launch.ranks}
     assert group.addresses == (ends if len(nodes) > 1 else {})

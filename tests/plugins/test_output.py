@@ -24,9 +24,8 @@ REFUSED = """
 # As the actions answer that tell what serves; the last of them says something while it works.
 ACTIONS = {
     "sparkloom_operation": "{'msg': 'held'}",
-    "sparkloom_record": "{'record': {'profile': 'glm', 'transport': 'roce: every rank'}, 'gone': []}",
     "sparkloom_gateway": "{'url': 'https://spark1/v1', 'msg': 'it streams'}",
-    "sparkloom_wait": "{'pods': {'0': 'a', '1': 'b'}, 'msg': '2 ranks ready after 3 s'}",
+    "sparkloom_groups": "{'run': {'proved': {'glm': {'ranks': 2, 'transport': 'roce: every rank'}}, 'asleep': []}}",
 }
 ACTION = """
 from ansible.plugins.action import ActionBase
@@ -138,11 +137,8 @@ SITE = """
 - name: Keep a file
   ansible.builtin.command: {cmd: 'true'}
   changed_when: CHANGED
-- name: Wait for every rank
-  sparkloom_wait:
-  run_once: true
-- name: Record what serves now
-  sparkloom_record:
+- name: Start what is missing
+  sparkloom_groups:
   run_once: true
 - name: Say how to use it
   ansible.builtin.debug: {msg: "curl -N \\"x\\"\\nand so on"}
@@ -170,7 +166,7 @@ def test_the_last_line_says_what_changed_and_what_serves(
     assert code == 0 and re.fullmatch(expected, last(said)), said
     assert said.index("PLAY RECAP") < said.index("longest tasks")
     assert 'curl -N "x"\n    and so on' in said, "a person's words are not YAML"
-    assert said.index("TASK [Wait for every rank]") < said.index("it speaks", said.index("TASK [Keep a file]"))
+    assert said.index("TASK [Start what is missing]") < said.index("it speaks", said.index("TASK [Keep a file]"))
 
 
 def test_a_dry_run_says_so(tmp_path: Path) -> None:

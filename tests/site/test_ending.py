@@ -45,21 +45,23 @@ def ended(*taken: tuple[str, dict[str, Any]]) -> str:
     return ending.serves()
 
 
-RECORD = {"profile": "glm", "transport": "roce: every rank"}
+def run(*asleep: str, **proved: int) -> tuple[str, dict[str, Any]]:
+    """As a step of a run answers; how many ranks each group has."""
+    told = {
+        name: {"ranks": ranks, "transport": "roce: every rank" if ranks > 1 else ""} for name, ranks in proved.items()
+    }
+    return "sparkloom_groups", {"run": {"proved": told, "asleep": list(asleep)}}
 
 
 def test_what_serves_is_what_this_run_has_proved() -> None:
-    proved = ("sparkloom_record", {"record": RECORD, "gone": []})
-    assert ended(("sparkloom_record", {"record": RECORD, "memory_gib": {}})) == "", "what was read is no proof"
-    assert ended(proved) == "glm serves (roce: every rank)"
-    waited, opened = ("sparkloom_wait", {"pods": {"0": "a"}}), ("sparkloom_gateway", {"url": "https://s/v1"})
-    assert ended(waited, proved, opened) == "glm serves at https://s/v1 (1 rank, roce: every rank)"
-    assert ended(("sparkloom_record", {"record": {"profile": "one"}, "gone": []})) == "one serves"
-    chat = ("sparkloom_record", {"record": {"profile": "one"}, "gone": [], "group": "chat"})
-    slept = ("sparkloom_fleet", {"gone": [], "asleep": ["chat", "oss"]})
-    assert ended(proved, chat, slept) == "glm serves (roce: every rank); asleep, wakes with a request: chat, oss"
-    assert ended(waited, proved, waited, chat, opened) == (
-        "2 groups serve at https://s/v1: glm (1 rank, roce: every rank), chat (1 rank)"
+    opened = ("sparkloom_gateway", {"url": "https://s/v1"})
+    assert ended(("sparkloom_groups", {"groups": []})) == "" == ended(run()), "what is planned is no proof"
+    assert ended(run(glm=2)) == "glm serves (2 ranks, roce: every rank)"
+    assert ended(run(), run(glm=1), opened) == "glm serves at https://s/v1 (1 rank)"
+    slept = run("chat", "oss", glm=2, chat=1)
+    assert ended(slept) == "glm serves (2 ranks, roce: every rank); asleep, wakes with a request: chat, oss"
+    assert ended(run(glm=2), run(glm=2, chat=1), opened) == (
+        "2 groups serve at https://s/v1: glm (2 ranks, roce: every rank), chat (1 rank)"
     )
 
 

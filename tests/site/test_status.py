@@ -11,8 +11,9 @@ import pytest
 from sparkloom import case
 from sparkloom.onnode.now import why
 from sparkloom.render.manifests import names
-from sparkloom.site import client, ranks, served, status
-from tests.plugins.loading import module
+from sparkloom.site import client, ranks, status
+from sparkloom.site.groups import proof, records
+from sparkloom.site.groups.group import Group
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
@@ -36,19 +37,15 @@ class Cluster:
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
-    """A site on which sparkloom_render's objects were applied with a policy and sparkloom_record kept the start."""
+    """A site on which a group was applied with a policy and proved."""
     digest = case.render(ULTRA, force=True, policy=policy).digest
     metadata = NS(labels={names.PROFILE: ULTRA}, annotations={names.CONFIG_HASH: digest})
     cluster = Cluster([NS(metadata=metadata, spec=NS(node_name="n"), status=NS(container_statuses=[], conditions=[]))])
     monkeypatch.setattr(client.Client, "at", lambda *_: cluster)
-    record = module("sparkloom_record", "action")
-    monkeypatch.setattr(record.ansible, "inventory", lambda task_vars: None)
-    monkeypatch.setattr(record.leftovers, "take", lambda reached, mine: [])
-    mine = {names.PROFILE: ULTRA}
-    told = {"kubeconfig": "", "namespace": "", "labels": mine, "config_hash": digest, "seconds": 60}
-    record.ActionModule.__new__(record.ActionModule)._good(
-        {**told, "told": {"profile": ULTRA}, "policy": policy, "transport": "", "memory": {}}, {}
-    )
+    monkeypatch.setattr(proof.leftovers, "take", lambda reached, mine: [])
+    group = Group(case.render(ULTRA, force=True, policy=policy), policy)
+    given: Any = (cluster, group, None, print, print)
+    proof.Proof(*given)._record("served", "", 60.0, {}, ())
     return cluster, digest
 
 
@@ -57,14 +54,14 @@ def test_an_unchanged_profile_is_current_whatever_policy_it_was_served_with(
     monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     cluster, digest = serve(monkeypatch, policy)
-    told = status.summary(case.cluster(), cluster.pods({}), [], served.read(cluster))
+    told = status.summary(case.cluster(), cluster.pods({}), [], records.read(cluster))
     assert (told["config_hash"], told["proved"], told["current"]) == (digest, True, True)
 
 
 def test_a_changed_profile_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, _ = serve(monkeypatch, "warn")
     changed = case.cluster().model_copy(update={"security_mode": "device-plugin"})
-    assert status.summary(changed, cluster.pods({}), [], served.read(cluster))["current"] is False
+    assert status.summary(changed, cluster.pods({}), [], records.read(cluster))["current"] is False
 
 
 def test_the_hash_of_what_is_rendered_is_what_its_pods_and_its_record_carry() -> None:

@@ -29,7 +29,7 @@ from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.progress import Progress
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
-from sparkloom.site import watch
+from sparkloom.site.groups import waiting
 from tests.slow_truth.clock import Clock
 
 TRUTHS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("truths.yml").read_text())
@@ -193,10 +193,10 @@ class World:
             self.clock.sleep(0.5)
         return self.clock.now - begun
 
-    def wait(self) -> watch.Outcome:
+    def wait(self) -> waiting.Outcome:
         """What the playbook does, with the time that it takes from the plan."""
-        group = watch.ServedGroup({}, "h", 1, self.wait_seconds)
-        return watch.wait(self, group, lambda line: None, clock=self.clock.time, sleep=self.clock.sleep)
+        group = waiting.ServedGroup({}, "h", 1, self.wait_seconds)
+        return waiting.wait(self, group, lambda line: None, clock=self.clock.time, sleep=self.clock.sleep)
 
     def end(self) -> None:
         tasks = asyncio.all_tasks(self.clock)

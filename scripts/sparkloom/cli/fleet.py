@@ -34,8 +34,8 @@ def plan(
 
 def asked(inventory: Path | None, record: Path | None) -> dict[str, Running]:
     """What the site's cluster says that runs there."""
-    from sparkloom.site import fleet
+    from sparkloom.site.groups import observed
 
     if record:
         raise typer.BadParameter("--running asks the cluster, --record reads a file: write one of them")
-    return fleet.running(case.cluster(inventory))
+    return observed.running(case.cluster(inventory))

@@ -10,7 +10,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.base.finding import Finding, errors
+from sparkloom.base.finding import Finding
 from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
 from sparkloom.inputs import image_lock, model_lock, serving
@@ -19,8 +19,9 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.names import StoreError
-from sparkloom.site import patience, rollout
-from sparkloom.site.checks import report
+from sparkloom.site import patience
+from sparkloom.site.checks.report import verdict as verdict
+from sparkloom.site.groups import planning
 
 Data = dict[str, Any]  # a task's arguments, its variables, its result
 OURS = ("kubernetes_node", "management_address", "fabric_index", "management_interface")
@@ -68,7 +69,7 @@ def listed(task_vars: Mapping[str, Any]) -> dict[str, Any] | None:
     if (group := task_vars.get("group")) and isinstance(serve, list):
         if not chosen:
             raise InputError.single("-e group", f"{group}: which profile? add -e profile=NAME", rule="missing-key")
-        serve, chosen = rollout.entry(serve, str(group), str(chosen)), None
+        serve, chosen = planning.entry(serve, str(group), str(chosen)), None
     reached = {serving.GATEWAY: plain(task_vars[serving.GATEWAY])} if serving.GATEWAY in task_vars else {}
     return {**inventory(task_vars), "serve": serve, **reached, **({"profile": str(chosen)} if chosen else {})}
 
@@ -152,12 +153,3 @@ def _options(described: dict[str, Any]) -> dict[str, Any]:
 
 def findings_text(findings: list[Finding]) -> str:
     return "\n".join(f"{f.severity}  {f.rule}  {f.where}: {f.message}\n      -> {f.fix}" for f in findings)
-
-
-def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
-    """One table for all nodes; it fails when any finding is an error."""
-    failed, text = errors(findings), report.table(findings)
-    if failed:
-        nodes = len({finding.where for finding in failed})
-        text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
-    return {"failed": bool(failed), "msg": text or passed, "rows": [report.as_dict(finding) for finding in findings]}

@@ -67,7 +67,6 @@ class Ending:
     """Follows a run, for its last line."""
 
     proved: dict[str, str] = field(default_factory=dict)  # by group, what is to be said of it
-    ranks: int = 0
     url: str = ""
     begun: bool = False  # a part of ours that changes something was there
     failed: str = ""  # the task that failed last
@@ -75,16 +74,10 @@ class Ending:
 
     def take(self, action: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
-        if action == "sparkloom_wait":
-            self.ranks = len(result.get("pods") or ())
-        elif action == "sparkloom_record" and "gone" in result:  # a start that was proved
-            record = result["record"]
-            name = str(result.get("group") or record.get("profile") or "")
-            ranks = f"{self.ranks} rank{'s' if self.ranks != 1 else ''}" if self.ranks else ""
-            told = ", ".join(part for part in (ranks, str(record.get("transport") or "")) if part)
-            self.proved[name] = f" ({told})" if told else ""
-        elif action == "sparkloom_fleet" and "asleep" in result:
-            self.asleep = [str(name) for name in result["asleep"]]
+        if action == "sparkloom_groups" and "run" in result:
+            run = result["run"]
+            self.proved = {name: _about(**told) for name, told in run["proved"].items()}
+            self.asleep = [str(name) for name in run["asleep"]]
         elif action == "sparkloom_gateway" and "url" in result:
             self.url = str(result["url"])
 
@@ -97,6 +90,11 @@ class Ending:
             told = ", ".join(f"{name}{about}" for name, about in up.items())
             return "; ".join([f"{len(up)} groups serve{at}: {told}", *rest])
         return "; ".join([*(f"{name} serves{at}{about}" for name, about in up.items()), *rest])
+
+
+def _about(ranks: int, transport: str) -> str:
+    told = ", ".join(part for part in (f"{ranks} rank{'s' if ranks != 1 else ''}", transport) if part)
+    return f" ({told})"
 
 
 def changes_of(count: int) -> str:

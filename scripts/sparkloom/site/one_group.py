@@ -8,7 +8,8 @@ from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric, groups
 from sparkloom.render.manifests import names, volumes
-from sparkloom.site import client, fleet, nodefiles, roster
+from sparkloom.site import client, nodefiles, roster
+from sparkloom.site.groups import observed
 from sparkloom.site.roster import Member
 
 
@@ -16,7 +17,7 @@ def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
     """For `sparkloom_teardown`: what is the group's alone; a name that nothing here has is refused."""
     there = roster.read(client.of(cluster), cluster, inventory)
     member = there.one(word)
-    runs = fleet.running(cluster).get(member.name)
+    runs = observed.running(cluster).get(member.name)
     return {
         "functions": _functions(cluster, member, runs.vf if runs else None),
         "kernels": _kernels(cluster, member),

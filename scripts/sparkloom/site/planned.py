@@ -11,9 +11,9 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render import manifests
-from sparkloom.site import fleet
+from sparkloom.site.groups import observed
+from sparkloom.site.groups.records import Record
 from sparkloom.site.roster import Member, Roster
-from sparkloom.site.served import Record
 
 Digest = Callable[[Record], str | None]
 
@@ -31,7 +31,7 @@ class Planned:
         if not self._listed or isinstance(self._inventory, Cluster):
             return None
         try:
-            return case.fleet(self._inventory, runs=fleet.running(self._cluster))
+            return case.fleet(self._inventory, runs=observed.running(self._cluster))
         except InputError as error:
             self._refused = str(error.problems[0])
             return None

@@ -16,9 +16,9 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch.groups import ONLY_KEY
 from sparkloom.render.manifests.names import ENGINES, PROFILE, RANK, marked
-from sparkloom.site import fleet, served
 from sparkloom.site.client import Client
-from sparkloom.site.served import Record
+from sparkloom.site.groups import observed, records
+from sparkloom.site.groups.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ class Roster:
 def read(reached: Client, cluster: Cluster, inventory: Inventory = None) -> Roster:
     """The list's groups in its order, then the others by name."""
     listing, problem = listed(cluster, inventory)
-    pods, records = reached.pods(ENGINES), reached.records()
+    pods, told = reached.pods(ENGINES), reached.records()
     if listing is None and len({_label(pod) for pod in pods}) < 2 and not problem:
-        return Roster(tuple(_as_ever(reached, pods, records)), listed=False)
+        return Roster(tuple(_as_ever(reached, pods, told)), listed=False)
     entries = {} if listing is None else {entry.called: entry for entry in listing.entries}
-    wanted = fleet.wanted(reached, listing) if listing else {}
-    applied = {str(record.get("group") or record["profile"]): record for record in records}
+    wanted = observed.wanted(reached, listing) if listing else {}
+    applied = {str(record.get("group") or record["profile"]): record for record in told}
     names = list(dict.fromkeys([*entries, *sorted(applied)]))
     spelt = {spelling: name for name in names for spelling in (name, group_name.label(name))}
     there: dict[str, list[Any]] = {}
@@ -139,12 +139,12 @@ def _label(pod: Any) -> str:
     return str(pod.metadata.labels.get(PROFILE))
 
 
-def _as_ever(reached: Client, pods: Sequence[Any], records: Sequence[Record]) -> list[Member]:
+def _as_ever(reached: Client, pods: Sequence[Any], told: Sequence[Record]) -> list[Member]:
     """Of a site with one profile: the one whose pods are there, else the one that was proved to serve."""
-    proved = served.read(reached)
+    proved = records.read(reached)
     here = _label(pods[0]) if pods else ""
     names = {here} if here else {str(proved.get("profile") or "")}
-    mine = [one for one in records if names & _names(one)]
+    mine = [one for one in told if names & _names(one)]
     record = mine[0] if len(mine) == 1 else {}
     name = str(record.get("group") or record.get("profile") or here or proved.get("profile") or "")
     profile = str(record.get("profile") or name)
@@ -163,12 +163,12 @@ def _proved(reached: Client, name: str, profile: str, pods: Sequence[Any]) -> tu
     profile if it has that.
     """
     key, mine = _engine_key(pods), f"{group_name.label(name)}-served"
-    own = {} if key == ONLY_KEY else served.read(reached, mine)
+    own = {} if key == ONLY_KEY else records.read(reached, mine)
     if own or (key and key != ONLY_KEY):
         return own, mine
-    only = served.read(reached)
+    only = records.read(reached)
     about = str(only.get("profile") or (only.get("failed") or {}).get("profile") or "")
-    return (only, served.NAME) if key == ONLY_KEY or about in (name, profile) else ({}, mine)
+    return (only, records.NAME) if key == ONLY_KEY or about in (name, profile) else ({}, mine)
 
 
 def _engine_key(pods: Sequence[Any]) -> str:

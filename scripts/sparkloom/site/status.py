@@ -10,9 +10,10 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE
-from sparkloom.site import client, lease, roster, served, status_fleet
+from sparkloom.site import client, lease, roster, status_fleet
 from sparkloom.site import ranks as every
 from sparkloom.site.client import Client
+from sparkloom.site.groups import records
 from sparkloom.site.planned import Digest, Planned, alone
 from sparkloom.site.roster import Member, Roster
 
@@ -34,7 +35,7 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
     elif there.members or there.listed or there.problem:
         now = _fleet(reached, cluster, there, plan, profile)
     else:
-        now = summary(cluster, [], [], served.read(reached), profile) | {"groups": []}
+        now = summary(cluster, [], [], records.read(reached), profile) | {"groups": []}
     return now | {"operation": _operation(reached, cluster)}
 
 
@@ -79,7 +80,7 @@ def summary(
     cluster: Cluster,
     pods: list[Any],
     ranks: list[every.Rank],
-    record: served.Record,
+    record: records.Record,
     asked: str | None = None,
     digest: Digest | None = None,
     member: Member | Literal[False] = False,
@@ -107,7 +108,7 @@ def summary(
         "config_hash": carried,
         "current": _current(record, digest or alone(cluster), carried) if ours else None,
         "proved": ours,
-        "since": served.since(pods) or None if whole else None,
+        "since": records.since(pods) or None if whole else None,
         **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest")},
         "transport": record.get("transport") if ours and not rails else None,
         "rails": rails,
@@ -117,7 +118,7 @@ def summary(
     }
 
 
-def _current(record: served.Record, digest: Digest, carried: str | None) -> bool | None:
+def _current(record: records.Record, digest: Digest, carried: str | None) -> bool | None:
     """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
     try:
         now = digest(record)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkloom.onnode.now.picture import state, well
+from sparkloom.site.groups.records import Record
 from sparkloom.site.roster import Member, Roster
-from sparkloom.site.served import Record
 
 Shown = dict[str, Any]
 ASLEEP = "is asleep, wakes with the next request"

@@ -15,8 +15,9 @@ from sparkloom.launch import patience
 from sparkloom.onnode.waker.told import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
-from sparkloom.site import fleet, router, served
+from sparkloom.site import router
 from sparkloom.site.client import Client
+from sparkloom.site.groups import observed, records
 
 # The Service last: while it is there, there may be more.
 KINDS = (
@@ -53,7 +54,7 @@ def _group(need: Need, runs: Running, cluster: Cluster) -> Group:
 
 def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> list[Group]:
     """With how long the last start took that was proved here, where that is known, in place of one elsewhere."""
-    known = {group.name: served.read(reached, fleet.record_name(runs[group.name])) for group in found}
+    known = {group.name: records.read(reached, observed.record_name(runs[group.name])) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
 

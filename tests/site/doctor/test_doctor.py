@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace as NS
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sparkloom.base.finding import Finding
 from sparkloom.render.manifests import names
-from sparkloom.site import doctor, served
+from sparkloom.site import doctor
 from sparkloom.site.checks import kubernetes, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, roles, verdict
+from sparkloom.site.groups import look, records
 from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
@@ -90,7 +91,7 @@ def test_long_values_are_shown_where_they_differ() -> None:
 def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the old code: `Make the API key, once: found would change; expected no change`."""
     plugin = action("sparkloom_key")
-    kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, dry: True)
+    kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, **more: True)
     monkeypatch.setattr(plugin.client, "of", lambda cluster: kept)
     monkeypatch.setattr(plugin.ansible, "cluster", lambda task_vars: None)
     asked = plugin.ActionModule.__new__(plugin.ActionModule)
@@ -206,7 +207,7 @@ def test_who_serves_instead_and_what_was_left_behind_is_said() -> None:
 
 def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tmp_path: Path) -> None:
     """On the old code: three lines in red about the inventory's profile, each with another cure."""
-    told = served.judged({"profile": "super"}, "", "ultra")
+    told = records.judged({"profile": "super"}, "", "ultra")
     assert (told["profile"], told["words"]) == ("super", "-e profile=super")
     seen = [events.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
     report = doctor.report([*seen, event("changed", "model_serving", differing=[
@@ -223,9 +224,9 @@ def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tm
         "playbooks/serve.yml -e profile=super puts it right (site.yml --tags serve -e profile=super"
     )
     assert doctor.report(seen, NODES).good
-    assert served.judged({"profile": "super"}, "", "super") == {"profile": "super", "words": "", "rows": []}
-    assert served.judged({}, "", "ultra")["profile"] == "ultra"
-    asked = served.judged({"profile": "super"}, "mini", "ultra")
+    assert records.judged({"profile": "super"}, "", "super") == {"profile": "super", "words": "", "rows": []}
+    assert records.judged({}, "", "ultra")["profile"] == "ultra"
+    asked = records.judged({"profile": "super"}, "mini", "ultra")
     assert (asked["profile"], asked["words"], asked["rows"]) == ("mini", "-e profile=mini", [])
 
 
@@ -246,35 +247,34 @@ def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     assert finding.message == "f: missing"
 
 
+def sample(**more: Any) -> Any:
+    """A group of one rank on spark1, as `look` needs it."""
+    ranks = [NS(place=NS(node=NS(name="spark1")))]
+    return NS(label="x", launch=NS(ranks=ranks), pods=lambda *_: NS(config_hash="new", read=""), **more)
+
+
 def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster may call a node otherwise; what is said of no known node belongs to nobody's row."""
-    plugin = action("sparkloom_served")
-    template = {"spec": {"nodeSelector": {"kubernetes.io/hostname": "gx10-1"}}}
-    plan = {"labels": {names.PROFILE: "x"}, "config_hash": "new", "read": "", "objects": [
-        {"kind": "StatefulSet", "spec": {"template": template}}]}  # fmt: skip
-    site = NS(nodes=[NS(name="spark1", kubernetes_node="gx10-1")])
+    site: Any = NS(nodes=[NS(name="spark1", kubernetes_node="gx10-1")])
     engine = NS(state=NS(waiting=None, terminated=None), ready=True, restart_count=0, last_state=None)
     pod = NS(
         metadata=NS(name="p", uid="u", labels={names.PROFILE: "x", names.RANK: "0"}, annotations={}),
         spec=NS(node_name="gx10-1", node_selector={}),
         status=NS(phase="Running", container_statuses=[engine], conditions=[]),
     )
-    monkeypatch.setattr(plugin.leftovers, "found", lambda reached, mine: iter(()))
-    (finding,) = plugin.ranks(site, NS(pods=lambda labels: [pod], told=lambda name: None), plan)
+    monkeypatch.setattr(look.leftovers, "found", lambda reached, mine: iter(()))
+    there: Any = NS(pods=lambda labels: [pod], told=lambda name: None)
+    (finding,) = look.judged(site, there, sample())
     assert (finding.where, finding.message) == ("spark1", "config ")
-    (finding,) = plugin.ranks(site, NS(pods=lambda labels: []), plan)
+    (finding,) = look.judged(site, cast(Any, NS(pods=lambda labels: [])), sample())
     assert finding.message == "nothing served"
 
 
-def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = action("sparkloom_served")
-    template = {"spec": {"nodeSelector": {"kubernetes.io/hostname": "spark1"}}}
-    plan = {"labels": {names.PROFILE: "x"}, "config_hash": "new", "read": "", "objects": [
-        {"kind": "StatefulSet", "spec": {"template": template}}]}  # fmt: skip
-    site = NS(nodes=[NS(name="spark1", kubernetes_node="spark1")])
+def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead() -> None:
+    site: Any = NS(nodes=[NS(name="spark1", kubernetes_node="spark1")])
     other = NS(metadata=NS(name="y-rank0-0", labels={names.PROFILE: "y", names.RANK: "0"}, annotations={}))
-    reached = NS(pods=lambda labels: [other])
-    assert plugin.ranks(site, reached, plan)[0].message == "y is there instead"
-    assert plugin.ranks(site, reached, plan, listed=True, asleep={plan["labels"][names.PROFILE]}) == []
-    (finding,) = plugin.ranks(site, reached, plan, listed=True)
+    reached: Any = NS(pods=lambda labels: [other])
+    assert look.judged(site, reached, sample())[0].message == "y is there instead"
+    assert look.judged(site, reached, sample(), listed=True, asleep={"x"}) == []
+    (finding,) = look.judged(site, reached, sample(), listed=True)
     assert (finding.message, finding.fix[:19]) == ("nothing served", "playbooks/serve.yml")

@@ -10,9 +10,10 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.finding import Finding
-from sparkloom.site import doctor, leftovers
+from sparkloom.site import doctor
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import asking, events, groups, parts, roles
+from sparkloom.site.groups import leftovers
 from tests import inventories
 from tests.fleet_cluster import FleetCluster
 from tests.plugins.loading import action

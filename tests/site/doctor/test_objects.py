@@ -13,7 +13,7 @@ import pytest
 from kubernetes.client import ApiClient, ApiException, Configuration
 
 from sparkloom.site.doctor import drift, events, roles
-from sparkloom.site.doctor.objects import Api
+from sparkloom.site.objects import Api
 
 KINDS = {
     "/api/v1": [{"name": "services", "kind": "Service", "namespaced": True},

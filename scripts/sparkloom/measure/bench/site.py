@@ -23,8 +23,9 @@ from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render.manifests import names
-from sparkloom.site import client, fleet, roster
+from sparkloom.site import client, roster
 from sparkloom.site.endpoint import reach
+from sparkloom.site.groups import observed
 from sparkloom.site.planned import Planned
 from sparkloom.site.roster import Member, Roster
 
@@ -145,7 +146,7 @@ class Site:
         """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
         if not (member and self._there and self._there.listed):
             return None
-        runs = (self._guarded(lambda: fleet.running(self._cluster)) or {}).get(member.name)
+        runs = (self._guarded(lambda: observed.running(self._cluster)) or {}).get(member.name)
         return runs.vf if runs else None
 
     def place(self, member: Member | None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ GONE = 300.0  # the same, until a supervisor counts as stuck for good: a node th
 
 
 class StatusLog:
-    """Lines look like `[sparkloom rank 1 epoch 2] phase: text`; `sparkloom_wait` reads them."""
+    """Lines look like `[sparkloom rank 1 epoch 2] phase: text`; `site/groups/waiting.py` reads them."""
 
     def __init__(self, order: Order, rank: int) -> None:
         self.order, self.rank, self.epoch = order, rank, 0

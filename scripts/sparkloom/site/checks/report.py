@@ -39,6 +39,15 @@ def table(findings: Iterable[Finding]) -> str:
     return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
 
 
+def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
+    """One table for all nodes; it fails when any finding is an error."""
+    failed, text = errors(findings), table(findings)
+    if failed:
+        nodes = len({finding.where for finding in failed})
+        text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
+    return {"failed": bool(failed), "msg": text or passed, "rows": [as_dict(finding) for finding in findings]}
+
+
 Passed = Mapping[str, Collection[str]]  # by node, the checks that are no business of its kind
 
 

@@ -14,9 +14,9 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs import group_name
 from sparkloom.inputs.serving import called
 from sparkloom.render.manifests import names
-from sparkloom.site import leftovers, rollout, served
 from sparkloom.site.checks import report, serving
 from sparkloom.site.client import Client
+from sparkloom.site.groups import leftovers, planning, records
 
 if TYPE_CHECKING:  # a verdict needs no plan
     from sparkloom.judge.fleet import FleetPlan
@@ -32,7 +32,7 @@ def planned(plan: FleetPlan, word: str, profile: str) -> list[Data]:
     chosen = [one for one in plan.grouped if profile in ("", one.group.profile)]
     if word:
         chosen = [one for one in chosen if word in (one.group.name, one.group.alias, one.group.label)]
-    return [rollout.member(one).as_dict() for one in chosen]
+    return [planning.member(one).as_dict() for one in chosen]
 
 
 def told(group: Mapping[str, Any]) -> Data:
@@ -70,8 +70,8 @@ def names_of(listed: Mapping[str, Any]) -> list[str]:
 
 def failures(reached: Client, group: Mapping[str, Any]) -> Data:
     """As a task's result: that the last start of a group failed, which its record remembers."""
-    record = served.read(reached, str(group["served"]))
-    return {"rows": served.judged(record, str(group["profile"]), "")["rows"]} if record.get("failed") else {}
+    record = records.read(reached, str(group["served"]))
+    return {"rows": records.judged(record, str(group["profile"]), "")["rows"]} if record.get("failed") else {}
 
 
 def strangers(reached: Client, listed: Iterable[str]) -> list[Finding]:

@@ -31,10 +31,9 @@ ON_A_NODE = frozenset({
     "sparkloom_machine", "sparkloom_netplan", "sparkloom_probe", "sparkloom_sysctl", "sparkloom_units",
 })  # fmt: skip
 ON_THE_CONTROLLER = frozenset({
-    "sparkloom_engine_key", "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_group_secret",
-    "sparkloom_key", "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
-    "sparkloom_render", "sparkloom_router", "sparkloom_served", "sparkloom_stands", "sparkloom_store_plan",
-    "sparkloom_waker",
+    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_groups", "sparkloom_key",
+    "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
+    "sparkloom_render", "sparkloom_router", "sparkloom_stands", "sparkloom_store_plan", "sparkloom_waker",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"
 # Of the nodes together, and what needs no cluster to be told.
@@ -48,10 +47,7 @@ WEIGHTS = Part("model_serving", "weights")  # of each group, where there are sev
 OF_THE_CLUSTER = (
     Part("multus", "main"),
     Part("gpu_runtime", "cluster"),
-    Part("model_serving", "plan"),
-    Part("model_serving", "serve"),
-    Part("model_serving", "cluster"),
-    Part("model_serving", "serving"),
+    Part("model_serving", "look"),
     Part("gateway", "main"),
     Part("page", "main"),
     Part("metrics", "cluster"),

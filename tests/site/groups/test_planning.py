@@ -13,7 +13,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.judge.fleet.steps import Wave
-from sparkloom.site import ansible, rollout
+from sparkloom.site import ansible
+from sparkloom.site.groups import planning
 from tests import inventories
 
 ULTRA, GLM, OSS = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4", "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
@@ -21,11 +22,11 @@ QWEN = "radixark--qwen3.8-27b-nvfp4"
 SPARKS = tuple(f"spark{number}" for number in range(1, 5))
 
 
-def made(site: Path, runs: dict[str, Running], **more: Any) -> rollout.Rollout:
-    return rollout.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
+def made(site: Path, runs: dict[str, Running], **more: Any) -> planning.Rollout:
+    return planning.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
 
 
-def ran(member: rollout.Member, site: Path) -> Running:
+def ran(member: planning.Member, site: Path) -> Running:
     """As the cluster tells of a group that was started in its seat."""
     rendered = case.render(member.profile, site, seat=member.seat, force=True)
     seat = member.seat
@@ -72,7 +73,7 @@ def test_a_profile_that_was_edited_is_started_anew_and_nothing_else(tmp_path: Pa
     old = runs[OSS]
     runs[OSS] = Running(old.name, old.profile, old.nodes, old.vf, old.fraction, old.engine_key, "of-before")
     found = made(site, runs)
-    assert {one.name: one.state for one in found.members} == {GLM: "stays", OSS: rollout.RENEWS}
+    assert {one.name: one.state for one in found.members} == {GLM: "stays", OSS: planning.RENEWS}
     assert found.waves == [Wave((OSS,), (OSS, GLM), found.members[1].nodes)]
 
 
@@ -89,7 +90,7 @@ serve:
 """
 
 
-def told(found: rollout.Rollout) -> dict[str, str]:
+def told(found: planning.Rollout) -> dict[str, str]:
     """What is said of each group."""
     return {line.partition(" on ")[0]: line.partition("spark1 ")[2] for line in found.said.splitlines()}
 
@@ -129,9 +130,9 @@ def test_who_is_awake_sleeps_for_one_that_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sleeper", "state"),
     [
-        (TURNS, {"proved": "another"}, rollout.UNPROVED),
-        (TURNS, {"proved": "", "whole": False}, rollout.LACKS),
-        (f"serve:\n  - {OSS}\n  - {{profile: {QWEN}, name: chat}}\n", {}, rollout.WAKES),
+        (TURNS, {"proved": "another"}, planning.UNPROVED),
+        (TURNS, {"proved": "", "whole": False}, planning.LACKS),
+        (f"serve:\n  - {OSS}\n  - {{profile: {QWEN}, name: chat}}\n", {}, planning.WAKES),
     ],
 )
 def test_who_sleeps_and_should_not_starts(text: str, sleeper: dict[str, Any], state: str, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_who_sleeps_and_should_not_starts(text: str, sleeper: dict[str, Any], st
 
 
 def test_one_of_a_turn_goes_back_alone_while_the_others_sleep(tmp_path: Path) -> None:
-    back = rollout.only(made(inventories.serving(tmp_path, TURNS), {}), OSS)
+    back = planning.only(made(inventories.serving(tmp_path, TURNS), {}), OSS)
     assert back.waves == [Wave((OSS,), (OSS,), ("spark1",), ("chat",))]
 
 
@@ -167,7 +168,7 @@ def test_a_list_that_does_not_pack_is_refused_with_what_helps(tmp_path: Path) ->
 
 def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
     cluster = inventory.load()
-    found = rollout.alone(GLM, cluster, {"other": ("spark3",)})
+    found = planning.alone(GLM, cluster, {"other": ("spark3",)})
     assert found.waves == [Wave(("other",), (GLM,), SPARKS)]
     assert found.as_dict()["groups"] == [
         {
@@ -175,7 +176,7 @@ def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
             "seat": {}, "served": "served", "on_demand": False,
         }
     ]  # fmt: skip
-    assert rollout.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"
+    assert planning.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"
 
 
 def test_a_seat_renders_what_the_plan_renders(tmp_path: Path) -> None:
@@ -189,10 +190,10 @@ def test_a_seat_renders_what_the_plan_renders(tmp_path: Path) -> None:
 
 def test_another_profile_for_one_group_keeps_its_name() -> None:
     listed = [GLM, {"profile": OSS, "name": "chat", "alias": "oss"}]
-    assert rollout.entry(listed, "chat", QWEN) == [GLM, {"profile": QWEN, "name": "chat", "alias": "oss"}]
-    assert rollout.entry(listed, GLM, QWEN)[0] == {"profile": QWEN, "name": GLM}
+    assert planning.entry(listed, "chat", QWEN) == [GLM, {"profile": QWEN, "name": "chat", "alias": "oss"}]
+    assert planning.entry(listed, GLM, QWEN)[0] == {"profile": QWEN, "name": GLM}
     with pytest.raises(InputError, match="there are"):
-        rollout.entry(listed, "nobody", QWEN)
+        planning.entry(listed, "nobody", QWEN)
 
 
 def test_the_record_is_what_the_next_plan_reads(tmp_path: Path) -> None:

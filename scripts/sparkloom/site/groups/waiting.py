@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sparkloom.onnode.now import why
 from sparkloom.onnode.now.labels import CONFIG_HASH
 from sparkloom.onnode.now.pods import HOPELESS, STUCK, State, state
-from sparkloom.site import renew
+from sparkloom.site.groups import renew
 
 # ... but in these words the kubelet says that its node was slower than its patience: it goes on where it was.
 SLOW = re.compile(r"context deadline exceeded|is reserved for", re.I)

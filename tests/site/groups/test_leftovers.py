@@ -9,7 +9,7 @@ import kubernetes.client
 import pytest
 
 from sparkloom.render.manifests import names
-from sparkloom.site import leftovers
+from sparkloom.site.groups import leftovers
 
 STORE: list[tuple[str, str, dict[str, str]]] = []
 

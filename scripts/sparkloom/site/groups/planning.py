@@ -21,7 +21,8 @@ from sparkloom.judge.fleet import FleetPlan, steps
 from sparkloom.judge.fleet.result import Grouped
 from sparkloom.launch import downloads, groups
 from sparkloom.render.manifests import names
-from sparkloom.site import client, fleet
+from sparkloom.site import client
+from sparkloom.site.groups import observed
 
 RENEWS = "renews"  # stands where it should, and what it is started with has changed
 LACKS = "lacks"  # on demand, and a rank of it is set up no more
@@ -187,6 +188,24 @@ def _sleep(one: Member, made: Sequence[Member], waves: Sequence[steps.Wave]) -> 
     return f", and {put} {other} starts in its place; a request wakes it"
 
 
+def now(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, policy: str) -> Rollout:
+    """By what the cluster says now: of the site's list, else of its one profile."""
+    if listed is None:
+        return alone(named, cluster, observed.unrecorded(cluster, {}))
+    runs = observed.running(cluster)
+    return of_list(case.fleet(listed, runs=runs), runs, observed.unrecorded(cluster, runs), policy)
+
+
+def ask(planned: Rollout, named: str) -> None:
+    """A list says all that is to serve; one profile says nothing of what serves beside it."""
+    if stops := planned.waves[0].stop:
+        message = (
+            f"{', '.join(stops)} is served here and holds the GPUs and the rails. To serve {named} instead, run "
+            f"playbooks/switch.yml -e profile={named}, or this again with -e model_serving_replace=true"
+        )
+        raise InputError.single("profile", message, rule="another-serves")
+
+
 def only(made: Rollout, name: str) -> Rollout:
     """The part of one group: it ends, and it starts; what becomes of the others is not decided here."""
     mine = next(one for one in made.members if one.name == name)
@@ -203,7 +222,7 @@ def refuse(findings: Iterable[Finding], *, force: bool) -> None:
 
 def keep(cluster: Cluster) -> list[str]:
     """build/<site>/fleet.json says what the cluster says; which of these groups sleep."""
-    runs = fleet.running(cluster)
+    runs = observed.running(cluster)
     fleet_record.write(fleet_record.path(cluster.name), runs.values())
     return [name for name, one in runs.items() if not one.awake]
 

@@ -14,8 +14,9 @@ from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric
 from sparkloom.launch.groups import ONLY_KEY
 from sparkloom.render.manifests.names import PROFILE, RANK, marked
-from sparkloom.site import client, served
+from sparkloom.site import client
 from sparkloom.site.client import Client
+from sparkloom.site.groups import records
 
 FUNCTIONS = range(16)  # of a port
 
@@ -45,12 +46,12 @@ def wanted(reached: Client, listed: Serving) -> dict[str, int]:
 
 
 def _proved(reached: Client, one: Running) -> str:
-    return str(served.read(reached, record_name(one)).get("config_hash") or "")
+    return str(records.read(reached, record_name(one)).get("config_hash") or "")
 
 
 def record_name(one: Running) -> str:
     """Of what was proved of it last."""
-    return served.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
+    return records.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
 
 
 def known(cluster: Cluster) -> dict[str, Running]:

@@ -13,7 +13,8 @@ from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.render.manifests.names import PROFILE, RANK
-from sparkloom.site import client, fleet
+from sparkloom.site import client
+from sparkloom.site.groups import observed
 from tests import inventories
 
 GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
@@ -57,7 +58,7 @@ class Cluster_:
 
 def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str, Any], **state: Any) -> Any:
     monkeypatch.setattr(client, "of", lambda _: Cluster_(list(applied), **state))
-    return fleet.running(cluster)
+    return observed.running(cluster)
 
 
 def test_one_that_sleeps_runs_with_the_hash_of_its_last_proof(monkeypatch: pytest.MonkeyPatch) -> None:

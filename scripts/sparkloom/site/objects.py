@@ -1,4 +1,4 @@
-"""What an apply would change in the cluster: the API server itself tells, asked to keep nothing."""
+"""Objects applied, and what an apply would change: the API server itself tells, asked to keep nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.labels import PROFILE
 from sparkloom.site.client import Client
 
@@ -15,7 +16,8 @@ Object = Mapping[str, Any]
 # Of metadata these change by themselves.
 MOVING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 # As the roles apply: other people's changes of our fields are what is looked for.
-APPLY = {"fieldManager": "sparkloom", "force": "true", "dryRun": "All"}
+APPLY = {"fieldManager": "sparkloom", "force": "true"}
+DRY = {**APPLY, "dryRun": "All"}
 AT_ONCE = 4
 
 
@@ -38,15 +40,29 @@ class Api:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return [found for found in pool.map(lambda one: self._differs(one, demanded), objects) if found]
 
+    def apply(self, objects: Sequence[Object]) -> list[dict[str, Any]]:
+        """In that order; as `differing` tells it, what has changed."""
+        return [found for wanted in objects if (found := self._applied(wanted))]
+
+    def _applied(self, wanted: Object) -> dict[str, Any] | None:
+        if not (path := self._path(wanted)):
+            message = f"knows no {wanted['kind']} of {wanted['apiVersion']}, which is to be applied"
+            raise InputError.single("the cluster", message, rule="unknown-kind")
+        before = self._ask("GET", path)
+        after = _settled(self._ask("PATCH", path, wanted, APPLY) or {})
+        if before is None:
+            return {**_named(wanted), "diff": {}}
+        before = _settled(before)
+        return None if before == after else {**_named(wanted), "diff": {"before": before, "after": after}}
+
     def _differs(self, wanted: Object, demanded: Collection[str]) -> dict[str, Any] | None:
-        named = {"kind": wanted["kind"], "name": wanted["metadata"]["name"]}
-        path = self._path(wanted)
+        named, path = _named(wanted), self._path(wanted)
         there = self._ask("GET", path) if path else None
         if there is None:
             return {**named, "diff": {}}
         if wanted["kind"] == "StatefulSet" and wanted["metadata"].get("labels", {}).get(PROFILE) in demanded:
             wanted = {**wanted, "spec": {**wanted["spec"], "replicas": there["spec"]["replicas"]}}
-        before, after = _settled(there), _settled(self._ask("PATCH", path, wanted) or {})
+        before, after = _settled(there), _settled(self._ask("PATCH", path, wanted, DRY) or {})
         return None if before == after else {**named, "diff": {"before": before, "after": after}}
 
     def _path(self, wanted: Object) -> str:
@@ -63,16 +79,18 @@ class Api:
     def _list(self, root: str) -> tuple[dict[str, Any], ...]:
         return tuple((self._ask("GET", root) or {}).get("resources", ()))
 
-    def _ask(self, method: str, path: str, body: Object | None = None) -> dict[str, Any] | None:
+    def _ask(
+        self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any] | None:
         """The answer, or None where there is no such thing."""
         from kubernetes.client import ApiException
 
         headers = {"Accept": "application/json"}
-        query = list(APPLY.items()) if body else []
         headers |= {"Content-Type": "application/apply-patch+yaml"} if body else {}
+        words = list((query or {}).items())
         try:
             answer = self._api.call_api(
-                path, method, query_params=query, header_params=headers, body=dict(body) if body else None,
+                path, method, query_params=words, header_params=headers, body=dict(body) if body else None,
                 auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True,
             )  # fmt: skip
         except ApiException as error:
@@ -81,6 +99,10 @@ class Api:
             raise
         told: dict[str, Any] = json.loads(answer.data)
         return told
+
+
+def _named(wanted: Object) -> dict[str, str]:
+    return {"kind": wanted["kind"], "name": wanted["metadata"]["name"]}
 
 
 def _settled(known: Object) -> dict[str, Any]:

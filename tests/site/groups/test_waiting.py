@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
-from sparkloom.site import watch
+from sparkloom.site.groups import waiting
 
 
 def pod(
@@ -67,10 +67,10 @@ class Script:
         self.now += seconds
 
 
-def run(script: Script, timeout: float = 60, read: str = "") -> tuple[watch.Outcome, list[str]]:
+def run(script: Script, timeout: float = 60, read: str = "") -> tuple[waiting.Outcome, list[str]]:
     said: list[str] = []
-    group = watch.ServedGroup({"sparkloom/profile": "p"}, "h1", 2, timeout, read=read)
-    outcome = watch.wait(script, group, said.append, clock=lambda: script.now, sleep=script.sleep)
+    group = waiting.ServedGroup({"sparkloom/profile": "p"}, "h1", 2, timeout, read=read)
+    outcome = waiting.wait(script, group, said.append, clock=lambda: script.now, sleep=script.sleep)
     return outcome, said
 
 

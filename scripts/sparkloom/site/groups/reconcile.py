@@ -1,0 +1,273 @@
+"""From what runs to what was planned: ends groups, starts others, proves each, and goes back where one did not start.
+
+Ansible calls it step by step, as two things between them are done on the nodes: reading their memory, and sealing what
+engines compiled. A step gets the run as the one before it left it. The cluster keeps it too, for a run that is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sparkloom.base.finding import Finding, errors
+from sparkloom.base.repository import place
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.judge.fleet.steps import STAYS
+from sparkloom.render.manifests import names
+from sparkloom.site import client
+from sparkloom.site.checks import kubernetes, memories
+from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
+from sparkloom.site.groups.group import Group
+from sparkloom.site.objects import Api
+
+Data = dict[str, Any]
+Say = Callable[[str], None]
+JOURNAL, KEY = "rollout", "rollout.json"  # the ConfigMap of a run that is under way
+
+
+@dataclass(slots=True)
+class Run:
+    """`groups` and `waves` as the plan has them; the rest is what became of them so far, by a group's name."""
+
+    options: Data
+    listed: bool
+    groups: list[Data]
+    waves: list[Data]
+    holds: bool  # a group that is on demand starts or is put to sleep: the waker may not act meanwhile
+    replaces: bool  # something ends for it
+    msg: str = ""
+    held: bool = False  # the waker stands aside
+    last: dict[str, str] = field(default_factory=dict)  # which profile was proved before
+    renewed: list[str] = field(default_factory=list)  # the engine's key is another one, which it reads once
+    lost: dict[str, str] = field(default_factory=dict)  # why it did not start
+    proved: dict[str, Data] = field(default_factory=dict)  # how many ranks, and over what they talk
+    asleep: list[str] = field(default_factory=list)
+    memory_before: dict[str, float] = field(default_factory=dict)  # GiB of each node, before any load
+    memory: dict[str, float] = field(default_factory=dict)  # ... and now
+    needs: dict[str, float] = field(default_factory=dict)  # what each node must have before the next start
+
+    failed: dict[str, dict[str, str]] = field(default_factory=dict)  # those lost for whom a way back was looked for
+
+    @classmethod
+    def of(cls, planned: planning.Rollout, options: Data, *, listed: bool) -> Run:
+        made = planned.as_dict()
+        replaces = any(wave["stop"] for wave in made["waves"])
+        return cls(options, listed, made["groups"], made["waves"], made["holds"], replaces, planned.said)
+
+    @property
+    def ends(self) -> list[str]:
+        """What is to be said of each group that did not start."""
+        return [f"{one['why']}\n{self._ended(name, one)}" for name, one in self.failed.items()]
+
+    def _ended(self, name: str, told: Mapping[str, str]) -> str:
+        good, again = told["good"], told["again"]
+        if not good:
+            alone = "nothing was served before; nothing is served now"
+            return f"{name} had nothing to go back to; the other groups are as they were" if self.listed else alone
+        if not self.options["rollback"]:
+            return f"nothing is served; -e serve_rollback=true brings {good} back by itself"
+        return f"{good} did not start either: {again}" if again else f"{good} is served again"
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """One wave, with what became known since it was planned. All but `start` are labels and nodes."""
+
+    start: Sequence[Data]
+    stop: Sequence[str]
+    sleep: Sequence[str]
+    idle: Sequence[str]
+    sleepers: frozenset[str]  # they stay, and sleep
+    wakers: frozenset[str]  # their ranks are the waker's: to apply them would wake it
+    back: str = ""  # for which group that did not start
+
+    @classmethod
+    def of(cls, run: Run, planned: Mapping[str, Any]) -> Wave:
+        stay = [one for one in planned["start"] if one["state"] == STAYS]
+        asleep = {*run.asleep, *planned["sleep"]}
+        sleepers = frozenset(one["label"] for one in stay if one["label"] in asleep)
+        renewed = [one for one in stay if one["name"] in run.renewed and one["label"] not in sleepers]
+        anew = [one["label"] for one in renewed]
+        return cls(
+            planned["start"],
+            [*planned["stop"], *anew],
+            planned["sleep"],
+            [*planned["idle"], *(node for one in renewed if one["alone"] for node in one["nodes"])],
+            sleepers,
+            frozenset(one["label"] for one in stay if one["on_demand"]) - set(anew),
+            planned.get("back", ""),
+        )
+
+
+class Stopped(Exception):
+    """Nothing may go on; findings say why."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = list(findings)
+        super().__init__(f"{len(findings)} finding(s)")
+
+
+class Reconciler:
+    def __init__(self, cluster: Cluster, run: Run, say: Say, streams: Say, *, dry: bool = False) -> None:
+        self.cluster, self.run, self.say, self.streams, self.dry = cluster, run, say, streams, dry
+        self.options = proof.Options(**run.options)
+        self.reached = client.of(cluster)
+        self.changed: list[Data] = []  # objects, with what differs
+        self.broken: set[str] = set()  # groups of this step
+
+    def prepare(self, members: Sequence[Data], *, force: bool = False) -> None:
+        """Judges the cluster and makes what each group needs, before anything ends."""
+        run = self.run
+        run.memory_before |= records.memory(self.reached)
+        run.renewed += [name for name in self._cut_off() if name not in run.renewed]
+        for member in members:
+            group = self._group(member, force=force)
+            found = (
+                [] if self.dry else kubernetes.judge(self.cluster, group.rendered.objects, self.reached.facts("nvidia"))
+            )
+            if errors(found):
+                raise Stopped(found)
+            self._secrets(member, group)
+            run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
+            member |= {"kernels": group.kernels, "config_hash": group.rendered.digest}
+        self._keep()
+
+    def end(self, planned: Mapping[str, Any]) -> None:
+        """What must end does, and who takes turns with those that start is put to sleep."""
+        self._hold()
+        wave = Wave.of(self.run, planned)
+        there = self.reached.engine_sets()
+        if not self.dry:
+            sets.end(self.reached, there, wave.stop, wave.sleep, self.say)
+        self.changed += sets.named(there, [*wave.stop, *wave.sleep])
+        before, slack = self.run.memory_before, self.options.memory_slack
+        self.run.needs = {node: before[node] - slack if node in before else 0.0 for node in wave.idle}
+        self._keep()
+
+    def start(self, planned: Mapping[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:
+        """Side by side; then one after the other is proved. What goes wrong with one is its own."""
+        wave = Wave.of(self.run, planned)
+        self._memory(memory)
+        for member in wave.start:
+            self._guarded(member, self._apply, wave)
+        if self.dry:
+            return
+        for member in wave.start:
+            if member["name"] not in self.broken and member["label"] not in wave.sleepers:
+                self._guarded(member, self._prove, wave)
+        self._keep()
+
+    def back(self, plan: Callable[[str, str], planning.Rollout]) -> None:
+        """The waves in which what was good before starts again, of each group that did not start.
+
+        `plan`: of a group's name and that profile.
+        """
+        run = self.run
+        run.waves = []
+        for name, why in run.lost.items():
+            good = self._good(name)
+            run.failed[name] = {"why": why, "good": good, "again": ""}
+            if good and self.options.rollback:
+                made = plan(name, good).as_dict()
+                self.prepare(made["groups"], force=True)  # it served before
+                run.groups += made["groups"]
+                run.waves += [{**wave, "back": name} for wave in made["waves"]]
+                run.holds = run.holds or made["holds"]
+        self._keep()
+
+    def _good(self, name: str) -> str:
+        """The profile that served before, where something of it was ended for one that did not start."""
+        member = next(one for one in self.run.groups if one["name"] == name)
+        last = self.run.last.get(name, "")
+        return last if self.run.replaces and last != self._group(member, force=True).profile else ""
+
+    def finish(self) -> None:
+        """The waker works again, and build/<site>/fleet.json says what the cluster says."""
+        if self.dry:
+            return
+        if self.run.held:
+            sets.scale_waker(self.reached, 1)
+        if self.run.listed:  # a proof takes these away, too; where all sleep none was asked for
+            self.changed += [{"name": gone} for gone in leftovers.take(self.reached, self._labels())]
+        planning.forget(self.cluster, [one["served"] for one in self.run.groups])
+        self.run.asleep = planning.keep(self.cluster)
+        self.reached.remove_config_map(JOURNAL)
+
+    # What the steps are made of.
+
+    def _group(self, member: Mapping[str, Any], *, force: bool = False) -> Group:
+        return Group.of(member, self.cluster, self.options.transport, force=force or self.options.force)
+
+    def _judge(self, group: Group) -> None:
+        found = kubernetes.judge(self.cluster, group.rendered.objects, self.reached.facts("nvidia"))
+        if errors(found):
+            raise Stopped(found)
+
+    def _labels(self) -> list[str]:
+        return [one["label"] for one in self.run.groups] if self.run.listed else []
+
+    def _secrets(self, member: Mapping[str, Any], group: Group) -> None:
+        clients, _ = secrets.clients(self.reached, place(self.options.key_file), dry=self.dry)
+        engine, *others = secrets.of_group(self.reached, group, dry=self.dry)
+        if engine.made and member["name"] not in self.run.renewed:
+            self.run.renewed.append(member["name"])
+        self.changed += [{"name": f"Secret {one.name}"} for one in (clients, engine, *others) if one.made]
+
+    def _hold(self) -> None:
+        """Once, before the first wave: nobody else starts groups or puts them to sleep while this does."""
+        run = self.run
+        again = {one["name"] for one in run.groups if one["on_demand"]} & set(run.renewed)
+        if (run.holds or again) and not run.held and not self.dry:
+            sets.scale_waker(self.reached, 0)
+            run.held = True
+        if any(one["on_demand"] for one in run.groups):
+            run.asleep = self._sleeping()
+
+    def _sleeping(self) -> list[str]:
+        runs = observed.running(self.cluster).values()
+        return [names.marked(one.name) for one in runs if not one.awake]
+
+    def _memory(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Every node's memory beside what it had before the model that was stopped."""
+        read = {host: answer["memory"] for host, answer in told.items() if "memory" in answer}
+        before = {node: self.run.memory_before.get(node, 0.0) for node in self.run.needs}
+        if found := list(memories.returned(read, before, self.options.memory_slack)):
+            raise Stopped(found)
+        self.run.memory |= {host: round(memory["available_gib"], 1) for host, memory in read.items()}
+
+    def _apply(self, group: Group, member: Mapping[str, Any], wave: Wave) -> None:
+        kinds = {"StatefulSet"} if member["label"] in wave.wakers else set()
+        objects = [one for one in group.rendered.objects if one["kind"] not in kinds]
+        api = Api(self.reached)
+        self.changed += api.differing(objects) if self.dry else api.apply(objects)
+
+    def _prove(self, group: Group, member: Mapping[str, Any], wave: Wave) -> None:
+        """The proof of another took its time, and one that is on demand may have fallen asleep meanwhile."""
+        if member["label"] in wave.wakers and member["label"] in self._sleeping():
+            return
+        proved = proof.Proof(self.reached, group, self.options, self.say, self.streams)
+        self.run.proved[member["name"]] = proved.give(member["served"], self.run.memory, self._labels())
+
+    def _guarded(self, member: Data, work: Callable[[Group, Data, Wave], None], wave: Wave) -> None:
+        group = self._group(member, force=True)  # it was judged when it was prepared
+        try:
+            work(group, member, wave)
+        except proof.FAILURES as error:
+            self.broken.add(member["name"])
+            why = proof.failed(self.reached, group, member["served"], proof.said(error))
+            self.say(why)
+            if wave.back:
+                self.run.failed[wave.back]["again"] = why
+            else:
+                self.run.lost[member["name"]] = why
+
+    def _cut_off(self) -> Iterator[str]:
+        """Whose engine's key a run before this one has made anew, and did not come to start it."""
+        told = json.loads((self.reached.config_map(JOURNAL) or {}).get(KEY, "{}"))
+        yield from told.get("renewed", ())
+
+    def _keep(self) -> None:
+        if not self.dry:
+            self.reached.put_config_map(JOURNAL, {KEY: json.dumps(asdict(self.run))})

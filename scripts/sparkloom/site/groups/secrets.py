@@ -1,0 +1,51 @@
+"""The Secrets of a group, made once: the clients' key, the engine's own key, what the ranks know each other by.
+
+What is in them is in no result and in no log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkloom.render import keys
+from sparkloom.site.client import Client
+from sparkloom.site.groups.group import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One Secret as the cluster has it now, or would have it."""
+
+    name: str
+    made: bool  # it was not there, or held something else
+    drift: list[dict[str, str]]
+
+
+def clients(reached: Client, path: Path, *, dry: bool) -> tuple[Kept, bool]:
+    """From the file that its owner alone reads; and whether that file was made now."""
+    key, made = keys.ensure(path, dry=dry)
+    kept = _put(reached, keys.CLIENTS, keys.clients_data(key), {}, f"the key in {path}", dry=dry)
+    return kept, made
+
+
+def of_group(reached: Client, group: Group, *, dry: bool) -> Iterator[Kept]:
+    """The engine's own key first. One that is usable stays as it is.
+
+    That of a site with one profile has no group's label: it outlives its group, and the next one has it.
+    """
+    name = group.engine_key
+    data, labels = keys.engine_data(reached.secret(name)), {} if name == keys.SECRET else group.labels
+    yield _put(reached, name, data, labels, "what the engine is asked with", dry=dry)
+    if wanted := group.group_secret:
+        data = keys.group_data(reached.secret(wanted["name"]))
+        yield _put(reached, wanted["name"], data, wanted["labels"], "what the ranks know each other by", dry=dry)
+
+
+def _put(
+    reached: Client, name: str, data: dict[str, str], labels: Mapping[str, str], expected: str, *, dry: bool
+) -> Kept:
+    found = "another content" if reached.secret(name) is not None else "not there"
+    made = reached.put_secret(name, data, labels=labels, dry=dry)
+    return Kept(name, made, [{"what": f"Secret {name}", "found": found, "expected": expected}] if made else [])

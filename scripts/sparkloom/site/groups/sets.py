@@ -1,0 +1,75 @@
+"""The StatefulSets of ranks: ended, put to sleep and waited for; and the waker, which may do that too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from sparkloom.base.errors import InputError
+from sparkloom.onnode.now.labels import PROFILE
+from sparkloom.render.manifests.names import ENGINES
+from sparkloom.site.client import Client
+
+GONE = 300.0  # seconds until a pod has ended, as its grace period and a slow node allow
+WAKER, WAKER_GONE = "waker", 60.0
+LOOK, SAY = 1.0, 15.0
+
+
+def named(there: Sequence[Any], labels: Collection[str]) -> list[dict[str, Any]]:
+    """Those of these groups, as something that changes."""
+    return [{"kind": "StatefulSet", "name": one.metadata.name} for one in there if _label(one) in labels]
+
+
+def end(
+    reached: Client, there: Sequence[Any], stop: Collection[str], sleep: Collection[str], say: Callable[[str], object]
+) -> None:
+    """Who is put to sleep keeps its sets, without pods, until somebody wakes it."""
+    from kubernetes import client
+
+    apps = client.AppsV1Api(reached.core.api_client)
+    mine = [one for one in there if _label(one) in {*stop, *sleep}]
+    for one in mine:
+        if _label(one) in sleep:
+            body = {"spec": {"replicas": 0}}
+            apps.patch_namespaced_stateful_set(one.metadata.name, reached.namespace, body)
+    for one in mine:
+        if _label(one) not in sleep:
+            apps.delete_namespaced_stateful_set(one.metadata.name, reached.namespace, propagation_policy="Foreground")
+    if mine:
+        _wait(lambda: _left(reached, stop, sleep), GONE, "to end", say)
+
+
+def _left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> list[str]:
+    sets = [one.metadata.name for one in reached.engine_sets() if _label(one) in stop]
+    return sorted([*sets, *(pod.metadata.name for pod in reached.pods(ENGINES) if _label(pod) in {*stop, *sleep})])
+
+
+def scale_waker(reached: Client, replicas: int) -> None:
+    """Nothing where a site has none. Scaled to nothing it is gone when this returns."""
+    from kubernetes import client
+
+    if (waker := reached.workload("Deployment", WAKER)) is None:
+        return
+    apps = client.AppsV1Api(reached.core.api_client)
+    apps.patch_namespaced_deployment(WAKER, reached.namespace, {"spec": {"replicas": replicas}})
+    if not replicas:
+        labels = dict(waker.spec.selector.match_labels)
+        _wait(lambda: [pod.metadata.name for pod in reached.pods(labels)], WAKER_GONE, "to end", lambda _: None)
+
+
+def _wait(left: Callable[[], Sequence[str]], patience: float, what: str, say: Callable[[str], object]) -> None:
+    begun = told = time.monotonic()
+    while waits := left():
+        now = time.monotonic()
+        if now - begun > patience:
+            message = f"still there after {patience:.0f} s: {', '.join(waits)}; kubectl describe says why"
+            raise InputError.single("the cluster", message, rule="does-not-end")
+        if now - told >= SAY:
+            told = now
+            say(f"{now - begun:5.0f} s  waits for {', '.join(waits)} {what}")
+        time.sleep(LOOK)
+
+
+def _label(one: Any) -> str:
+    return str(one.metadata.labels.get(PROFILE))
