@@ -14,7 +14,7 @@ from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json
 
 NOTED = (
-    "from the router's own counters and what was noted of them at each look (docs/fleet-router.md); what a router "
+    "from the router's own counters and what was noted of them at each look (docs/endpoint.md); what a router "
     "counted after the last look before it ended is not known"
 )
 
