@@ -16,6 +16,7 @@ check rooms "the floor plan: who may import whom" lint-imports --no-cache
 check yamllint "YAML layout" yamllint --strict .
 check ansible-lint "playbooks and roles, profile production" ansible-lint --offline
 check stale "generated files against their sources" "$PY" scripts/lint/stale.py
+check docs "the pages as a site, every link followed" zensical build --strict
 check lines "lines of code by room" "$PY" scripts/lint/lines.py
 
 ((${#failed[@]} == 0)) || die lint "failing: ${failed[*]} (each said why above)"
