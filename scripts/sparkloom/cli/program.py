@@ -17,8 +17,7 @@ from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM, SHELVES
 
 EPILOG = (
     "Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input, 70 a bug of ours, 130 interrupted "
-    "(docs/reference/exit-status.md). `sparkloom --version` says which version this is; `sparkloom completion bash` "
-    "prints a completion script."
+    "(docs/reference/exit-status.md). `sparkloom --version` prints the version."
 )
 
 

@@ -20,9 +20,10 @@ NOTED = (
 
 
 def usage(
-    since: Annotated[str, typer.Option("--since", help="so many days, today's among them, as 7d")] = "7d",
+    since: Annotated[str, typer.Option("--since", help="number of days with today, such as 7d")] = "7d",
     prometheus: Annotated[
-        str | None, typer.Option("--prometheus", metavar="URL", help="ask this one (default: the router itself)")
+        str | None,
+        typer.Option("--prometheus", metavar="URL", help="read this Prometheus (default: the router itself)"),
     ] = None,
     where: Inventory = None,
     json: Json = False,
