@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.places import REPO
 
 DOCS = REPO / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 SHELVES = ("Get started", "Do", "Know", "Reference")
 GENERATED = "*Generated "  # begins a line of a page that is a table from its top to its end
+OUTSIDE = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "inventories/gb10/README.md", "molecule/README.md")
+LINK = re.compile(r"\]\((?!https?:)([\w./-]+)(?:#([\w-]+))?\)")
 WORD = re.compile(r"^\| ([a-z][a-z -]*) \| \S.*\.", re.M)
 
 
@@ -48,6 +52,20 @@ def test_every_page_stands_on_one_shelf_and_in_the_list() -> None:
     assert [name for part in nav for name in part][1:] == list(SHELVES)
     listed = re.findall(r"\]\(([\w./-]+\.md)\)", (DOCS / "README.md").read_text())
     assert set(listed) == set(told) - {"README.md"}
+
+
+def headings(page: Path) -> set[str]:
+    titles = (line.lstrip("# ").lower() for line in lines(page) if line.startswith("#"))
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_link_from_outside_the_site_leads_somewhere(name: str) -> None:
+    """`make lint` follows the links inside of it."""
+    for path, anchor in LINK.findall((REPO / name).read_text()):
+        target = (REPO / name).parent / path
+        assert target.exists(), path
+        assert not anchor or anchor in headings(target), f"{path}#{anchor}"
 
 
 def test_every_word_of_ours_is_explained_once() -> None:
