@@ -7,7 +7,7 @@ test:  ## every test, on the virtual rack; ends with one pytest summary
 	@testbed/face/test.sh
 test-more:  ## the scenarios that make test has no hour for: K3s itself, its refusals, a foreign network, switch, a restarted node
 	@testbed/face/test-more.sh
-test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/vm.md)
+test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/real.md)
 	@testbed/face/test-vm.sh
 test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does two)
 	@testbed/face/test-kills.sh
@@ -15,7 +15,7 @@ test-fuzz:  ## the long campaigns: ten minutes of new dice for hypothesis, 100,0
 	@testbed/face/test-fuzz.sh
 test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
 	@testbed/face/test-engines.sh
-test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude) ask the rack; writes the table of docs/use-it-from-your-tools.md
+test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude) ask the rack; writes docs/reference/clients.md
 	@testbed/face/test-clients.sh
 test-profiles:  ## every shipped profile served on the rack by its stand-in, one after the other (a minute each)
 	@testbed/face/test-profiles.sh

@@ -24,7 +24,7 @@ import router_rig  # noqa: E402
 import router_speed  # noqa: E402
 from origin import origin  # noqa: E402
 
-PAGE = REPO / "docs" / "fleet-router.md"
+PAGE = REPO / "docs" / "reference" / "routers.md"
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=4, help="bodies of a megabyte a second beside the streams")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON of all runs: read first, written at the end")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/fleet-router.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/reference/routers.md")
     options = parser.parse_args()
     wanted = [name for name in options.only.split(",") if name]
     chosen = [one for one in router_candidates.ALL if not wanted or one.name in wanted]

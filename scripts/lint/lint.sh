@@ -18,6 +18,7 @@ check mypy "types of scripts/sparkloom, strict" mypy
 check rooms "the floor plan: who may import whom" lint-imports --no-cache
 check yamllint "YAML layout" yamllint --strict .
 check stale "generated files against their sources" "$PY" scripts/lint/stale.py
+check docs "the pages as a site, every link followed" zensical build --strict
 check lines "lines of code by room" "$PY" scripts/lint/lines.py
 check ansible-lint-molecule "the scenarios, likewise" ansible-lint --offline molecule
 wait

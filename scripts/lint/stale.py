@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parents[2]
 GENERATED: dict[str, list[str]] = {
     "image_recipes/schema.json": ["-m", "sparkloom.cli", "image", "schema"],
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
-    "docs/rules.md": ["-m", "sparkloom.cli.rules_page"],
+    "docs/reference/rules.md": ["-m", "sparkloom.cli.rules_page"],
     "docs/use-it-from-your-tools.md": ["-m", "sparkloom.cli.connect_page"],
     "docs/architecture.md": ["scripts/lint/floor_plan.py", "--document"],
 }

@@ -1,4 +1,4 @@
-"""How long steps took: cold and warm apart, here before (in the cache) or on the machine of docs/rack.md (shipped)."""
+"""How long steps took, cold and warm: here (in the cache) or on the machine of docs/reference/times.md (shipped)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ship(order: list[str]) -> None:
 
 
 def table(order: list[str]) -> str:
-    """Markdown for docs/rack.md."""
+    """Markdown for docs/reference/times.md."""
     known = store.read_json(FILE)
     rows = ["| step | cold, s | warm, s | measured |", "|--|--|--|--|"]
     total = 0.0

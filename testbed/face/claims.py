@@ -1,4 +1,4 @@
-"""The table of docs/rack.md: each claim, and when which part judged it (tests write that to .build/judged.jsonl)."""
+"""The table of docs/reference/claims.md: each claim, and which part judged it when (tests fill .build/judged.jsonl)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.base import names
 
 CLAIMS, KEPT = names.REPO / "tests/rack/claims.yml", names.REPO / "tests/rack/judged.json"
 SAID = names.REPO / ".build/judged.jsonl"
-PAGE = names.REPO / "docs/rack.md"
+PAGE = names.REPO / "docs/reference/claims.md"
 BEGIN, END = "<!-- claims: python -m testbed claims --keep -->", "<!-- claims end -->"
 Said = dict[str, dict[str, Any]]
 
@@ -75,7 +75,7 @@ def page(text: str, told: Said) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m testbed claims", description=__doc__.split("\n")[0])
-    parser.add_argument("--keep", action="store_true", help="write them to docs/rack.md and tests/rack/judged.json")
+    parser.add_argument("--keep", action="store_true", help="write docs/reference/claims.md and tests/rack/judged.json")
     parser.add_argument("--json", action="store_true", help="what each test said, as JSON")
     args = parser.parse_args()
     told = merged()

@@ -8,5 +8,5 @@ cd "$REPO"
 [[ ! -x $PY || ! -d testbed/beds ]] || step rack "taking down the virtual rack" "$PY" -m testbed rack down
 [[ ! -x $PY || ! -d .build/bare ]] || step bare "taking down the bare machines" "$PY" -m testbed bare down
 [[ ! -x $PY || ! -d .build/vm ]] || step vm "stopping the virtual machines" "$PY" -m testbed vm down
-step files "removing .venv, .build and build/" rm -rf .venv .build build scripts/sparkloom.egg-info
+step files "removing .venv, .build, .cache and build/" rm -rf .venv .build build .cache scripts/sparkloom.egg-info
 say clean "kept: ~/.cache/sparkloom (binaries and images; remove it by hand to start cold)"

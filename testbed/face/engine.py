@@ -13,7 +13,7 @@ from testbed.make.real import llamacpp, sglang, vllm
 from testbed.trials import engine_faults
 
 DESCRIPTION = "The stand-in engine, which serves without a GPU: its images, and faults for it on the rack."
-EPILOG = "docs/stand-in-engine.md tells what is real."
+EPILOG = "docs/real.md tells what is real."
 WHERE = "spark1..spark4, or all"
 # Engines that run here themselves, on CPU.
 REAL = {

@@ -40,7 +40,7 @@ DESCRIPTION = (
 )
 EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
 a command that was stopped at any moment goes on where it was when it is typed again.
-docs/rack.md tells what is real."""
+docs/real.md tells what is real."""
 
 
 def built(lean: bool = False) -> list[steps.Step]:
@@ -220,7 +220,7 @@ def _console() -> Console:
     sub.add_argument("node", nargs="*", help="spark1..spark4; all when none is named")
     command("inventory", show_inventory, "the inventory of this rack, for ansible-playbook -i")
     command("prune", prune, "empty the cache of what this rack does not need: old builds, Go's caches")
-    sub = command("times", show_times, "how long each step took here, as the table of docs/rack.md")
+    sub = command("times", show_times, "how long each step took here, as docs/reference/times.md has them")
     sub.add_argument("--ship", action="store_true", help=f"also write {times.SHIPPED.relative_to(names.REPO)}")
     command("build", build, "only build the node image (Docker, binaries, root file system, images)")
     listed = table({name: fault.meaning for name, fault in faults.FAULTS.items()})

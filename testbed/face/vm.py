@@ -16,7 +16,7 @@ from testbed.make.vm import trees
 
 DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
 EPILOG = f"""Booted once and kept in {vm_names.CACHE}: from then on a start takes seconds and is always the same
-machine, fresh from its first boot. docs/vm.md tells what is real."""
+machine, fresh from its first boot. docs/real.md tells what is real."""
 
 
 def _able() -> None:

@@ -12,7 +12,7 @@ from tests.places import REPO
 
 PAGES = (
     REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "molecule/README.md", REPO / "inventories/gb10/README.md",
-    *sorted(REPO.glob("docs/*.md")),
+    *sorted(REPO.glob("docs/**/*.md")),
 )  # fmt: skip
 OURS = ("sparkloom", "ansible-playbook", "molecule", "pytest", "python", "make", "cp")
 BEGINS = re.compile(rf"(?:[A-Z_]+=\S+ +)*(?:\.venv/bin/)?(?:{'|'.join(OURS)})(?= )")

@@ -7,7 +7,7 @@ import re
 from sparkloom.cli.commands import MOVED, SHELVES
 from tests.places import REPO
 
-PAGE = (REPO / "docs/exit-status.md").read_text()
+PAGE = (REPO / "docs/reference/exit-status.md").read_text()
 PROGRAM = (REPO / "scripts/sparkloom/cli/program.py").read_text()
 
 
@@ -22,4 +22,4 @@ def test_every_status_of_the_program_is_explained_there_and_in_the_help() -> Non
     told = set(re.findall(r"^\| (\d+) \|", PAGE, re.M))
     assert ends <= told and {"0", "1", "2", "70", "130"} <= ends
     epilog = PROGRAM.split("EPILOG = (")[1].split(")\n")[0]
-    assert ends <= set(re.findall(r"\d+", epilog)) and "docs/exit-status.md" in epilog
+    assert ends <= set(re.findall(r"\d+", epilog)) and "docs/reference/exit-status.md" in epilog

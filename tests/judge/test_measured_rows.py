@@ -114,7 +114,7 @@ def test_no_rule_is_a_source_of_false_alarms() -> None:
 
 def test_the_page_is_fresh() -> None:
     """Only the line with date and commit may differ."""
-    page = (REPO / "docs" / "evidence.md").read_text()
+    page = (REPO / "docs" / "reference" / "evidence.md").read_text()
     wanted = evidence_page.text("")
     body = "\n".join(line for line in page.splitlines() if not line.startswith(evidence_page.STAMP))
     assert body.split() == wanted.split(), f"stale: {evidence_page.__doc__}"

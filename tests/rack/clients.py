@@ -111,7 +111,7 @@ def kept(outcomes: Sequence[Outcome], what: str) -> None:
     rows = [_row(one, versions.get({"opencode": "opencode-ai"}.get(one.client, one.client), "")) for one in outcomes]
     head = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC (commit {commit.strip()}), before {what}:"
     table = "\n".join([head, "", "| client | call | | what it said | prompt, tokens |", "|--|--|--|--|--|", *rows, ""])
-    page = connect_page.PAGE
+    page = connect_page.PAGE.with_name("reference") / "clients.md"
     page.write_text(connect_page.put(page.read_text(), "tried", table))
 
 

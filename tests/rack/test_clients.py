@@ -1,6 +1,6 @@
 """Programs of other makers ask what the rack serves, told how by `sparkloom connect`: an answer, or a refusal in words.
 
-`make test-clients` asks all and writes the table of docs/use-it-from-your-tools.md. The short form, a chat and a stream
+`make test-clients` asks all and writes the table of docs/reference/clients.md. The short form, a chat and a stream
 of the two SDKs, is in test_site.py, before the model that speaks.
 """
 

@@ -275,6 +275,6 @@ def test_an_engines_line_keeps_its_colours_and_nothing_else(capsys: pytest.Captu
 
 def test_clean_text_is_the_same_text() -> None:
     """Every page and log of this repository's own."""
-    for path in [*(REPO / "docs").glob("*.md"), *(REPO / "tests" / "golden").rglob("*.txt")]:
+    for path in [*(REPO / "docs").rglob("*.md"), *(REPO / "tests" / "golden").rglob("*.txt")]:
         text = path.read_text(encoding="utf-8")
         assert visible(text) == text == but_colours(text), path

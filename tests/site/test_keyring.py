@@ -43,7 +43,7 @@ def test_the_first_key_makes_the_file(tmp_path: Path) -> None:
     keyring.add(made, key("alice", expires="2027-01-31", made="2026-11-25"))
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     assert [entry.name for entry in made.parent.iterdir()] == ["keys.yml"]
-    assert "docs/fleet-router.md" in made.read_text() and "sk-" not in made.read_text()
+    assert "docs/endpoint.md" in made.read_text() and "sk-" not in made.read_text()
     assert client_keys.read(made)[1] == [key("alice", expires="2027-01-31", made="2026-11-25")]
 
 

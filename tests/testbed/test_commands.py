@@ -91,7 +91,7 @@ NAMED = re.compile(r"python -m testbed ([a-z-]+)(?: +([a-z][a-z-]*))?")
 
 def named() -> set[tuple[str, str]]:
     """Every command that a page or a message of the test bed names."""
-    files = [REPO / "README.md", *REPO.glob("docs/*.md"), *REPO.glob("molecule/*.md"), *REPO.glob("testbed/**/*.py")]
+    files = [REPO / "README.md", *REPO.glob("docs/**/*.md"), *REPO.glob("molecule/*.md"), *REPO.glob("testbed/**/*.py")]
     return {(name, command or "") for file in files for name, command in NAMED.findall(file.read_text())}
 
 

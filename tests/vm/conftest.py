@@ -1,4 +1,4 @@
-"""Two virtual machines for one test session. docs/vm.md says how to run these tests."""
+"""Two virtual machines for one test session. docs/real.md says how to run these tests."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ from sparkloom.site import new_site, sparks
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="of the site; `home` is written as inventories/home")],
+    name: Annotated[str, typer.Argument(help="the site's name; `home` is written to inventories/home")],
     address: Annotated[
-        list[str] | None, typer.Option("--address", "-a", help="one for each Spark, as ssh takes it; rank 0 first")
+        list[str] | None, typer.Option("--address", "-a", help="one per Spark, as ssh takes it; rank 0 first")
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="who logs in on them")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="the login user")] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", help="what is to be served", autocompletion=names.begun)
+        str | None, typer.Option("--profile", help="profile to serve", autocompletion=names.begun)
     ] = None,
 ) -> None:
     folder = WORK / "inventories" / name

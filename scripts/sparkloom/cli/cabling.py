@@ -21,10 +21,10 @@ class What(StrEnum):
 
 def fabric(
     what: Annotated[
-        What, typer.Argument(help="plan: what fabric.yml means; discover: look at the cables and write fabric.yml")
+        What, typer.Argument(help="plan: show what fabric.yml means; discover: detect the cables and write fabric.yml")
     ] = What.plan,
     inventory: Inventory = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: look and judge, write no file")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: detect and judge, write no file")] = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:

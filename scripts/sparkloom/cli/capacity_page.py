@@ -1,6 +1,7 @@
-"""docs/capacity.md: how the figures are made, and how far they are from what was measured.
+"""docs/capacity.md says how the figures are made, docs/reference/predictions.md how far they are from measured ones.
 
 python -m sparkloom.cli.capacity_page > docs/capacity.md
+python -m sparkloom.cli.capacity_page predictions > docs/reference/predictions.md
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import constants
 
 TEMPLATE = Path(__file__).with_name("capacity_page.md")
+PREDICTIONS = Path(__file__).with_name("predictions_page.md")
 
 
 def row(point: Point) -> str:
@@ -124,9 +126,6 @@ def body() -> str:
     return TEMPLATE.read_text(encoding="utf-8").format(
         constants=constant_rows(),
         summary=summary(points),
-        fitted=table(point for point in points if point.fitted),
-        others=table(point for point in points if not point.fitted),
-        weights=weighed(),
         exchanges=exchanges(),
         share=constants.BANDWIDTH_SHARE.value,
         spread=constants.SPREAD.value,
@@ -140,6 +139,16 @@ def body() -> str:
     )
 
 
+def predictions() -> str:
+    """Every point, without the stamp."""
+    points = accuracy.points()
+    return PREDICTIONS.read_text(encoding="utf-8").format(
+        fitted=table(point for point in points if point.fitted),
+        others=table(point for point in points if not point.fitted),
+        weights=weighed(),
+    )
+
+
 _TIMES = {
     "layer": constants.LAYER_S,
     "start": constants.ALL_REDUCE_START_S,
@@ -147,14 +156,15 @@ _TIMES = {
 }
 
 
-def stamp() -> str:
+def stamp(page: str) -> str:
     today = datetime.datetime.now(tz=datetime.UTC).date()
     asked = ["git", "-C", str(TEMPLATE.parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-    return f"*Generated {today} at commit {commit} by `python -m sparkloom.cli.capacity_page > docs/capacity.md`.*\n"
+    return f"*Generated {today} at commit {commit} by `python -m sparkloom.cli.capacity_page {page}`.*\n"
 
 
 if __name__ == "__main__":
-    text = body()
-    title, _, rest = text.partition("\n")
-    sys.stdout.write(f"{title}\n\n{stamp()}{rest}")
+    points_too = sys.argv[1:] == ["predictions"]
+    title, _, rest = (predictions() if points_too else body()).partition("\n")
+    page = "predictions > docs/reference/predictions.md" if points_too else "> docs/capacity.md"
+    sys.stdout.write(f"{title}\n\n{stamp(page)}{rest}")

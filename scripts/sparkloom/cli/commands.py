@@ -32,170 +32,160 @@ class Command(NamedTuple):
 
 
 EVIDENCE = (
-    Command("find", "What was measured closest to this configuration.", "cli.evidence:find"),
-    Command("best", "The fastest sane measurements of a model.", "cli.evidence:best"),
-    Command("compare", "Whether two measured figures can be held against each other.", "cli.evidence:compare"),
+    Command("find", "Find the measured runs closest to this launch.", "cli.evidence:find"),
+    Command("best", "Show a model's fastest valid measurements.", "cli.evidence:best"),
+    Command("compare", "Say whether two measured figures are comparable.", "cli.evidence:compare"),
     Command(
         "add",
-        "A cell of a matrix as evidence in its profile and as a measured row; failures too.",
+        "Add a matrix cell to its profile as evidence, and as a measured row; failures too.",
         "cli.measuring:evidence_add",
     ),
-    Command("score", "How well the rules alone predict which configurations fail.", "cli.evidence:score"),
+    Command("score", "Measure how well the rules predict which configurations fail.", "cli.evidence:score"),
 )
 PROFILE = (
     Command(
         "new",
-        "Draft a profile from a model's own files: facts, the placement that fits, flags by the nearest runs.",
+        "Draft a profile from a model's files: facts, a split that fits, flags of the nearest profile.",
         "cli.drafting:new",
     ),
-    Command("check", "Where a profile and the checkpoint that it names disagree, fact by fact.", "cli.drafting:check"),
+    Command("check", "Compare a profile's facts with its checkpoint.", "cli.drafting:check"),
 )
 KEYS = (
-    Command("add", "A key for somebody: shown once, its hash is kept in the site's keys.yml.", "cli.keys:add"),
-    Command("list", "Whose keys there are, for which models and how much, and which have ended.", "cli.keys:list_"),
-    Command("revoke", "Takes somebody's key away.", "cli.keys:revoke"),
+    Command("add", "Make a key for a person: shown once, kept as a hash in the site's keys.yml.", "cli.keys:add"),
+    Command("list", "List keys with their models, limits and expiry.", "cli.keys:list_"),
+    Command("revoke", "Revoke a person's key.", "cli.keys:revoke"),
 )
 METRICS = (
-    Command(
-        "dashboards", "Dashboards for Grafana as files: fleet, group, rails, Sparks, people.", "cli.metrics:dashboards"
-    ),
-    Command("rules", "Alert rules for a Prometheus of your own, with this site's ports in them.", "cli.metrics:rules"),
+    Command("dashboards", "Write Grafana dashboards: fleet, group, rails, Sparks, people.", "cli.metrics:dashboards"),
+    Command("rules", "Write alert rules for your own Prometheus, with this site's ports.", "cli.metrics:rules"),
 )
 FLEET = (
     Command(
         "plan",
-        "Where each profile of the inventory's `serve:` goes: Sparks, memory, functions of the rails; what runs stays.",
+        "Place each profile of the inventory's `serve:`: Sparks, memory, rail functions; what runs stays.",
         "cli.fleet:plan",
     ),
 )
 IMAGE = (
     Command(
         "list",
-        "Recipes of images that nobody publishes: what each serves, and whether it is pinned.",
+        "List recipes of images that nobody publishes: what each serves, and whether it is pinned.",
         "cli.images:list_",
     ),
     Command(
         "show",
-        "One recipe: what it is made of, what is not fixed or not known, from which sources.",
+        "Show one recipe: its parts, what is not pinned or not known, and the sources.",
         "cli.images:show_",
     ),
-    Command(
-        "render", "The Dockerfile of a recipe, or with -o the whole folder that is built from.", "cli.images:render"
-    ),
+    Command("render", "Print a recipe's Dockerfile, or write its build context with -o.", "cli.images:render"),
     Command(
         "build",
-        "Build an image on one Spark and bring it to all, over the rails; its digest is locked for the site.",
+        "Build an image on one Spark, copy it to all over the rails, and lock its digest for the site.",
         "cli.images:build",
     ),
-    Command("schema", "The JSON schema of a recipe, for editors (image_recipes/schema.json).", "cli.images:schema"),
+    Command(
+        "schema", "Print the JSON schema of a recipe, for editors (image_recipes/schema.json).", "cli.images:schema"
+    ),
 )
 SHOW = (
-    Command("argv", "Exactly that rank's command line.", "cli.profiles:argv"),
-    Command("env", "Exactly that rank's environment; secrets are shown as references.", "cli.profiles:env"),
-    Command("manifests", "The Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
+    Command("argv", "Print a rank's exact command line.", "cli.profiles:argv"),
+    Command("env", "Print a rank's exact environment; secrets are shown as references.", "cli.profiles:env"),
+    Command("manifests", "Print the Kubernetes manifests that playbooks/serve.yml applies.", "cli.rendering:render"),
     Command(
-        "schema", "The JSON schema of a profile, for editors (model_profiles/schema.json).", "cli.rendering:schema"
+        "schema",
+        "Print the JSON schema of a profile, for editors (model_profiles/schema.json).",
+        "cli.rendering:schema",
     ),
-    Command("nccl", "Which transport NCCL really took, per rank, and why.", "cli.reading:nccl_log"),
+    Command("nccl", "Read from logs which transport NCCL used, per rank, and why.", "cli.reading:nccl_log"),
 )
 SHELVES = {
     "Look": (
-        Command("profiles", "Model profiles, what they are based on and what was measured.", "cli.profiles:profiles"),
+        Command("profiles", "List model profiles with their status and measured speed.", "cli.profiles:profiles"),
         Command(
             "plan",
-            "Will it start, will it fit, how fast can it be at best, and what exactly is launched.",
+            "Say whether a model starts and fits, how fast it can be, and what is launched.",
             "cli.judging:plan",
         ),
         Command(
             "lint",
-            "Traps in a profile: what is known to crash, hang or lie, why, and what to write instead.",
+            "Find known traps in a profile: what fails, why, and what to write instead.",
             "cli.judging:lint",
         ),
-        Command(
-            "evidence", "What was measured: 1,080 configurations, and how well the rules predict them.", below=EVIDENCE
-        ),
-        Command("fleet", "Several profiles on one site: which of them stands where.", below=FLEET),
+        Command("evidence", "Search 1,080 measured configurations, and judge the rules by them.", below=EVIDENCE),
+        Command("fleet", "Plan several profiles on one site.", below=FLEET),
         Command(
             "fabric",
-            "Rails, functions and addresses per node; `fabric discover` finds out how the Sparks are cabled.",
+            "Show rails, functions and addresses per node; `fabric discover` detects the cabling.",
             "cli.cabling:fabric",
         ),
         Command(
             "show",
-            "Exactly what is launched: a rank's command and environment, the manifests; which way NCCL took.",
+            "Show exactly what is launched: command, environment, manifests, NCCL's transport.",
             below=SHOW,
         ),
-        Command("diagnose", "The cause and the fix of a failed start, read from its log.", "cli.judging:diagnose"),
+        Command("diagnose", "Name the cause and the fix of a failed start from its log.", "cli.judging:diagnose"),
     ),
     "Serve": (
         Command(
-            "init", "An inventory of your own from Sparks that answer on SSH: three questions.", "cli.beginning:init"
+            "init", "Write an inventory from Sparks that answer on SSH; asks three questions.", "cli.beginning:init"
         ),
-        Command(
-            "up", "From Sparks that answer on SSH to a served model: site.yml, told on one screen.", "cli.upping:up"
-        ),
+        Command("up", "Set up the Sparks and serve the model: site.yml with progress on one screen.", "cli.upping:up"),
         Command(
             "status",
-            "What is served now, by which profile and configuration, since when, and how each rank is.",
+            "Show what is served now, since when, and the state of each rank.",
             "cli.serving:status",
         ),
-        Command("logs", "What the ranks said; `sparkloom diagnose` names causes in it.", "cli.serving:logs"),
+        Command("logs", "Print the ranks' logs; `sparkloom diagnose` names causes in them.", "cli.serving:logs"),
         Command(
             "doctor",
-            "Is everything as planned? Hosts, fabric, cluster, weights, serving; changes nothing.",
+            "Compare hosts, fabric, cluster, weights and serving with the plan; changes nothing.",
             "cli.serving:doctor",
         ),
-        Command("connect", "The lines to paste so that a program of yours asks this site.", "cli.connect:connect"),
-        Command("keys", "Who may ask this site's models, which ones, how much and until when.", below=KEYS),
+        Command("connect", "Print the lines that connect a client program to this site.", "cli.connect:connect"),
+        Command("keys", "Manage people's keys: models, limits, expiry.", below=KEYS),
         Command(
             "usage",
-            "How much each person used of each model: requests, tokens of prompts and answers, refusals.",
+            "Show requests, tokens and refusals per person and model.",
             "cli.usage:usage",
         ),
-        Command("metrics", "Dashboards and alert rules as files.", below=METRICS),
+        Command("metrics", "Write dashboards and alert rules as files.", below=METRICS),
     ),
     "Measure": (
         Command(
             "bench",
-            "Measure a served model: first token, tokens a second, and whether it is text at all.",
+            "Measure a served model: first token, tokens a second, and whether the output is text.",
             "measure.bench.command:bench",
             plain=True,
         ),
-        Command("guard", "Is this output text, or garbage that benchmarks well?", "cli.reading:guard"),
+        Command("guard", "Tell text from garbage in recorded output.", "cli.reading:guard"),
         Command(
             "allreduce",
-            "What the engine's own collective costs between pods, over which rails; nothing may be served then.",
+            "Measure the engine's all-reduce between pods; nothing may be served meanwhile.",
             "cli.measuring:allreduce",
         ),
         Command(
             "matrix",
-            "A grid of configurations as data: run it cell by cell, resumable, and report it.",
+            "Run a grid of configurations cell by cell, resumable, and report it.",
             "cli.measuring:matrix",
         ),
     ),
     "Bring": (
         Command(
             "import",
-            "Somebody's recipe, compose file or command as a profile: will it start, does it fit, what is left out.",
+            "Turn a recipe, compose file or command into a profile: does it start and fit, what is left out.",
             "cli.importing:import_",
         ),
         Command(
             "export",
-            "A judged launch without Kubernetes: a sparkrun recipe, a compose file, or plain commands per node.",
+            "Write a launch without Kubernetes: a sparkrun recipe, a compose file, or commands per node.",
             "cli.importing:export",
         ),
-        Command("profile", "A profile for a model that has none, and whether one's facts are right.", below=PROFILE),
-        Command(
-            "image", "Images that are ours to build: recipes, their Dockerfiles, and the build on a Spark.", below=IMAGE
-        ),
+        Command("profile", "Draft a profile for a new model, or check a profile's facts.", below=PROFILE),
+        Command("image", "Build images that nobody publishes, from recipes, on a Spark.", below=IMAGE),
     ),
-    "More": (
-        Command(
-            "completion", "What completes commands, options and profiles in bash, zsh or fish.", "cli.completion:script"
-        ),
-    ),
+    "More": (Command("completion", "Print a completion script for bash, zsh or fish.", "cli.completion:script"),),
 }
-# Words of before that others' scripts may call; not listed, and gone with the next release.
+# Old names that others' scripts may call; not listed, and gone with the next release.
 MOVED = {"argv": "argv", "env": "env", "render": "manifests", "schema": "schema", "nccl-log": "nccl"}
 COMMANDS = (
     *chain.from_iterable(SHELVES.values()),

@@ -33,9 +33,9 @@ def put(page: str, name: str, text: str) -> str:
 
 def _one(client: clients.Client) -> str:
     told = client.filled(SHOWN)
-    file = [f"`{told.file}`:", "", "```", told.text, "```", ""] if told.file else []
+    file = [f"`{told.file}`:", "```", told.text, "```"] if told.file else []
     shell = [told.shell] if told.shell else []
-    return "\n".join([f"### {told.title}", "", *file, "```", *shell, told.run, "```", ""])
+    return "\n".join([f"### {told.title}", *file, "```", *shell, told.run, "```", ""])
 
 
 if __name__ == "__main__":

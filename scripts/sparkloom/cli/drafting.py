@@ -29,7 +29,7 @@ def new(
         int | None, typer.Option("--nodes", help="Sparks to use (default: the fewest on which it fits)")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", help="by its name in a profile (default: that of the nearest one)")
+        str | None, typer.Option("--engine", help="its name in a profile (default: the nearest profile's)")
     ] = None,
     release: Annotated[
         str | None, typer.Option("--release", help="of the engine (default: the nearest profile's)")

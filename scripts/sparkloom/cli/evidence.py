@@ -42,7 +42,7 @@ def compare(
     one: Annotated[
         str, typer.Argument(help="PROFILE (its best figure), PROFILE#2 (its second) or a measured row's id")
     ],
-    other: Annotated[str, typer.Argument(help="another one, in the same way")],
+    other: Annotated[str, typer.Argument(help="the other one, in the same form")],
     json: Json = False,
 ) -> None:
     found = comparable.compare(comparable.named(one), comparable.named(other))

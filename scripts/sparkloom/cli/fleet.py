@@ -19,12 +19,10 @@ def plan(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", help="what runs now, as --json printed an earlier plan (default: build/SITE/fleet.json, if any)"
+            "--record", help="what runs now, as an earlier plan's --json (default: build/SITE/fleet.json, if any)"
         ),
     ] = None,
-    running: Annotated[
-        bool, typer.Option("--running", help="ask the cluster what runs now, in place of a record")
-    ] = False,
+    running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,
     json: Json = False,
 ) -> None:
     planned = case.fleet(inventory, record, asked(inventory, record) if running else None)

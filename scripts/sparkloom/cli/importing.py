@@ -41,7 +41,7 @@ def import_(
             "--config", "--facts", help="the model's config.json or its folder, where no profile has its facts"
         ),
     ] = None,
-    pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, that with these words")] = "",
+    pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, the one with these words")] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
@@ -69,7 +69,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="write in spite of error findings; they are named")] = False,
+    force: Annotated[bool, typer.Option("--force", help="write despite error findings; they are named")] = False,
 ) -> None:
     made = case.hand_out(profile, form.value, inventory, overrides=overrides or [], release=engine_version, force=force)
     for finding in made.case.errors:  # on stderr, so that it cannot pass unseen

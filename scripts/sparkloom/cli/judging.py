@@ -46,7 +46,7 @@ def plan(
             min=1,
             max=4096,
             metavar="N",
-            help="so many conversations at once: room, and time to the first token",
+            help="number of conversations at once: do they fit, and how long to the first token",
         ),
     ] = None,
     context: Context = None,

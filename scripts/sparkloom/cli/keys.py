@@ -22,18 +22,18 @@ from sparkloom.site import keyring
 
 BRINGS = "playbooks/gateway.yml will bring it"
 Offline = Annotated[
-    bool, typer.Option("--offline", help="only the file; playbooks/gateway.yml brings it to the router")
+    bool, typer.Option("--offline", help="change only the file; playbooks/gateway.yml brings it to the router")
 ]
-Name = Annotated[str, typer.Argument(help="whose key: small letters, digits and ._@-", show_default=False)]
+Name = Annotated[str, typer.Argument(help="the person: small letters, digits and ._@-", show_default=False)]
 
 
 def add(
     name: Name,
     models: Annotated[
-        str | None, typer.Option("--models", help="names or aliases with a comma between two (default: all)")
+        str | None, typer.Option("--models", help="names or aliases, separated by commas (default: all)")
     ] = None,
-    requests: Annotated[int | None, typer.Option("--requests", help="a minute (default: no limit)")] = None,
-    tokens: Annotated[int | None, typer.Option("--tokens", help="a minute, of prompts and answers together")] = None,
+    requests: Annotated[int | None, typer.Option("--requests", help="per minute (default: no limit)")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", help="per minute, prompts and answers together")] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", help="the last day, as 2027-01-31, or 90d from today (default: never)")
     ] = None,

@@ -38,19 +38,20 @@ def matrix(
         Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
-    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="run what the rules would skip, too")] = False,
+    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run what the rules would skip")] = False,
     again: Annotated[list[str] | None, typer.Option("--again", help="run cells with this status once more")] = None,
-    url: Annotated[str | None, typer.Option("--url", help="where it is served (default: the site's endpoint)")] = None,
-    ca: Annotated[Path | None, typer.Option("--ca", help="certificates that vouch for the server")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="the server (default: the site's endpoint)")] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", help="CA certificates for the server")] = None,
     key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
     switch: Annotated[
-        str | None, typer.Option("--switch", help="serves a cell (default: ansible-playbook playbooks/switch.yml)")
+        str | None,
+        typer.Option("--switch", help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)"),
     ] = None,
     logs: Annotated[
-        str | None, typer.Option("--logs", help="prints the engine's log (default: sparkloom logs)")
+        str | None, typer.Option("--logs", help="command that prints the engine's log (default: sparkloom logs)")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="of a site that serves several: the one that gets each cell in turn")
+        str | None, typer.Option("--group", help="at a site with several groups: the one that serves the cells")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -73,7 +74,7 @@ def allreduce(
     inventory: Inventory = None,
     largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
     backend: Annotated[
-        Backend, typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, by processors alone")
+        Backend, typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, on CPUs")
     ] = Backend.nccl,
     render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,

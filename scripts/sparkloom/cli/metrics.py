@@ -17,7 +17,7 @@ from sparkloom.render.metrics import dashboards as made
 
 
 def dashboards(
-    out: Annotated[Path, typer.Option("--out", help="folder for a JSON file of each, made where it is missing")],
+    out: Annotated[Path, typer.Option("--out", help="folder for the JSON files, created if missing")],
     json: Json = False,
 ) -> None:
     written = [_written(out / name, text) for name, text in made.files().items()]

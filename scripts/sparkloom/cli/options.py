@@ -45,9 +45,7 @@ AskBecomePass = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="as
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="override: launch.key=value, env.NAME=value, engine.key=value")
 ]
-Release = Annotated[
-    str | None, typer.Option("--engine-version", help="speak and judge the dialect of this engine release")
-]
+Release = Annotated[str | None, typer.Option("--engine-version", help="use the flags of this engine release")]
 Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
 
 

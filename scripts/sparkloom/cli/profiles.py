@@ -19,12 +19,12 @@ SPEEDS = ("n1", "n4", "n8")
 def profiles(
     fits: Annotated[
         bool,
-        typer.Option("--fits", help="only what fits such conversations, the fastest first: measured, then predicted"),
+        typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted"),
     ] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="on at most so many Sparks")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="at most this many Sparks")] = None,
     context: Context = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, max=4096, help="so many conversations at once (default: 1)")
+        int | None, typer.Option("--concurrency", min=1, max=4096, help="conversations at once (default: 1)")
     ] = None,
     inventory: Inventory = None,
     json: Json = False,

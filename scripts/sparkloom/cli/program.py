@@ -1,7 +1,7 @@
 """The program: what becomes of a failure.
 
-docs/exit-status.md says what each exit status means; with `--json` the problems of unusable input are JSON on standard
-output, too. Never a traceback: a crash leaves one in a file of its own (SPARKLOOM_DEBUG=1 shows it instead).
+docs/reference/exit-status.md says what each exit status means; with `--json` the problems of unusable input are JSON on
+standard output, too. Never a traceback: a crash leaves one in a file of its own (SPARKLOOM_DEBUG=1 shows it instead).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM, SHELVES
 
 EPILOG = (
     "Exit status: 0 fine, 1 findings or a negative verdict, 2 unusable input, 70 a bug of ours, 130 interrupted "
-    "(docs/exit-status.md). `sparkloom --version` says which one this is; `sparkloom completion bash` prints what "
-    "completes its words."
+    "(docs/reference/exit-status.md). `sparkloom --version` prints the version."
 )
 
 

@@ -17,8 +17,10 @@ def nccl_log(
     files: Annotated[
         list[Path], typer.Argument(help="NCCL_DEBUG=INFO logs, one or several ranks each; - is standard input")
     ],
-    rails: Annotated[int, typer.Option(help="rails that were planned")] = 2,
-    nodes: Annotated[int | None, typer.Option(help="nodes that were planned; 1 makes 'local' a good verdict")] = None,
+    rails: Annotated[int, typer.Option(help="number of planned rails")] = 2,
+    nodes: Annotated[
+        int | None, typer.Option(help="number of planned nodes; with 1 the verdict 'local' is good")
+    ] = None,
     json: Json = False,
 ) -> None:
     verdict = log.read_files(files, rails=rails, nodes=nodes)
@@ -29,9 +31,7 @@ def nccl_log(
 def guard(
     file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
     batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", help="with --batch: refuse a level that was measured of another group")
-    ] = None,
+    group: Annotated[str | None, typer.Option("--group", help="with --batch: refuse a level of another group")] = None,
     json: Json = False,
 ) -> None:
     if group and not batch:

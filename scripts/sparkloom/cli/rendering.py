@@ -26,9 +26,9 @@ def render(
         Path | None,
         typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="render in spite of error findings; they are named")] = False,
+    force: Annotated[bool, typer.Option("--force", help="render despite error findings; they are named")] = False,
     group: Annotated[
-        str | None, typer.Option("--group", help="one group of the inventory's `serve:`, in place of a profile")
+        str | None, typer.Option("--group", help="a group of the inventory's `serve:` instead of a profile")
     ] = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="with --group: what runs now, as fleet plan takes it")

@@ -16,13 +16,13 @@ from sparkloom.site.doctor.run import run
 Profile = Annotated[
     str | None,
     typer.Option(
-        "--profile", help="ask about this one (default: what was proved to serve)", autocompletion=names.begun
+        "--profile", help="judge by this profile (default: the one proved to serve)", autocompletion=names.begun
     ),
 ]
 Group = Annotated[
     str | None,
     typer.Argument(
-        help="one group of a site that serves several: its name, or the model's as clients ask for it",
+        help="one of several groups, by name or alias",
         show_default=False,
     ),
 ]
@@ -31,10 +31,8 @@ Group = Annotated[
 def doctor(
     inventory: Inventory = None,
     profile: Profile = None,
-    group: Annotated[
-        str | None, typer.Option("--group", help="of a site that serves several: this one alone, beside the site")
-    ] = None,
-    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as Ansible writes them")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="only this one of several groups, and the site")] = None,
+    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
@@ -51,9 +49,9 @@ def status(
     inventory: Inventory = None,
     profile: Profile = None,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="stay, and draw it anew: groups, Sparks, rails, tokens a second")
+        bool, typer.Option("--watch", "-w", help="keep redrawing groups, Sparks, rails and tokens a second")
     ] = False,
-    every: Annotated[float, typer.Option("--every", min=1, help="seconds between two looks, with --watch")] = 5,
+    every: Annotated[float, typer.Option("--every", min=1, help="with --watch: seconds between updates")] = 5,
     json: Json = False,
 ) -> None:
     if watch:
@@ -69,8 +67,8 @@ def logs(
     group: Group = None,
     inventory: Inventory = None,
     rank: Annotated[int | None, typer.Option("--rank", help="only this rank (default: all); 0 is the head")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="stay, and show what comes")] = False,
-    previous: Annotated[bool, typer.Option("--previous", "-p", help="before the pod's last restart")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="keep printing new lines")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="logs from before the pod's last restart")] = False,
 ) -> None:
     for line in said.logs(inventory, rank, follow=follow, previous=previous, group=group):
         show.say(line + "\n")

@@ -14,15 +14,16 @@ from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json
 
 NOTED = (
-    "from the router's own counters and what was noted of them at each look (docs/fleet-router.md); what a router "
+    "from the router's own counters and what was noted of them at each look (docs/endpoint.md); what a router "
     "counted after the last look before it ended is not known"
 )
 
 
 def usage(
-    since: Annotated[str, typer.Option("--since", help="so many days, today's among them, as 7d")] = "7d",
+    since: Annotated[str, typer.Option("--since", help="number of days with today, such as 7d")] = "7d",
     prometheus: Annotated[
-        str | None, typer.Option("--prometheus", metavar="URL", help="ask this one (default: the router itself)")
+        str | None,
+        typer.Option("--prometheus", metavar="URL", help="read this Prometheus (default: the router itself)"),
     ] = None,
     where: Inventory = None,
     json: Json = False,

@@ -16,7 +16,7 @@ from sparkloom.inputs.client_keys import LIST, OURS_ONLY, Key
 
 HEAD = """\
 ---
-# Who may ask this site's models, and how much: docs/fleet-router.md. A key itself stands nowhere, only its hash.
+# Who may ask this site's models, and how much: docs/endpoint.md. A key itself stands nowhere, only its hash.
 # `sparkloom keys add NAME` makes one and shows it once; `sparkloom keys revoke NAME` takes it away.
 client_keys:
 """

@@ -27,7 +27,7 @@ from sparkloom.launch.view import LaunchView
 from testbed.trials import pools
 from tests.places import DATA, REPO
 
-PAGE = REPO / "docs/real-engines.md"
+PAGE = REPO / "docs/reference/pools.md"
 BEGIN, END = (
     "<!-- pools: SPARKLOOM_UPDATE_GOLDEN=1 pytest tests/judge/capacity/test_pools_h200.py -->",
     "<!-- pools end -->",

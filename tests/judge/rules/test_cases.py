@@ -83,7 +83,7 @@ def test_a_fix_that_the_image_carries_lifts_the_trap() -> None:
 
 
 def test_the_rule_table_is_fresh() -> None:
-    assert (REPO / "docs" / "rules.md").read_text() == rules_page.text(), f"stale: {rules_page.__doc__}"
+    assert (REPO / "docs" / "reference" / "rules.md").read_text() == rules_page.text(), f"stale: {rules_page.__doc__}"
 
 
 def test_all_rules_judge_a_launch_quickly() -> None:

@@ -121,7 +121,7 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
     """`NAME=value` into `env`; what cannot be carried over is yielded."""
     name, equals, value = said.partition("=")
     if SECRET.search(name):
-        yield Leftover(f"env {name}", "a secret is never carried over; Sparkloom gives keys of its own (docs/serve.md)")
+        yield Leftover(f"env {name}", "a secret is never carried over; Sparkloom makes its own keys (docs/endpoint.md)")
     elif not equals:
         yield Leftover(f"env {name}", "its value is that of the author's own shell")
     elif OPEN.search(value):

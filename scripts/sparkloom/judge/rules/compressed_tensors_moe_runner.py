@@ -9,8 +9,7 @@ class CompressedTensorsMoeRunner(Rule):
     severity = "error"
     scope = Scope(engine="sglang", packing="compressed-tensors")
     why = (
-        "the engine asserts the quantization for this runner at its arguments, and compressed-tensors is "
-        "not on that list"
+        "the engine checks the quantization for this runner when it reads its arguments, and refuses compressed-tensors"
     )
     fix = "moe_runner_backend: triton"
     evidence = (

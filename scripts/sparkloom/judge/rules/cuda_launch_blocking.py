@@ -8,7 +8,7 @@ class CudaLaunchBlocking(Rule):
     severity = "error"
     predicts_failure = False  # slow, not broken
     scope = Scope(engine="*")
-    why = "it is left over from debugging; even '0' was seen to serialise"
+    why = "it is a debugging switch that serialises kernels; even '0' was seen to do so"
     fix = "remove CUDA_LAUNCH_BLOCKING from env"
     evidence = (Source("NCCL notes of vroomfondel/dgxarley", "2026"),)
     failing = case(env={"CUDA_LAUNCH_BLOCKING": "0"})

@@ -8,7 +8,7 @@ class DpWithoutDpAttention(Rule):
     id = "dp-without-dp-attention"
     severity = "error"
     scope = Scope(engine="sglang", nodes=">1")
-    why = "dp_size > 1 over several nodes is asserted off unless attention is data-parallel"
+    why = "the engine refuses dp_size > 1 over several nodes unless attention is data-parallel"
     fix = "dp_size: 1 (one service per model), or enable_dp_attention: true"
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"multi-node data parallel is not supported unless dp attention"

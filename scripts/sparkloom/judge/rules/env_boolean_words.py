@@ -10,7 +10,7 @@ class EnvBooleanWords(Rule):
     id = "env-boolean-words"
     severity = "error"
     scope = Scope(engine="sglang")
-    why = "the engine only warns: 'off' leaves a switch on whose default is on"
+    why = "the engine does not know the word and only warns, so 'off' leaves a switch on if its default is on"
     fix = '"1" or "0"'
     evidence = (code("0.5.10 to 0.5.23"),)
     log_pattern = r"Invalid value for SGLANG_\w+"

@@ -9,7 +9,7 @@ class EpDivides(Rule):
     id = "ep-divides"
     severity = "error"
     scope = Scope(engine="*", ep=">1")
-    why = "ep 3 at tp 4 passes the arguments with the triton runner and leaves experts without a rank"
+    why = "with the triton runner the engine accepts ep 3 at tp 4 and leaves experts without a rank"
     fix = "parallel.ep: a divisor of parallel.tp (x dp) and of the number of experts"
     evidence = (code("ep 2 and 3 at tp 4 accepted at the arguments, 0.5.10 to 0.5.23"),)
     failing = case(tp=4, ep=3)

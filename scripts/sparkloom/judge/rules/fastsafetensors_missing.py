@@ -12,8 +12,7 @@ class FastsafetensorsMissing(Rule):
     severity = "error"
     scope = Scope(engine="*", unless_carries=(PACKAGE,))
     why = (
-        "the flag's parser takes the word in every release, and the package is imported when loading begins, minutes "
-        "later: the start ends there"
+        "every release accepts the word, and imports the package only when loading begins: the start ends minutes later"
     )
     fix = (
         "leave load_format out, or use an image that has the package (vLLM's own from 0.20.0 on, scitrera's); "

@@ -8,7 +8,7 @@ class Fp8CutlassMoeEp(Rule):
     id = "fp8-cutlass-moe-ep"
     severity = "error"
     scope = Scope(engine="sglang", packing="fp8", ep=">1")
-    why = "the engine asserts expert parallelism off for this runner and packing, before it loads a weight"
+    why = "the engine refuses expert parallelism for this runner and packing, before it loads a weight"
     fix = "moe_runner_backend: triton, or parallel.ep: 1"
     evidence = (code("0.5.10 to 0.5.23"), rows("GLM-4.7 FP8, EP=4, 0.5.10rc0: 18 of 18 end within two minutes"))
     log_pattern = r"Cutlass MoE is only supported with ep_size == 1"

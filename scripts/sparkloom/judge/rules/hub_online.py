@@ -10,7 +10,7 @@ class HubOnline(Rule):
     id = "hub-online"
     severity = "error"
     scope = Scope(engine="*")
-    why = "what is launched then is not what playbooks/models.yml verified, and differs from node to node"
+    why = "the engine may then load other weights than playbooks/models.yml verified, different ones on each node"
     fix = "remove it: pods are offline here, and playbooks/models.yml brings what they need"
     evidence = (code("huggingface_hub reads 1, ON, YES and TRUE as offline, and all else as online"),)
     predicts_failure = False

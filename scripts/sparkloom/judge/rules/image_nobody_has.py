@@ -22,8 +22,8 @@ class ImageNobodyHas(Rule):
     severity = "warning"
     scope = Scope(engine="*")
     why = (
-        "K3s pulls it on every node: a name that only somebody's own machine knows, or one that asks for its owner's "
-        "login, ends in ImagePullBackOff after the weights were fetched"
+        "K3s pulls it on every node. A name that exists only on its owner's machine, or that needs the "
+        "owner's login, ends in ImagePullBackOff after the weights were fetched"
     )
     fix = (
         "engine.image: one that everybody can pull; or one that is built: by a recipe of ours (engine.recipe, "

@@ -24,8 +24,8 @@ class ImageRecipeDiffers(Rule):
     severity = "error"
     scope = Scope(engine="*")
     why = (
-        "flags and rules are judged for the release that the profile names: an image of another one refuses them after "
-        "the weights were read, and one under another name is never asked for"
+        "flags and rules are judged for the profile's release. An image of another release refuses them after"
+        " the weights were read; an image under another name is never pulled"
     )
     fix = "the same engine, release and image in both: serves and image of the recipe, engine.release and engine.image"
     evidence = (Source("docs/images.md", "2026"),)

@@ -25,8 +25,8 @@ class ImageRecipeUnpinned(Rule):
     severity = "warning"
     scope = Scope(engine="*")
     why = (
-        "a tag or a version without its content can be another file at the next build: what was measured with one "
-        "image is no evidence for the other, and nobody can tell them apart"
+        "a tag or a version without a digest can be another file at the next build, so measurements of one "
+        "image say nothing about the next"
     )
     fix = "the digest or sha256 in the recipe, with its source; `sparkloom image show NAME` names the places"
     evidence = (Source("docs/images.md", "2026"),)

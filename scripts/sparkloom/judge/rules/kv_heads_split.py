@@ -10,8 +10,8 @@ class KvHeadsSplit(Rule):
     severity = "error"
     scope = Scope(engine="*", tp=">1")
     why = (
-        "each rank holds whole KV heads: either several, or one that is replicated evenly; anything else "
-        "is asserted off at load. Three nodes seldom divide either: a pipeline does (tp 1, pp 3)"
+        "each rank holds several whole KV heads, or one replicated evenly; the engine refuses anything else "
+        "at load. Three nodes rarely divide the heads; a pipeline works (tp 1, pp 3)"
     )
     fix = "parallel.tp: a divisor of the KV heads (or a multiple of them)"
     evidence = (rows("MiniMax-M2.5 (8 KV heads) with TP=3: assertion at startup; PP=3 runs"),)

@@ -11,7 +11,7 @@ class LlamaCppUpstreamImage(Rule):
         "its CUDA images are compiled without GGML_RPC, so llama-server refuses --rpc and there is no rpc-server; the "
         "server and light ones have no Python for the rank's supervisor"
     )
-    fix = "engine.recipe: llama.cpp-b8399, with its engine.image: `sparkloom image build` makes it (docs/llamacpp.md)"
+    fix = "engine.recipe: llama.cpp-b8399, with its engine.image: `sparkloom image build` makes it (docs/engines.md)"
     evidence = (Source("ggml-org/llama.cpp: .devops/cuda.Dockerfile, read at commit 00d69466", "2026"),)
     log_pattern = r"error: invalid argument: --rpc"
     predicts_failure = False

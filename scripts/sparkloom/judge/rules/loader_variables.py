@@ -13,8 +13,8 @@ class LoaderVariables(Rule):
     id = "loader-variables"
     severity = "error"
     scope = Scope(engine="*")
-    why = "the loader, Python or a shell runs what it names in every process of the engine, which is privileged"
-    fix = "remove it from env; what the engine needs belongs into the image (docs/patches.md)"
+    why = "the loader, Python or a shell runs what the variable names, in every process of the privileged engine"
+    fix = "remove it from env; what the engine needs belongs into the image (docs/images.md)"
     evidence = (Source("ld.so(8), python(1), bash(1): what they read from the environment"),)
     predicts_failure = False
     failing = case(env={"LD_PRELOAD": "/models/hook.so"})

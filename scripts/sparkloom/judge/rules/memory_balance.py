@@ -9,7 +9,9 @@ class MemoryBalance(Rule):
     id = "memory-balance"
     severity = "warning"
     scope = Scope(engine="sglang", nodes=">1")
-    why = "CPU and GPU share a Spark's memory, and a crashed engine keeps some: a node that would do is refused"
+    why = (
+        "CPU and GPU share a Spark's memory, and a crashed engine keeps some: the check refuses a node that has enough"
+    )
     fix = f"leave {NAME} out (Sparkloom sets 0); a node that is much lower than the others wants a reboot"
     evidence = (
         Source("read in the engine's released code: on by default, 0.5.9 to 0.5.23", "2026-11"),

@@ -16,9 +16,9 @@ class NcclRingRelease(Rule):
     severity = "error"
     scope = Scope(engine="*", nodes=">2")
     why = (
-        "each pair has a cable of its own, and NCCL before 2.30.7 takes a port without looking where it leads: it "
-        "knows no NCCL_IB_SUBNET_AWARE_ROUTING, and the start ends with ibv_modify_qp 110. torch 2.11 brings 2.28.9, "
-        "lock files of 2.13 name 2.29.7: an image has it only where somebody put it in"
+        "each pair has its own cable, and NCCL before 2.30.7 does not check where a port leads (no "
+        "NCCL_IB_SUBNET_AWARE_ROUTING), so the start ends with ibv_modify_qp 110. torch 2.11 brings 2.28.9, "
+        "lock files of 2.13 name 2.29.7: an image has a newer one only if somebody added it"
     )
     fix = (
         "an image with NCCL 2.30.7 or newer, also where torch loads it from (nvidia-nccl-cu13), and "

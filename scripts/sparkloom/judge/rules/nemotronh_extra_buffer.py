@@ -10,7 +10,7 @@ class NemotronhExtraBuffer(Rule):
     scope = Scope(
         engine="sglang", releases=">=0.5.10rc0,<0.5.13", architecture="NemotronH", unless_carries=("sglang#27998",)
     )
-    why = "the engine asserts it off for the architecture"
+    why = "the engine refuses it for this architecture"
     fix = "mamba_scheduler_strategy: no_buffer, or leave it out"
     evidence = (code("refused up to 0.5.12.post1, accepted from 0.5.13"),)
     log_pattern = r"mamba extra_buffer is not supported for \w+ model"

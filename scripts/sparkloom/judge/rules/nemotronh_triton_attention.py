@@ -7,9 +7,7 @@ class NemotronHTritonAttention(Rule):
     id = "nemotronh-triton-attention"
     severity = "error"
     scope = Scope(engine="sglang", releases="<0.5.19", architecture="NemotronH")
-    why = (
-        "the engine asserts triton attention off for this architecture: its first layer might not be an attention layer"
-    )
+    why = "the engine refuses triton attention for this architecture: its first layer might not be an attention layer"
     fix = "attention_backend: flashinfer"
     evidence = (
         Source("forum posts on Nemotron Ultra and Super, four Sparks", "2026-06"),

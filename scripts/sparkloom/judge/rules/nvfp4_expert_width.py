@@ -10,8 +10,8 @@ class Nvfp4ExpertWidth(Rule):
     severity = "error"
     scope = Scope(engine="sglang", packing="modelopt|compressed-tensors")
     why = (
-        "scales come in groups of 16 and tiles of four groups; a gated expert cannot be padded to that, "
-        "so the engine asserts it off"
+        "scales come in groups of 16 and tiles of four groups; a gated expert cannot be padded to that, so "
+        "the engine refuses it"
     )
     fix = "parallel.ep: equal to parallel.tp (experts stay whole), or fewer ranks"
     evidence = (

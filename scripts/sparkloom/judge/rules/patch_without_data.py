@@ -9,9 +9,9 @@ class PatchWithoutData(Rule):
     severity = "error"
     predicts_failure = False  # a rank refuses to start; nobody measured that
     scope = Scope(engine="*")
-    why = "each rank applies engine.patches before the engine starts, all or none, and stops where one does not fit"
-    fix = "engine.patches: a name of docs/patches.md whose releases include engine.release; or write the patch there"
-    evidence = (Source("how this repository starts an engine: docs/patches.md"),)
+    why = "each rank applies all of engine.patches before the engine starts, and stops if one does not fit"
+    fix = "engine.patches: a name of docs/images.md whose releases include engine.release; or write the patch there"
+    evidence = (Source("how this repository starts an engine: docs/images.md"),)
     failing = case(release="0.5.10", carries=frozenset({"patch:no-such-patch"}))
     passing = case(release="0.5.10", carries=frozenset({"patch:nvfp4-ep"}))
 

@@ -11,7 +11,7 @@ class PickledWeights(Rule):
     id = "pickled-weights"
     severity = "error"
     scope = Scope(engine="*")
-    why = "torch.load of *.pt and *.bin runs code that lies in the file; the weights here come as safetensors or GGUF"
+    why = "torch.load runs code that is in a *.pt or *.bin file; the weights here are safetensors or GGUF"
     fix = "remove it (auto), or load_format: safetensors"
     evidence = (code("load_format pt and npcache read *.pt and *.bin with torch.load"),)
     predicts_failure = False

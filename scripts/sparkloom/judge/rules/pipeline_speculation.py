@@ -8,7 +8,7 @@ class PipelineSpeculation(Rule):
     id = "pipeline-speculation"
     severity = "error"
     scope = Scope(engine="sglang", pp=">1")
-    why = "the draft worker wants embedding and head on one rank; the engine stops within a minute"
+    why = "the draft worker needs embedding and head on one rank; the engine stops within a minute"
     fix = "parallel: {tp: 4, pp: 1}, or no speculative_algorithm"
     evidence = (
         rows("GLM-4.7 PP=4 with NEXTN on 0.5.10rc0 and 0.5.10: 2 of 2 crash"),

@@ -8,7 +8,7 @@ class TrtllmMambaBlockReuse(Rule):
     id = "trtllm-mamba-block-reuse"
     severity = "error"
     scope = Scope(engine="trtllm", architecture="NemotronH")
-    why = "block reuse is on by default and has no meaning for recurrent state"
+    why = "block reuse is on by default and does not work with recurrent state"
     fix = "extra_llm_api_options.kv_cache_config.enable_block_reuse: false"
     evidence = (GUIDE,)
     failing = case(

@@ -9,7 +9,7 @@ class VllmContextOverNative(Rule):
     id = "vllm-context-over-native"
     severity = "error"
     scope = Scope(engine="vllm")
-    why = "a ValueError at the start; hybrids without position embeddings bear it"
+    why = "a ValueError at the start; hybrids without position embeddings can take it"
     fix = 'env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: "1"}'
     evidence = (GUIDE,)
     log_pattern = r"User-specified max_model_len \(\d+\) is greater than the derived max_model_len"

@@ -12,8 +12,9 @@ class VLLMCopies(Rule):
     severity = "error"
     scope = Scope(engine="vllm")
     why = (
-        "a Spark has one GPU, so a copy is a Spark or several: parallel.dp places them. Copies of a dense model share "
-        "nothing and never meet over the rails; with a balancer outside, each copy has an API that nothing here reaches"
+        "a Spark has one GPU, so a copy takes one or more Sparks, placed by parallel.dp. Copies of a dense "
+        "model share nothing and do not use the rails; with an external balancer each copy has an API that "
+        "nothing here reaches"
     )
     fix = "parallel.dp for the copies of a mixture of experts; a dense model as one service for each node, or with tp"
     evidence = (code("EngineArgs.create_engine_config and ParallelConfig of vLLM 0.19, 0.32: copies follow --nnodes"),)

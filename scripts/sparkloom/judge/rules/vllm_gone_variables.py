@@ -8,7 +8,7 @@ class VllmGoneVariables(Rule):
     id = "vllm-gone-variables"
     severity = "warning"
     scope = Scope(engine="vllm", releases=">=0.33.0")
-    why = "unknown variables are ignored without a word, so the backend that they chose is chosen no more"
+    why = "the engine silently ignores unknown variables, so the backend that they chose is no longer used"
     fix = "remove them and choose the kernels by flag (moe_backend) on this release"
     evidence = (
         GUIDE,

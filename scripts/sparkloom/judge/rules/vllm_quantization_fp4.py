@@ -9,8 +9,8 @@ class VllmQuantizationFp4(Rule):
     severity = "error"
     scope = Scope(engine="vllm")
     why = (
-        "the vendor's command passes the parser, which leaves the word free, and survives only where the "
-        "checkpoint overrides it; no release registers it"
+        "no release knows the word. The parser accepts any, so the vendor's command works only if the "
+        "checkpoint overrides it"
     )
     fix = "quantization: modelopt_fp4, or leave it out"
     evidence = (GUIDE, code("registered methods of 0.17.1, 0.18.1, 0.19.0 and 0.33.0"))

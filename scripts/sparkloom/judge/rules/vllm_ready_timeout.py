@@ -9,7 +9,10 @@ class VllmReadyTimeout(Rule):
     id = "vllm-ready-timeout"
     severity = "warning"
     scope = Scope(engine="vllm")
-    why = "the first load on a node compiles kernels for up to 36 minutes; the server ends it after 600 s, and the next"
+    why = (
+        "the first load on a node compiles kernels for up to 36 minutes; the server ends this start after 600"
+        " s, and the next one too"
+    )
     fix = f"leave {NAME} out (Sparkloom sets 3600), or give it {LEAST} and more"
     evidence = (Source("vllm#48031: the first cold load dies of it", "2026"),)
     log_pattern = r"Timed out waiting for engine core processes to start"

@@ -138,7 +138,7 @@ class Memory(Protocol):
 
 LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
 RANKS = "follows from launch.parallel.nodes and the inventory"
-KEY = "a secret is never carried over; Sparkloom gives keys of its own (docs/serve.md)"
+KEY = "a secret is never carried over; Sparkloom makes its own keys (docs/endpoint.md)"
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too

@@ -17,7 +17,7 @@ from sparkloom.measure.bench.ask import Limits
 from sparkloom.measure.bench.settings import Settings
 
 ABOUT = """\
-Measure a served model: first token, tokens a second, is it text at all.
+Measure a served model: first token, tokens a second, and whether it is text.
 
 Streams chat completions with fixed prompts and counts by the engine's own
 numbers. For each level: time to the first token (reasoning counts),
@@ -144,24 +144,24 @@ def _what(add: argparse._ArgumentGroup) -> None:
     option("--url", default="", help=url)
     option("--model", metavar="NAME", help="as the server names it (default: the only one)")
     option("-n", "--concurrency", default="1,4,8", metavar="LIST", help="levels: streams at a time (default: 1,4,8)")
-    option("--rate", metavar="LIST", help="open loop instead: requests a second at random moments, as 0.5,2")
-    option("--requests", type=_least(int, 1), metavar="N", help="of a level (default: one per stream; 32 with --rate)")
+    option("--rate", metavar="LIST", help="open loop: requests per second at random moments, such as 0.5,2")
+    option("--requests", type=_least(int, 1), metavar="N", help="per level (default: one per stream; 32 with --rate)")
     option("--max-tokens", type=_least(int, 2), default=3072, metavar="N", help="limit of an answer (default: 3072)")
     thinking = "reasoning on or off (default: the model's own)"
     option("--thinking", action=argparse.BooleanOptionalAction, default=None, help=thinking)
     option("--temperature", type=_least(float, 0), metavar="T", help="default: the server's")
-    option("--ignore-eos", action="store_true", help="every answer runs to its limit")
+    option("--ignore-eos", action="store_true", help="let every answer run to its limit")
     counts = "ask for token counts with every chunk: exact with speculation, more bytes"
     option("--token-counts", action="store_true", help=counts)
-    seed = "for the order of the prompts, the moments of --rate, and the engine (default: 1)"
+    seed = "seed of the order of the prompts, the moments of --rate, and the engine (default: 1)"
     option("--seed", type=int, default=1, metavar="N", help=seed)
     depth = "tokens before every question, a level for each: 0,8k,64k,128k (default: 0)"
     option("--depth", metavar="LIST", help=depth)
-    prefix = "share of --depth that is the same for all requests, which a prefix cache keeps: 0.9 (default: 0)"
+    prefix = "share of --depth that all requests have in common, for the prefix cache: 0.9 (default: 0)"
     option("--prefix", type=_share, default=0.0, metavar="SHARE", help=prefix)
-    own = "so many tokens more before each question, never the same (default: 0)"
+    own = "further tokens before each question, never shared (default: 0)"
     option("--prompt-tokens", default="0", metavar="TOKENS", help=own)
-    tools = "offer tools, ask for them, and judge each answer's calls: name, JSON, arguments"
+    tools = "offer tools and judge each answer's calls: name, JSON, arguments"
     option("--tools", action="store_true", help=tools)
     option(
         "--prompts",
@@ -175,25 +175,25 @@ def _how(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
     warmup = "tokens of the warm-up before each level, never part of a figure; 0: none (default: 32)"
     option("--warmup", type=_least(int, 0), default=32, metavar="N", help=warmup)
-    first = "for the first token (default: 600)"
+    first = "limit for the first token (default: 600)"
     option("--first-timeout", type=_least(float, 0.1), default=600.0, metavar="SECONDS", help=first)
-    stall = "between two tokens (default: 120)"
+    stall = "limit between two tokens (default: 120)"
     option("--stall-timeout", type=_least(float, 0.1), default=120.0, metavar="SECONDS", help=stall)
     flight = "with --rate: most requests at a time; waiting counts as latency (default: 256)"
     option("--in-flight", type=_least(int, 1), default=256, metavar="N", help=flight)
-    option("--ca", type=Path, metavar="FILE", help="certificates that vouch for the server (PEM)")
+    option("--ca", type=Path, metavar="FILE", help="CA certificates for the server (PEM)")
     option("--api-key-file", type=Path, metavar="FILE", help="file with the server's key")
 
 
 def _where(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
-    option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves: what runs there, over which rails")
-    option("--profile", metavar="NAME", help="with -i, where several are served")
-    group = "with -i: the group of the site's list that is measured; its model's name leads there"
+    option("-i", "--inventory", type=Path, metavar="DIR", help="the site that serves; records what runs there")
+    option("--profile", metavar="NAME", help="with -i, if several are served")
+    group = "with -i: the group to measure"
     option("--group", metavar="NAME", help=group)
-    option("-o", "--output", type=Path, metavar="DIR", help="folder that gets the result file, a new one for every run")
+    option("-o", "--output", type=Path, metavar="DIR", help="folder for the result file, a new one per run")
     submit = "also write the levels as Spark Arena's benchmark.csv"
     option("--submit", type=Path, metavar="FILE", help=submit)
     option("-q", "--quiet", action="store_true", help="no progress on standard error")
-    option("--json", action="store_true", dest="as_json", help="the result on standard output, not the table")
+    option("--json", action="store_true", dest="as_json", help="print the result as JSON instead of the table")
     option("-h", "--help", action="help", help="show this and exit")

@@ -10,7 +10,7 @@ import yaml
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.metrics import series
 
-PAGE = "docs/metrics.md"
+PAGE = "docs/reference/alerts.md"
 GROUP = "sparkloom"
 GIB = 1 << 30
 NEAR = 4 * GIB  # above the floor

@@ -1,4 +1,4 @@
-"""The one endpoint of several models: what Envoy is told, and who may ask whom (docs/fleet-router.md).
+"""The one endpoint of several models: what Envoy is told, and who may ask whom (docs/endpoint.md).
 
 Envoy does what a proxy does: connections, streams, health, queues, retries, metrics. `router.lua` beside this does what
 is ours: whose key it is, which model a body names, what was used. Both are configured by the data that stands here.
