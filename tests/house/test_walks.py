@@ -8,7 +8,7 @@ import pytest
 
 from tests.places import REPO
 
-WALKS = (REPO / "docs" / "architecture.md").read_text().partition("## Three walks")[2].partition("\n## ")[0]
+WALKS = (REPO / "docs" / "architecture.md").read_text().partition("## Four walks")[2].partition("\n## ")[0]
 STOPS = re.findall(r"`((?:[\w-]+/)+\w+\.py)` `(?:\w+\.)?(\w+)`", WALKS)
 
 
@@ -20,7 +20,7 @@ def test_a_stop_is_there(module: str, function: str) -> None:
 
 def test_no_walk_enters_a_room_twice() -> None:
     walks = WALKS.split("\n**")[1:]
-    assert len(walks) == 3
+    assert len(walks) == 4
     for walk in walks:
         rooms = [stop.group(1) for stop in re.finditer(r"^\d\. `(\w+)/", walk, re.MULTILINE)]
-        assert len(rooms) == len(set(rooms)) == 3, rooms
+        assert 3 <= len(rooms) == len(set(rooms)) <= 12, rooms
