@@ -15,8 +15,8 @@ REPO = Path(__file__).resolve().parents[2]
 GENERATED: dict[str, list[str]] = {
     "image_recipes/schema.json": ["-m", "sparkloom.cli", "image", "schema"],
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
-    "docs/reference/rules.md": ["-m", "sparkloom.cli.rules_page"],
-    "docs/use-it-from-your-tools.md": ["-m", "sparkloom.cli.connect_page"],
+    "docs/reference/rules.md": ["-m", "scripts.docs.rules_page"],
+    "docs/use-it-from-your-tools.md": ["-m", "scripts.docs.connect_page"],
     "docs/architecture.md": ["scripts/lint/floor_plan.py", "--document"],
 }
 

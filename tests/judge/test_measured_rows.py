@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from scripts.docs import evidence_page
 from sparkloom.base.errors import InputError
-from sparkloom.cli import evidence_page
 from sparkloom.inputs import inventory, profile
 from sparkloom.judge import measured_rows, nearest_runs
 from sparkloom.launch import resolve

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sparkloom.cli import connect_page
+from scripts.docs import connect_page
 from testbed.beds.rack import inventory
 from testbed.make import clients as programs
 from tests.places import REPO

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkloom.cli import capacity_page
+from scripts.docs import capacity_page
 from tests.places import REPO
 
 

@@ -9,8 +9,8 @@ import time
 import pytest
 import yaml
 
+from scripts.docs import rules_page
 from sparkloom.base.finding import ORDER
-from sparkloom.cli import rules_page
 from sparkloom.judge import rules
 from sparkloom.judge.rules.base import LaunchView, Rule, Scope, case, within
 from tests.places import REPO

@@ -1,6 +1,6 @@
 """docs/use-it-from-your-tools.md: what to paste for each client, out of clients.yml.
 
-python -m sparkloom.cli.connect_page
+python -m scripts.docs.connect_page
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """docs/capacity.md says how the figures are made, docs/reference/predictions.md how far they are from measured ones.
 
-python -m sparkloom.cli.capacity_page > docs/capacity.md
-python -m sparkloom.cli.capacity_page predictions > docs/reference/predictions.md
+python -m scripts.docs.capacity_page > docs/capacity.md
+python -m scripts.docs.capacity_page predictions > docs/reference/predictions.md
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def stamp(page: str) -> str:
     today = datetime.datetime.now(tz=datetime.UTC).date()
     asked = ["git", "-C", str(TEMPLATE.parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-    return f"*Generated {today} at commit {commit} by `python -m sparkloom.cli.capacity_page {page}`.*\n"
+    return f"*Generated {today} at commit {commit} by `python -m scripts.docs.capacity_page {page}`.*\n"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """docs/reference/evidence.md: how well the rules foresee the measured rows, also where they could not know them.
 
-python -m sparkloom.cli.evidence_page > docs/reference/evidence.md
+python -m scripts.docs.evidence_page > docs/reference/evidence.md
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def text(stamp: str) -> str:
 def stamp() -> str:
     repository = REPO
     made = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=repository, capture_output=True, text=True)
-    command = "python -m sparkloom.cli.evidence_page > docs/reference/evidence.md"
+    command = "python -m scripts.docs.evidence_page > docs/reference/evidence.md"
     return f"{STAMP}{datetime.date.today()} at commit {made.stdout.strip() or 'unknown'} by `{command}`.*"
 
 
