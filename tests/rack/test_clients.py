@@ -31,6 +31,9 @@ CALLS = {
                "unknown_model"),
     "anthropic": ("messages", "stream", "count_tokens", "unknown_model"),
 }  # fmt: skip
+# Refusals that are right. Behind an agent's prompt SmolLM2 may say one line over and over: Claude Code then says that it
+# found no end.
+IN_WORDS = ("context size", "output token maximum")
 PASTED = ("curl", "openai", "anthropic", "llm", "codex", "claude-code", "opencode")
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 
@@ -67,7 +70,7 @@ def test_each_call_of_a_sdk(table: list[clients.Outcome], tmp_path: Path, client
 def test_what_is_pasted_asks(table: list[clients.Outcome], tmp_path: Path, client: str) -> None:
     outcome = clients.program(client, tmp_path)
     table.append(outcome)
-    assert outcome.works or "context size" in outcome.said, clients.shown([outcome])
+    assert outcome.works or any(words in outcome.said for words in IN_WORDS), clients.shown([outcome])
 
 
 @pytest.mark.clients
