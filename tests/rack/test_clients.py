@@ -31,8 +31,8 @@ CALLS = {
                "unknown_model"),
     "anthropic": ("messages", "stream", "count_tokens", "unknown_model"),
 }  # fmt: skip
-# Refusals that are right. Behind an agent's prompt SmolLM2 may say one line over and over: Claude Code then says that it
-# found no end.
+# Refusals that are right. Behind an agent's prompt SmolLM2 may say one line over and over: Claude Code then says that
+# this found no end.
 IN_WORDS = ("context size", "output token maximum")
 PASTED = ("curl", "openai", "anthropic", "llm", "codex", "claude-code", "opencode")
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
