@@ -31,6 +31,7 @@ def asked(home: Path, question: str) -> clients.Outcome:
         _press(first, "Create Admin Account")
         first.until("!!document.getElementById('chat-input')", PATIENCE)
         page = browser.page()
+        page.call("Page.bringToFront")  # a page behind another takes no letters
         page.call("Page.navigate", url=f"{url}/auth")
         _fill(page, email=WHO, password=WORD)
         _press(page, "Sign in")

@@ -68,7 +68,7 @@ def _npm(work: Path, say: Say) -> None:
 
 def steps() -> list[Step]:
     """Python's alone are the short form, which `make test` has."""
-    webui = "fetches Open WebUI from the package index, without what reads documents and hears voices (1.1 GB on disk)"
+    webui = "fetches Open WebUI from the package index, without what reads documents and hears voices (1.0 GB on disk)"
     npm = f"fetches {', '.join(NPM)} from npm (1 GB on disk)"
     return [
         *python_steps(),
