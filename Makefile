@@ -15,7 +15,7 @@ test-fuzz:  ## the long campaigns: ten minutes of new dice for hypothesis, 100,0
 	@testbed/face/test-fuzz.sh
 test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
 	@testbed/face/test-engines.sh
-test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude) ask the rack; writes docs/reference/clients.md
+test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude, open-webui) ask the rack; writes docs/reference/clients.md
 	@testbed/face/test-clients.sh
 test-profiles:  ## every shipped profile served on the rack by its stand-in, one after the other (a minute each)
 	@testbed/face/test-profiles.sh

@@ -32,10 +32,7 @@ def put(page: str, name: str, text: str) -> str:
 
 
 def _one(client: clients.Client) -> str:
-    told = client.filled(SHOWN)
-    file = [f"`{told.file}`:", "```", told.text, "```"] if told.file else []
-    shell = [told.shell] if told.shell else []
-    return "\n".join([f"### {told.title}", *file, "```", *shell, told.run, "```", ""])
+    return f"### {client.title}\n```\n{client.filled(SHOWN).lines}\n```\n"
 
 
 if __name__ == "__main__":

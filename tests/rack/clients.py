@@ -48,25 +48,30 @@ def told(client: str) -> dict[str, Any]:
     return found
 
 
-def pasted(client: str, home: Path, instead: str = "", seconds: float = 300) -> tuple[int, str, str]:
+def pasted(client: str, home: Path, instead: str = "", seconds: float = 600) -> tuple[int, str, str]:
     """Exit status and both streams of what `connect` prints, typed into bash; `instead` of its last line."""
-    lines = told(client)
-    file = f'mkdir -p "$(dirname {lines["file"]})"\ncat > {lines["file"]} <<"END"\n{lines["text"]}\nEND'
-    typed = ["set -e", lines["shell"], file if lines["file"] else "", instead or lines["run"]]
-    path = f"{programs.python().parent}:{programs.npm('any').parent}:/usr/bin:/bin"
-    rack = str(urlsplit(lines["asks"]).hostname)
-    env = {**QUIET, "HOME": str(home), "PATH": path, "NO_PROXY": rack}
-    started = subprocess.Popen(
-        ["bash", "-c", "\n".join(typed)], cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
+    started = typed(client, home, instead)
     try:
         out, errors = started.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(started.pid, signal.SIGKILL)
         out, errors = started.communicate()
-        errors += f"\nno end after {seconds:.0f} s"
+        out += f"\nno end after {seconds:.0f} s"
     return started.returncode, out, errors
+
+
+def typed(client: str, home: Path, instead: str = "") -> subprocess.Popen[str]:
+    lines = told(client)
+    file = f'mkdir -p "$(dirname {lines["file"]})"\ncat > {lines["file"]} <<"END"\n{lines["text"]}\nEND'
+    words = ["set -e", lines["shell"], file if lines["file"] else "", instead or lines["run"]]
+    folders = (programs.python().parent, programs.npm("any").parent, programs.python("webui").parent)
+    path = ":".join(map(str, folders)) + ":/usr/bin:/bin"
+    rack = str(urlsplit(lines["asks"]).hostname)
+    env = {**QUIET, "HOME": str(home), "PATH": path, "NO_PROXY": rack}
+    return subprocess.Popen(
+        ["bash", "-c", "\n".join(words)], cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+    )  # fmt: skip
 
 
 def sdk(client: str, home: Path, calls: Sequence[str]) -> list[Outcome]:
@@ -78,13 +83,12 @@ def sdk(client: str, home: Path, calls: Sequence[str]) -> list[Outcome]:
     return [Outcome(client, line["call"], line["works"], line["said"]) for line in lines]
 
 
-def program(client: str, home: Path, more: str = "") -> Outcome:
-    """`more`: words behind the last line."""
+def program(client: str, home: Path) -> Outcome:
     before = prompts()
-    status, out, errors = pasted(client, home, told(client)["run"] + more)
+    status, out, errors = pasted(client, home)
     asked, said = prompts() - before, plain(out).strip()
     works = status == 0 and bool(said)
-    return Outcome(client, "as pasted", works, said if works else reason(plain(f"{out}\n{errors}")), asked)
+    return Outcome(client, "as pasted", works, said if works else reason(plain(f"{errors}\n{out}")), asked)
 
 
 def plain(text: str) -> str:
@@ -92,7 +96,7 @@ def plain(text: str) -> str:
 
 
 def reason(text: str) -> str:
-    """The line that says why: the one about a context where there is one, else the last."""
+    """The line that says why: the one about a context where there is one, else the last of what is not a warning."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "context size" in line), lines[-1] if lines else "nothing at all")
 

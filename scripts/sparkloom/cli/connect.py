@@ -35,12 +35,14 @@ def connect(
     if client not in known:
         message = f"no client is called {client}{did_you_mean(client, known)}"
         raise InputError.single("sparkloom connect", message, rule="unknown-client")
-    data = _told(known[client], where, model)
-    show.out(data, json, _lines)
+    filled, data = _told(known[client], where, model)
+    head = f"# {data['title']} asks {data['asks']} for {data['model']}"
+    notes = [f"note: {note}" for note in data["notes"]]
+    show.out(data, json, lambda _: "\n".join([head, filled.lines, *notes]))
     raise typer.Exit(0 if data["models"] else 1)
 
 
-def _told(client: clients.Client, where: Path | None, model: str | None) -> dict[str, Any]:
+def _told(client: clients.Client, where: Path | None, model: str | None) -> tuple[clients.Client, dict[str, Any]]:
     if where is None:
         message = "which site? -i names its inventory; inventories/gb10 is the one to copy"
         raise InputError.single("--inventory", message, rule="no-site")
@@ -61,7 +63,7 @@ def _told(client: clients.Client, where: Path | None, model: str | None) -> dict
     told = {"URL": f"{reach.url}/v1", "MODEL": chosen, "CA": str(reach.ca or ""), "KEY": str(reach.key_file or NO_KEY)}
     told |= {"CONTEXT": str(longest or SOME), "OUTPUT": str(_answer(longest) or f"{SOME}/4")}
     filled = client.filled(told)
-    return {
+    return filled, {
         "client": client.name, "title": client.title, "asks": reach.url + client.asks,
         "model": chosen, "models": list(names), "key_file": told["KEY"], "ca": told["CA"], "shell": filled.shell,
         "file": filled.file, "text": filled.text, "run": filled.run, "notes": notes,
@@ -82,11 +84,3 @@ def _first(listed: list[dict[str, Any]]) -> str:
 def _listed(rows: list[dict[str, str]]) -> str:
     lines = [f"{row['client']:<12} {row['title']}: asks {row['asks']}" for row in rows]
     return "\n".join([*lines, "", "sparkloom connect CLIENT -i INVENTORY prints what to paste."])
-
-
-def _lines(data: dict[str, Any]) -> str:
-    """As it is pasted: nothing is wrapped."""
-    parts = [f"# {data['title']} asks {data['asks']} for {data['model']}", data["shell"]]
-    if data["file"]:
-        parts.append(f"# {data['file']} gets:\n{data['text']}\n# then:")
-    return "\n".join(part for part in (*parts, data["run"], "", *(f"note: {note}" for note in data["notes"])) if part)

@@ -26,6 +26,12 @@ class Client:
     text: str = ""
     prompt: int = 0
 
+    @property
+    def lines(self) -> str:
+        """As they are pasted: nothing is wrapped."""
+        file = f"# {self.file} gets:\n{self.text}\n# then:" if self.file else ""
+        return "\n".join(lines for lines in (self.shell, file, self.run) if lines)
+
     def filled(self, told: Mapping[str, str]) -> Client:
         """`told`: URL, MODEL, KEY and CA; without a CA everybody trusts the certificate already."""
         known = {**told, "ROOT": told["URL"].removesuffix("/v1")}
