@@ -23,7 +23,7 @@ BACK = 420.0
 # Its port, its nodes, words for ansible-playbook. Nine heads and three KV heads are shared by three nodes, not by two.
 ENGINES = {"vllm": (8000, 3, GLOO), "sglang": (30000, 3, GLOO), "llamacpp": (8080, 2, ())}
 ALIKE = 20  # tokens
-ROUNDED = 0.02  # what float32 in another order may change of a logprob: seen were 0.0001
+ROUNDED = 0.001  # what float32 added up in another order may change of a logprob: 0.00001 was seen
 Answers = dict[str, dict[str, dict[str, Any]]]
 
 
