@@ -24,6 +24,7 @@ BACK = 420.0
 ENGINES = {"vllm": (8000, 3, GLOO), "sglang": (30000, 3, GLOO), "llamacpp": (8080, 2, ())}
 ALIKE = 20  # tokens
 ROUNDED = 0.001  # what float32 added up in another order may change of a logprob: 0.00001 was seen
+CLOSE = 0.5  # of a logprob, what llama.cpp's 8 bits may turn round: 0.12 was seen
 Answers = dict[str, dict[str, dict[str, Any]]]
 
 
@@ -85,5 +86,5 @@ def test_llama_cpp_leaves_their_words_only_where_two_are_nearly_as_likely(answer
             continue
         known = {each["token"]: each["logprob"] for each in token["top_logprobs"]}
         print(f"apart at token {place}: {token['token']!r}, {chosen['token']!r}, {known}")
-        assert token["logprob"] - known.get(chosen["token"], -math.inf) < 1, known
+        assert token["logprob"] - known.get(chosen["token"], -math.inf) < CLOSE, known
         return
