@@ -19,6 +19,7 @@ from testbed.standins.hub.catalog import Catalog
 
 WEIGHTS = b"GGUF and some weights"
 PROFILE = tiny.PROFILES / "smollm2-135m-instruct--llamacpp-2node.yml"
+UNPACKED, SGLANG = (tiny.PROFILES / f"smollm2-135m-instruct--{engine}-3node.yml" for engine in ("vllm", "sglang"))
 
 
 @pytest.fixture
@@ -57,15 +58,48 @@ def test_the_hub_gives_the_pinned_commit_with_the_weights_own_bytes(
 
 def test_a_wheel_with_another_file_is_refused_and_not_kept(asked: list[Sequence[str]], tmp_path: Path) -> None:
     with pytest.raises(RackError, match=f"another {smollm.FILE} than is pinned: found sha256 .*, expected b179c952"):
-        smollm.write(tmp_path / "made", smollm.FILE)
+        smollm.write(tmp_path / "made", smollm.MODEL, smollm.FILE)
     assert not list((tmp_path / "cache").rglob(".built")) and not (tmp_path / "made" / smollm.FILE).exists()
 
 
 def test_a_file_of_its_repository_that_is_not_here_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RackError, match=f"has {smollm.FILE}, not other.gguf"):
-        smollm.write(tmp_path, "other.gguf")
+        smollm.write(tmp_path, smollm.MODEL, "other.gguf")
 
 
 def test_its_profile_names_what_the_wheel_brings() -> None:
     model = profile.load(PROFILE).profile.model
     assert (model.id, model.file) == (smollm.MODEL, smollm.FILE)
+
+
+def test_engines_without_gguf_get_a_folder_unpacked_once_by_pinned_readers(
+    asked: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a name of the test bed: no public hub has these bytes."""
+    monkeypatch.setattr(smollm, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+    brings = smollm.run
+
+    def unpacks(argv: Sequence[str | Path], **more: object) -> object:
+        words = [str(word) for word in argv]
+        if "download" in words:
+            return brings(argv)
+        asked.append(words)
+        if "install" not in words:
+            assert Path(words[-2]).read_bytes() == WEIGHTS
+            (Path(words[-1]) / "config.json").write_text("{}")
+        return SimpleNamespace()
+
+    monkeypatch.setattr(smollm, "run", unpacks)
+    model = profile.load(UNPACKED).profile.model
+    for data in (tmp_path / "one", tmp_path / "other"):
+        Catalog(data).ensure(model.id)
+        kept = repository.load(repository.folder(data, model.id))
+        assert [file.path for file in kept.commits[str(model.revision)]] == ["config.json"]
+    _, installed, unpacked = asked
+    assert set(smollm.READERS) <= set(installed) and all("==" in reader for reader in smollm.READERS)
+    assert unpacked[1:3] == ["-m", "testbed.standins.hub.unpack"]
+
+
+def test_both_engines_get_the_same_folder() -> None:
+    vllm, sglang = (profile.load(path).profile.model for path in (UNPACKED, SGLANG))
+    assert vllm == sglang and vllm.id == smollm.UNPACKED and COMMIT.fullmatch(vllm.revision or "")

@@ -11,7 +11,7 @@ import array
 import json
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -302,12 +302,12 @@ def _letters() -> list[str]:
     return [chr(byte if byte in printed else next(moved)) for byte in range(256)]
 
 
-def tokenizer(vocabulary: dict[str, int]) -> dict[str, Any]:
+def tokenizer(vocabulary: dict[str, int], specials: Iterable[str] = SPECIAL) -> dict[str, Any]:
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     return {
         "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
-        "added_tokens": [{"id": vocabulary[word], "content": word, **special} for word in SPECIAL],
+        "added_tokens": [{"id": vocabulary[word], "content": word, **special} for word in specials],
         "pre_tokenizer": level, "decoder": level,
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
                   "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,

@@ -83,7 +83,7 @@ def write_shard(path: Path, parts: list[Tensor], shape: Shape, number: int) -> N
 def write(folder: Path, model: Model, shape: Shape) -> None:
     """A whole checkpoint in a folder."""
     if smollm.known(model.id):
-        return smollm.write(folder, model.file)
+        return smollm.write(folder, model.id, model.file)
     if tiny.known(model.id):
         return tiny.write(folder, model.id, shape.seed)
     folder.mkdir(parents=True, exist_ok=True)
