@@ -204,6 +204,19 @@ def test_usage_by_person_and_model(router: Router) -> None:
     assert tuple(b - a for a, b in zip(before, after, strict=True)) == (3, 27, 21)
 
 
+def test_a_stream_has_its_usage_only_where_the_client_asks_for_it(router: Router) -> None:
+    """The router asks every engine, and counts; a client's `event.choices[0]` of an event without choices is an error."""
+
+    def events(**more: Any) -> list[dict[str, Any]]:
+        said = router.post("alpha", tokens=4, **more).body.decode()
+        assert said.endswith("data: [DONE]\n\n")
+        return [json.loads(line[6:]) for line in said.splitlines() if line.startswith("data: {")]
+
+    assert [event for event in events() if not event["choices"] or event.get("usage")] == []
+    asked_for = [event for event in events(stream_options={"include_usage": True}) if not event["choices"]]
+    assert [event["usage"]["completion_tokens"] for event in asked_for] == [4]
+
+
 def test_the_log_has_a_line_for_it_and_no_key(router: Router) -> None:
     router.post("beta", tokens=5)
     limit = time.monotonic() + 15  # it is flushed every 10 s

@@ -219,9 +219,9 @@ local function rewritten(body, found, model, path)
   local streams = found.stream and sub(body, found.stream[1], found.stream[2]) == "true"
   local tells = streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions")
   local option = tells and '"stream_options":{"include_usage":true},' or ""
-  if option == "" and text_of(body, found.model) == model.name then return nil end
+  if option == "" and text_of(body, found.model) == model.name then return nil, false end
   local brace, first, last = found[0], found.model[1], found.model[2]
-  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last)
+  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last), option ~= ""
 end
 
 function envoy_on_request(handle)
@@ -258,7 +258,7 @@ function envoy_on_request(handle)
     return refuse(handle, who.name, "", "404", "model_not_found",
       format("no model is called %s; served here: %s", asked:sub(1, 200), table.concat(names(who), ", ")))
   end
-  local changed = rewritten(body, found, model, path)
+  local changed, unasked = rewritten(body, found, model, path)
   headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
   local length = changed and held:setBytes(changed) or #body
   body, changed = nil, nil
@@ -269,6 +269,7 @@ function envoy_on_request(handle)
   kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "person", who.name)
   kept:set(SPACE, "model", model.id)
+  if unasked then kept:set(SPACE, "unasked", true) end
 end
 
 -- What was used: the engine's own count. Until it comes, and where a client leaves before, an event is a token. ---------
@@ -278,6 +279,13 @@ local function figure(text, ...)
     local number = text:match('"' .. name .. '"%s*:%s*(%d+)')
     if number then return tonumber(number) end
   end
+end
+
+-- The event of a stream that only this asked for: it has no choices, and clients that did not ask look at the first one.
+local function without_usage(text)
+  return (text:gsub("data: {[^\n]*\n\n?", function(event)
+    if find(event, '"choices": ?%[%]') and find(event, '"usage": ?{') then return "" end
+  end))
 end
 
 function envoy_on_response(handle)
@@ -324,6 +332,7 @@ function envoy_on_response(handle)
     used(figure(usage, "prompt_tokens", "input_tokens") or 0,
       math.max(events, figure(usage, "completion_tokens", "output_tokens") or 0))
     tail = last and sub(whole, math.max(last, #whole - 700)) or sub(whole, -8)
+    if last and told.unasked then chunk:setBytes(without_usage(text)) end
   end
   kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "prompt_tokens", prompt)
