@@ -52,7 +52,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.setattr(module.client, "of", lambda cluster: reached)
     module = loading.action("sparkloom_router")
     monkeypatch.setattr(
-        module.fleet,
+        module.observed,
         "running",
         lambda cluster: {"oss": Running("oss", "openai--gpt-oss-120b", ("spark1",), engine_key="oss-engine-key")},
     )

@@ -44,7 +44,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(module.client, "of", lambda cluster: Reached())
     monkeypatch.setattr(module.ansible, "listed", lambda task_vars: there.serve and {"serve": there.serve})
     monkeypatch.setattr(
-        module.fleet,
+        module.observed,
         "running",
         lambda cluster: {name: Running(name, "", ("spark1",), engine_key=f"{name}-engine-key") for name in there.runs},
     )

@@ -76,10 +76,10 @@ def test_groups_on_demand_that_are_set_up_are_told_as_the_program_reads_them(tmp
 def test_the_last_proved_start_says_how_long_one_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, found = site(tmp_path)
     asked: list[str] = []
-    monkeypatch.setattr(waker.served, "read", lambda reached, name: asked.append(name) or {"ready_seconds": 488.2})
+    monkeypatch.setattr(waker.records, "read", lambda reached, name: asked.append(name) or {"ready_seconds": 488.2})
     (chat,) = waker.timed(None, found, RUNS)  # type: ignore[arg-type]
     assert (chat.load_seconds, asked) == (488.2, ["chat-served"])
-    monkeypatch.setattr(waker.served, "read", lambda reached, name: {})
+    monkeypatch.setattr(waker.records, "read", lambda reached, name: {})
     assert waker.timed(None, found, RUNS) == found  # type: ignore[arg-type]
 
 
