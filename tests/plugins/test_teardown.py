@@ -53,7 +53,7 @@ def test_what_ends_and_what_is_recorded_then(plugin: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(plugin, "_taker", lambda _: taker)
     monkeypatch.setattr(MODULE.teardown, "group", lambda taker, labels, also: did.append((labels, also)))
     monkeypatch.setitem(MODULE.WORK, "serving", lambda taker: did.append("all"))
-    monkeypatch.setattr(MODULE.rollout, "keep", lambda cluster: did.append("kept"))
+    monkeypatch.setattr(MODULE.planning, "keep", lambda cluster: did.append("kept"))
     result = plugin.work({"what": "serving", "own": own}, {})
     assert did == [(["chat"], {("ConfigMap", "served")}) if own else "all", "kept"]
     assert result["changed"] and result["msg"] == "StatefulSet x"
