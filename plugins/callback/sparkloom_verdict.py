@@ -49,6 +49,12 @@ class CallbackModule(CallbackBase):
             self._ending.failed = result.task.get_name()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
+        if not stats.processed:  # Ansible passes over a play without hosts, and calls it a success
+            named = ", ".join(context.CLIARGS.get("inventory") or ())
+            self._display.display(
+                f"\nnothing was done: no host of {named} is in a group that this playbook is about (-i, -l)"
+            )
+            return
         lost = {host for host in stats.processed if stats.failures.get(host) or stats.dark.get(host)}
         if self._silent or not (self._ending.begun or lost):
             return

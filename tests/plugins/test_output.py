@@ -179,3 +179,15 @@ def test_every_action_that_speaks_while_it_works_gets_its_heading_first() -> Non
     source = (REPO / "plugins/callback/sparkloom_output.py").read_text()
     speaking = {path.stem for path in (REPO / "plugins/action").glob("*.py") if "Display()" in path.read_text()}
     assert set(re.findall(r'"(sparkloom_\w+)"', source.partition("SPEAKS")[2].partition("}")[0])) == speaking
+
+
+def test_an_inventory_without_our_hosts_is_told_of(tmp_path: Path) -> None:
+    """A misspelt -i: Ansible passes over every play and leaves with 0; on the old code the last line was blank."""
+    (tmp_path / "play.yml").write_text("- hosts: sparks\n  tasks: []\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ansible-playbook"), "-i", tmp_path / "nowhere", tmp_path / "play.yml"],
+        cwd=REPO, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert last(done.stdout).startswith(f"nothing was done: no host of {tmp_path / 'nowhere'} is in a group"), (
+        done.stdout
+    )

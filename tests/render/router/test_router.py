@@ -205,7 +205,7 @@ def test_usage_by_person_and_model(router: Router) -> None:
 
 
 def test_a_stream_has_its_usage_only_where_the_client_asks_for_it(router: Router) -> None:
-    """The router asks every engine, and counts; a client's `event.choices[0]` of an event without choices is an error."""
+    """The router asks every engine, and counts; `event.choices[0]` of an event without choices ends a client."""
 
     def events(**more: Any) -> list[dict[str, Any]]:
         said = router.post("alpha", tokens=4, **more).body.decode()
