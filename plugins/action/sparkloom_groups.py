@@ -8,9 +8,9 @@ from ansible.utils.display import Display
 
 from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.site import ansible
+from sparkloom.site import ansible, client
 from sparkloom.site.groups import look, observed, planning
-from sparkloom.site.groups.reconcile import Reconciler, Run, Stopped
+from sparkloom.site.groups.reconcile import Reconciler, Run, Stopped, journal
 
 DOCUMENTATION = r"""
 module: sparkloom_groups
@@ -48,7 +48,7 @@ options:
       key_file: {type: str, required: true, description: [Where the clients' key is kept.]}
       memory_slack: {type: float, required: true, description: [GiB that may be gone for other reasons.]}
       rollback: {type: bool, required: true, description: [Start what served before where a start fails.]}
-  run: {type: dict, description: [What the step before gave.]}
+  run: {type: dict, description: ["What the step before gave; with finish empty where it failed."]}
   wave: {type: dict, description: [One of the run's waves.]}
   memory: {type: str, description: [Variable that the nodes registered from sparkloom_memory; with start.]}
   group: {type: str, default: "", description: ["Which group of the list; with look."]}
@@ -99,8 +99,11 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def _step(self, args: ansible.Data, task_vars: ansible.Data, cluster: Cluster) -> ansible.Data:
         display, dry = Display(), bool(self._task.check_mode)
+        # A step that failed gave none, and the waker must work again all the same.
+        if not (told := args["run"] or journal(client.of(cluster))):
+            return {}
         does = Reconciler(
-            cluster, Run(**args["run"]), display.display, lambda text: display.display(text, newline=False), dry=dry
+            cluster, Run(**told), display.display, lambda text: display.display(text, newline=False), dry=dry
         )
         steps: dict[str, Callable[[], object]] = {
             "prepare": lambda: does.prepare(does.run.groups),

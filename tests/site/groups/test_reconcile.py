@@ -191,8 +191,10 @@ def test_a_run_that_was_cut_off_with_a_new_key_made_starts_that_group_anew(site:
     """An engine reads its key once: on the old code the next run took it for one that knows the new key."""
     runs = site.runs(big="asleep", chat="awake")
     site.cluster.put({"kind": "ConfigMap", "metadata": {"name": "rollout"},
-                      "data": {"rollout.json": json.dumps({"renewed": ["chat"]})}})  # fmt: skip
+                      "data": {"rollout.json": json.dumps({"renewed": ["chat"], "held": True})}})  # fmt: skip
+    site.cluster.objects["Deployment", "waker"]["spec"]["replicas"] = 0
     site.run(runs, keyed=True)
+    assert site.cluster.objects["Deployment", "waker"]["spec"]["replicas"] == 1
     assert "DELETE StatefulSet chat-rank0" in workloads(site)
     assert ("ConfigMap", "rollout") not in site.cluster.objects
 
@@ -207,3 +209,14 @@ def test_memory_that_is_not_back_stops_the_run(site: Site) -> None:
         )
     (finding,) = stopped.value.findings
     assert (finding.where, finding.rule) == ("spark1", "memory is back")
+
+
+def test_what_a_stopped_run_did_not_come_to_is_known_to_the_next(site: Site) -> None:
+    """Its engine's key is another one, and it still runs with the old one."""
+    runs = site.runs(big="asleep", chat="awake")
+    planned = planning.of_list(case.fleet(site.inventory, runs=runs), runs, {}, "refuse")
+    run = Run.of(planned, OPTIONS, listed=True)
+    run.renewed, run.held = ["chat"], True
+    site.step(run, dry=False).finish()
+    assert site.cluster.objects["Deployment", "waker"]["spec"]["replicas"] == 1
+    assert reconcile.journal(client.of(case.cluster(site.inventory)))["renewed"] == ["chat"]

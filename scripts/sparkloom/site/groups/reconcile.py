@@ -7,7 +7,7 @@ engines compiled. A step gets the run as the one before it left it. The cluster 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -47,7 +47,6 @@ class Run:
     memory_before: dict[str, float] = field(default_factory=dict)  # GiB of each node, before any load
     memory: dict[str, float] = field(default_factory=dict)  # ... and now
     needs: dict[str, float] = field(default_factory=dict)  # what each node must have before the next start
-
     failed: dict[str, dict[str, str]] = field(default_factory=dict)  # those lost for whom a way back was looked for
 
     @classmethod
@@ -101,6 +100,12 @@ class Wave:
         )
 
 
+def journal(reached: client.Client) -> Data:
+    """The run that is under way, or was cut off, as its last step left it; empty where there is none."""
+    told: Data = json.loads((reached.config_map(JOURNAL) or {}).get(KEY, "{}"))
+    return told
+
+
 class Stopped(Exception):
     """Nothing may go on; findings say why."""
 
@@ -121,14 +126,13 @@ class Reconciler:
         """Judges the cluster and makes what each group needs, before anything ends."""
         run = self.run
         run.memory_before |= records.memory(self.reached)
-        run.renewed += [name for name in self._cut_off() if name not in run.renewed]
+        before = journal(self.reached)  # of a run that was cut off
+        run.renewed += [name for name in before.get("renewed", ()) if name not in run.renewed]
+        run.held = run.held or bool(before.get("held"))
         for member in members:
             group = self._group(member, force=force)
-            found = (
-                [] if self.dry else kubernetes.judge(self.cluster, group.rendered.objects, self.reached.facts("nvidia"))
-            )
-            if errors(found):
-                raise Stopped(found)
+            if not self.dry:
+                self._judge(group)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
             member |= {"kernels": group.kernels, "config_hash": group.rendered.digest}
@@ -157,6 +161,8 @@ class Reconciler:
         for member in wave.start:
             if member["name"] not in self.broken and member["label"] not in wave.sleepers:
                 self._guarded(member, self._prove, wave)
+        started = {member["name"] for member in wave.start}
+        self.run.renewed = [name for name in self.run.renewed if name not in started]
         self._keep()
 
     def back(self, plan: Callable[[str, str], planning.Rollout]) -> None:
@@ -193,7 +199,10 @@ class Reconciler:
             self.changed += [{"name": gone} for gone in leftovers.take(self.reached, self._labels())]
         planning.forget(self.cluster, [one["served"] for one in self.run.groups])
         self.run.asleep = planning.keep(self.cluster)
-        self.reached.remove_config_map(JOURNAL)
+        if self.run.renewed:  # a run that was stopped did not come to them
+            self._keep()
+        else:
+            self.reached.remove_config_map(JOURNAL)
 
     # What the steps are made of.
 
@@ -220,8 +229,9 @@ class Reconciler:
         run = self.run
         again = {one["name"] for one in run.groups if one["on_demand"]} & set(run.renewed)
         if (run.holds or again) and not run.held and not self.dry:
-            sets.scale_waker(self.reached, 0)
             run.held = True
+            self._keep()
+            sets.scale_waker(self.reached, 0)
         if any(one["on_demand"] for one in run.groups):
             run.asleep = self._sleeping()
 
@@ -262,11 +272,6 @@ class Reconciler:
                 self.run.failed[wave.back]["again"] = why
             else:
                 self.run.lost[member["name"]] = why
-
-    def _cut_off(self) -> Iterator[str]:
-        """Whose engine's key a run before this one has made anew, and did not come to start it."""
-        told = json.loads((self.reached.config_map(JOURNAL) or {}).get(KEY, "{}"))
-        yield from told.get("renewed", ())
 
     def _keep(self) -> None:
         if not self.dry:
