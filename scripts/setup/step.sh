@@ -31,10 +31,13 @@ die() {
 # row NAME SECONDS TEXT: as testbed/base/screen.py writes one, for a person.
 row() { printf '  %-16s %12s  %s' "$1" "$2 s" "$3"; }
 
+# width: letters of one line.
+width() { echo $(($(tput cols 2>/dev/null || echo 80) - 1)); }
+
 # drawn NAME WHAT STARTED: on a terminal a line that is drawn anew until the script, or whoever began this, ends it.
 drawn() {
   while kill -0 $$ 2>/dev/null; do
-    printf '\r\033[2K%.*s' $(($(tput cols 2>/dev/null || echo 80) - 1)) "$(row "$1" "$(seconds_since "$3")" "$2")"
+    printf '\r\033[2K%.*s' "$(width)" "$(row "$1" "$(seconds_since "$3")" "$2")"
     sleep 1
   done
 }
@@ -71,5 +74,5 @@ step() {
     exit "$code"
   fi
   say "$name" "done in $(seconds_since "$started") s"
-  [[ -z ${SPARKLOOM_LOG-} || $(seconds_since "$started") == ?.? ]] || { row "$name" "$(seconds_since "$started")" "$what"; echo; }
+  [[ -z ${SPARKLOOM_LOG-} || $(seconds_since "$started") == ?.? ]] || printf '%.*s\n' "$(width)" "$(row "$name" "$(seconds_since "$started")" "$what")"
 }
