@@ -7,7 +7,6 @@ What cannot be reached is named and the rest is told all the same; only without 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from sparkloom.onnode.now import gauges, pods
 from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, RANK, ROUTER
 from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
 from sparkloom.onnode.now.seen import Seen
+from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.order import STATUS_PATH
 
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
@@ -27,10 +27,7 @@ SITE_MAP = "page-site"  # of what the controller knows of the site
 API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
 ROUTER_PORT, HELD_BACK = 9090, "upstream_rq_(pending_active|active)$"  # of the router's own figures
 # Who waits for each engine; of a waker's cluster, who has its ear. What an engine does itself, it says itself.
-HELD = re.compile(
-    r'^envoy_cluster_upstream_rq_(?:pending_active\{envoy_cluster_name="([^"+]+)"'
-    r'|active\{envoy_cluster_name="([^"+]+\+waker)")\} (\d+)$', re.M
-)  # fmt: skip
+HELD = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_upstream_rq_active"
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -145,8 +142,9 @@ class Gatherer:
                 page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
             except Unreached:
                 continue
-            found = HELD.findall(page.decode(errors="replace"))
-            return {group or waker: int(count) for group, waker, count in found}
+            counts = [(one.name, one.label("envoy_cluster_name"), int(one.value))
+                      for one in samples(page.decode(errors="replace"), HELD)]  # fmt: skip
+            return {group: count for name, group, count in counts if group.endswith("+waker") == (name == HELD[1])}
         return {}
 
     def _wanted(self, facts: Facts) -> dict[str, int]:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 
+from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.order import Order
 
 LOOKS = 3  # so many in vain before silence counts: a supervisor that did not run has seen nothing
@@ -73,14 +74,8 @@ def numbers(text: str, requests: Iterable[str], moves: Iterable[str]) -> tuple[f
         return _iterations(text)
     wanted = {*requests, *moves}
     found: dict[str, float] = {}
-    for line in text.split("\n"):
-        name = re.split(r"[{ \t]", line, maxsplit=1)[0]
-        if name in wanted:
-            try:
-                value = float(line[len(name) :].rpartition("}")[2].split()[0])  # a time may follow
-            except (ValueError, IndexError):
-                continue
-            found[name] = found.get(name, 0.0) + value
+    for sample in samples(text, wanted):
+        found[sample.name] = found.get(sample.name, 0.0) + sample.value
     if not any(name in found for name in requests):
         return None
     return sum(found.get(name, 0.0) for name in requests), tuple(found.get(name, 0.0) for name in moves)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from sparkloom.onnode import kube
 from sparkloom.onnode.kube import JSON, MERGE, Unreached
 from sparkloom.onnode.now.labels import PART_OF, ROUTER
+from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.waker import use
@@ -100,8 +100,7 @@ class Cluster:
             page = self.asked(group.address, self.probes, PATH, group.name).decode(errors="replace")
         except Unreached:
             return None
-        found = re.search(rf"^{CONNECTIONS}\{{[^}}]*\}} (\d+)$", page, re.M)
-        return int(found[1]) if found else None
+        return next((int(sample.value) for sample in samples(page, (CONNECTIONS,))), None)
 
     def counted(self, pods: list[Pod]) -> dict[str, str | None]:
         """The page of each of the router's pods, also of one that goes, by its id."""
