@@ -7,11 +7,15 @@ scripts/setup/setup.sh
 export PATH=$REPO/.venv/bin:$PATH
 
 failed=$(mktemp)
-trap 'rm -f "$failed"' EXIT
+beside=
+trap '[[ -z $beside ]] || kill -- "-$beside" 2>/dev/null || true; rm -f "$failed"' EXIT
 check() { (step "$@") || echo "$1" >>"$failed"; }
 
 # ansible-lint takes more than all others together, on one core: its larger half runs beside them.
-check ansible-lint "playbooks and roles, profile production" ansible-lint --offline --exclude molecule &
+set -m # a process group of its own, which a Ctrl-C ends too
+check ansible-lint "playbooks and roles, profile production" ansible-lint --offline --exclude molecule </dev/null &
+beside=$!
+set +m
 check ruff "style and mistakes in Python" ruff check .
 check format "Python layout" ruff format --check .
 check mypy "types of scripts/sparkloom, strict" mypy

@@ -34,6 +34,14 @@ row() { printf '  %-16s %12s  %s' "$1" "$2 s" "$3"; }
 # width: letters of one line.
 width() { echo $(($(tput cols 2>/dev/null || echo 80) - 1)); }
 
+# line NAME STARTED WHAT: a row for good; on a terminal no longer than that is wide.
+line() {
+  local text
+  text=$(row "$1" "$(seconds_since "$2")" "$3")
+  if [[ -t 1 ]]; then text=${text:0:$(width)}; fi
+  printf '%s\n' "$text"
+}
+
 # drawn NAME WHAT STARTED: on a terminal a line that is drawn anew until the script, or whoever began this, ends it.
 drawn() {
   while kill -0 $$ 2>/dev/null; do
@@ -74,5 +82,5 @@ step() {
     exit "$code"
   fi
   say "$name" "done in $(seconds_since "$started") s"
-  [[ -z ${SPARKLOOM_LOG-} || $(seconds_since "$started") == ?.? ]] || printf '%.*s\n' "$(width)" "$(row "$name" "$(seconds_since "$started")" "$what")"
+  [[ -z ${SPARKLOOM_LOG-} || $(seconds_since "$started") == ?.? ]] || line "$name" "$started" "$what"
 }
