@@ -27,7 +27,7 @@ SITE_MAP = "page-site"  # of what the controller knows of the site
 API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
 ROUTER_PORT, HELD_BACK = 9090, "upstream_rq_(pending_active|active)$"  # of the router's own figures
 # Who waits for each engine; of a waker's cluster, who has its ear. What an engine does itself, it says itself.
-HELD = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_upstream_rq_active"
+PENDING, ACTIVE = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_upstream_rq_active"
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -142,9 +142,11 @@ class Gatherer:
                 page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
             except Unreached:
                 continue
-            counts = [(one.name, one.label("envoy_cluster_name"), int(one.value))
-                      for one in samples(page.decode(errors="replace"), HELD)]  # fmt: skip
-            return {group: count for name, group, count in counts if group.endswith("+waker") == (name == HELD[1])}
+            return {
+                group: int(one.value)
+                for one in samples(page.decode(errors="replace"), (PENDING, ACTIVE))
+                if (group := one.label("envoy_cluster_name")).endswith("+waker") == (one.name == ACTIVE)
+            }
         return {}
 
     def _wanted(self, facts: Facts) -> dict[str, int]:
