@@ -11,7 +11,7 @@ from sparkloom.render import certificates, keys
 from sparkloom.render.manifests import gateway, names, router
 from sparkloom.render.router import Terms
 from sparkloom.site import ansible, client, endpoint
-from sparkloom.site.doctor import drift
+from sparkloom.site.checks import report
 
 DOCUMENTATION = r"""
 module: sparkloom_gateway
@@ -88,7 +88,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         differs, wanted = pair.made or stored, f"the endpoint's certificate, until {pair.until:%Y-%m-%d}"
         return {
             "changed": differs,
-            "drift": drift.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
+            "drift": report.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
             "kubeconfig": client.kubeconfig(cluster),
             "objects": _objects(reached, cluster.namespace, launch, terms),
             "head": f"{names.rank(launch, 0)}-0" if launch else "",

@@ -89,10 +89,10 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
 
     def _plan(self, args: ansible.Data, task_vars: ansible.Data, cluster: Cluster) -> ansible.Data:
         listed = ansible.listed(task_vars)
-        made = planning.now(listed, args["profile"], cluster, args["options"]["transport"])
+        made = planning.rollout(listed, args["profile"], cluster, args["options"]["transport"])
         planning.refuse(made.findings, force=args["options"]["force"])
         if listed is None and not args["replace"]:
-            planning.ask(made, args["profile"])
+            planning.refuse_to_replace(made, args["profile"])
         if made.said:
             Display().display(made.said)
         return {"run": asdict(Run.of(made, args["options"], listed=listed is not None))}
@@ -124,5 +124,5 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
     def _back(name: str, good: str, does: Reconciler, task_vars: ansible.Data) -> planning.Rollout:
         group = name if does.run.listed else ""
         listed = ansible.listed({**task_vars, "group": group, "profile": good})
-        made = planning.now(listed, good, does.cluster, does.options.transport)
+        made = planning.rollout(listed, good, does.cluster, does.options.transport)
         return planning.only(made, group) if group else made

@@ -10,7 +10,7 @@ from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Terms
 from sparkloom.site import ansible, client, router, usage
-from sparkloom.site.doctor import drift
+from sparkloom.site.checks import report
 from sparkloom.site.groups import observed
 
 DOCUMENTATION = r"""
@@ -84,7 +84,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"
         return {
             "changed": given.changed,
-            "drift": drift.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
+            "drift": report.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
             "objects": objects.router(wanted, cluster, content),
             "names": [one.name for one in found if one.secret and one.name not in asleep],
             "asleep": sorted(asleep),

@@ -17,7 +17,7 @@ from sparkloom.render import keys
 from sparkloom.render.manifests import group_secret, supervision
 from sparkloom.site import ansible, client
 from sparkloom.site.groups import secrets
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 from tests.plugins.loading import action
 from tests.render.manifests import case
 
@@ -80,7 +80,7 @@ def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, m
 
 
 def made(cluster: Cluster, name: str) -> Any:
-    group = Group(product.render(name, force=True), "refuse")
+    group = RenderedGroup(product.render(name, force=True), "refuse")
     return group, list(secrets.of_group(cluster, group, dry=False))  # type: ignore[arg-type]
 
 

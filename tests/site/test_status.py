@@ -13,7 +13,7 @@ from sparkloom.onnode.now import why
 from sparkloom.render.manifests import names
 from sparkloom.site import client, ranks, status
 from sparkloom.site.groups import proof, records
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
@@ -43,7 +43,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
     cluster = Cluster([NS(metadata=metadata, spec=NS(node_name="n"), status=NS(container_statuses=[], conditions=[]))])
     monkeypatch.setattr(client.Client, "at", lambda *_: cluster)
     monkeypatch.setattr(proof.leftovers, "take", lambda reached, mine: [])
-    group = Group(case.render(ULTRA, force=True, policy=policy), policy)
+    group = RenderedGroup(case.render(ULTRA, force=True, policy=policy), policy)
     given: Any = (cluster, group, None, print, print)
     proof.Proof(*given)._record("served", "", 60.0, {}, ())
     return cluster, digest

@@ -48,22 +48,17 @@ class Api:
         if not (path := self._path(wanted)):
             message = f"knows no {wanted['kind']} of {wanted['apiVersion']}, which is to be applied"
             raise InputError.single("the cluster", message, rule="unknown-kind")
-        before = self._ask("GET", path)
-        after = _settled(self._ask("PATCH", path, wanted, APPLY) or {})
-        if before is None:
-            return {**_named(wanted), "diff": {}}
-        before = _settled(before)
-        return None if before == after else {**_named(wanted), "diff": {"before": before, "after": after}}
+        there = self._ask("GET", path)
+        return _compared(wanted, there, self._ask("PATCH", path, wanted, APPLY))
 
     def _differs(self, wanted: Object, demanded: Collection[str]) -> dict[str, Any] | None:
-        named, path = _named(wanted), self._path(wanted)
+        path = self._path(wanted)
         there = self._ask("GET", path) if path else None
         if there is None:
-            return {**named, "diff": {}}
+            return _compared(wanted, None, None)
         if wanted["kind"] == "StatefulSet" and wanted["metadata"].get("labels", {}).get(PROFILE) in demanded:
             wanted = {**wanted, "spec": {**wanted["spec"], "replicas": there["spec"]["replicas"]}}
-        before, after = _settled(there), _settled(self._ask("PATCH", path, wanted, DRY) or {})
-        return None if before == after else {**named, "diff": {"before": before, "after": after}}
+        return _compared(wanted, there, self._ask("PATCH", path, wanted, DRY))
 
     def _path(self, wanted: Object) -> str:
         """Nothing where the cluster does not know the kind."""
@@ -101,8 +96,13 @@ class Api:
         return told
 
 
-def _named(wanted: Object) -> dict[str, str]:
-    return {"kind": wanted["kind"], "name": wanted["metadata"]["name"]}
+def _compared(wanted: Object, there: Object | None, applied: Object | None) -> dict[str, Any] | None:
+    """None where nothing differs; without a `diff` where it was not there."""
+    named = {"kind": wanted["kind"], "name": wanted["metadata"]["name"]}
+    if there is None:
+        return {**named, "diff": {}}
+    before, after = _settled(there), _settled(applied or {})
+    return None if before == after else {**named, "diff": {"before": before, "after": after}}
 
 
 def _settled(known: Object) -> dict[str, Any]:

@@ -7,8 +7,10 @@ seconds. What was sent and lost on the way is asked again only where asking twic
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from sparkloom.base.errors import InputError
 
 SECONDS = 12.0  # a person who waits for `status` should not wait longer to hear that the cluster is away
 FIRST, LONGEST = 0.5, 3.0  # pauses
@@ -54,6 +56,23 @@ def patiently(
                 raise
         (sleep or time.sleep)(pause)
         pause = min(pause * 2, LONGEST)
+
+
+def until_gone(what: str, left: Callable[[], Sequence[str]], say: Callable[[str], object], seconds: float) -> None:
+    """Until nothing is left; a line for every change."""
+    until, last = time.monotonic() + seconds, ""
+    while rest := left():
+        if (now := f"{what}: {', '.join(rest)}") != last:
+            say(f"waiting for the end of {now}")
+            last = now
+        if time.monotonic() > until:
+            raise InputError.single(
+                what,
+                f"found {', '.join(rest)} after {seconds:.0f} s, expected none; kubectl describe says what holds it. "
+                "Do not delete it by force, its virtual functions would stay in a dead namespace",
+                rule="still-there",
+            )
+        time.sleep(1)
 
 
 def passing(error: Exception, method: str) -> bool:

@@ -7,7 +7,6 @@ functions in a dead network namespace.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names, page
 from sparkloom.site.client import selector
+from sparkloom.site.patience import until_gone
 
 WORKLOADS = (
     ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
@@ -81,20 +81,8 @@ class Taker:
                     self.kind(kind).delete(name=name, body=body, **({"namespace": space} if space else {}))
 
     def wait(self, what: str, left: Callable[[], list[str]]) -> None:
-        """Until nothing is left; a line for every change."""
-        until, last = time.monotonic() + self.patience, ""
-        while not self.dry and (rest := left()):
-            if (now := f"{what}: {', '.join(rest)}") != last:
-                self.say(f"waiting for the end of {now}")
-                last = now
-            if time.monotonic() > until:
-                raise InputError.single(
-                    what,
-                    f"found {', '.join(rest)} after {self.patience:.0f} s, expected none; kubectl describe says what "
-                    "holds it. Do not delete it by force, its virtual functions would stay in a dead namespace",
-                    rule="still-there",
-                )
-            time.sleep(1)
+        if not self.dry:
+            until_gone(what, left, self.say, self.patience)
 
 
 def serving(taker: Taker) -> None:

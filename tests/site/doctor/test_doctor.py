@@ -11,7 +11,7 @@ import pytest
 from sparkloom.base.finding import Finding
 from sparkloom.render.manifests import names
 from sparkloom.site import doctor
-from sparkloom.site.checks import kubernetes, serving
+from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, roles, verdict
 from sparkloom.site.groups import look, records
@@ -101,8 +101,8 @@ def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_
     finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
     assert (finding.rule, finding.message) == ("Secret client-keys", "another content")
     assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
-    gone = drift.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
-    assert gone[0]["found"] == "not there" and drift.secret("x", there=True, differs=False, expected="") == []
+    gone = report.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
+    assert gone[0]["found"] == "not there" and report.secret("x", there=True, differs=False, expected="") == []
 
 
 def test_a_part_that_was_never_applied_is_one_finding() -> None:

@@ -19,7 +19,7 @@ from sparkloom.inputs import fleet_record
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.site import client
 from sparkloom.site.groups import planning, proof, reconcile
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.groups.reconcile import Reconciler, Run
 from tests import inventories, kube_api
 from tests.inventories import OSS, QWEN
@@ -104,7 +104,7 @@ class Site:
             setattr(run, name, value)
         return Reconciler(case.cluster(self.inventory), run, print, print, dry=dry)
 
-    def prove(self, group: Group) -> dict[str, Any]:
+    def prove(self, group: RenderedGroup) -> dict[str, Any]:
         if group.name == self.fails:
             raise proof.NotProved("it does not start")
         self.proved.append(group.name)
@@ -121,8 +121,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         monkeypatch.setitem(OPTIONS, "key_file", str(tmp_path / "key"))
         monkeypatch.setattr(reconcile.kubernetes, "judge", lambda *_: [])
         monkeypatch.setattr(client.Client, "facts", lambda *_: {})
-        monkeypatch.setattr(proof.Proof, "give", lambda self, *_: made.prove(self.group))
-        monkeypatch.setattr(Group, "folder", tmp_path)
+        monkeypatch.setattr(proof.Proof, "prove", lambda self, *_: made.prove(self.group))
+        monkeypatch.setattr(RenderedGroup, "folder", tmp_path)
         monkeypatch.setattr(fleet_record, "path", lambda _: tmp_path / "fleet.json")
         yield made
 
@@ -220,3 +220,14 @@ def test_what_a_stopped_run_did_not_come_to_is_known_to_the_next(site: Site) -> 
     site.step(run, dry=False).finish()
     assert site.cluster.objects["Deployment", "waker"]["spec"]["replicas"] == 1
     assert reconcile.journal(client.of(case.cluster(site.inventory)))["renewed"] == ["chat"]
+
+
+def test_a_dry_run_that_meets_a_refusal_writes_no_record(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise proof.NotProved("the API server refuses it")
+
+    monkeypatch.setattr(reconcile.Reconciler, "_apply", refused)
+    runs = site.runs(big="old", chat="awake")
+    with pytest.raises(proof.NotProved):
+        site.run(runs, dry=True)
+    assert site.cluster.done == []

@@ -81,3 +81,9 @@ def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding],
     if warnings:
         parts.append(f"worth knowing ({len(warnings)}):\n{table(warnings)}")
     return "\n\n".join(parts)
+
+
+def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict[str, str]]:
+    """What a plugin that keeps a Secret tells: never what is in it."""
+    found = "another content" if there else "not there"
+    return [{"what": f"Secret {name}", "found": found, "expected": expected}] if differs else []

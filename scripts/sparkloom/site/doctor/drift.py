@@ -37,12 +37,6 @@ def _described(drift: Any) -> Iterator[Item]:
         yield str(entry["what"]), str(entry["found"]), str(entry["expected"])
 
 
-def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict[str, str]]:
-    """What a plugin that keeps a Secret tells: never what is in it."""
-    found = "another content" if there else "not there"
-    return [{"what": f"Secret {name}", "found": found, "expected": expected}] if differs else []
-
-
 def _files(result: dict[str, Any]) -> Iterator[Item]:
     entries = result.get("diff") or []
     seen = {str(entry["what"]) for entry in result.get("drift") or ()}

@@ -17,12 +17,12 @@ from sparkloom.site.groups.waiting import ServedGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RenderedGroup:
     rendered: case.Rendered
     policy: str
 
     @classmethod
-    def of(cls, member: Mapping[str, Any], cluster: Cluster, policy: str, *, force: bool) -> Group:
+    def of(cls, member: Mapping[str, Any], cluster: Cluster, policy: str, *, force: bool) -> RenderedGroup:
         seat = member["seat"]
         return cls(case.render(member["profile"], cluster, seat=seat, force=force, policy=policy), policy)
 

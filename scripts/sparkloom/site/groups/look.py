@@ -18,7 +18,7 @@ from sparkloom.render.manifests import names
 from sparkloom.site import client, ranks
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.groups import leftovers, observed, secrets
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.objects import Api
 
 Data = dict[str, Any]
@@ -27,7 +27,7 @@ Data = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Asked:
     cluster: Cluster
-    group: Group
+    group: RenderedGroup
     listed: Mapping[str, Any] | None
     key_file: str
 
@@ -39,18 +39,17 @@ class Asked:
             made = case.render_group(args["group"], listed, runs=observed.known(cluster), **how)
         else:
             made = case.render(args["profile"], cluster, seat=args["seat"], **how)
-        return cls(cluster, Group(made, policy), listed, args["options"]["key_file"])
+        return cls(cluster, RenderedGroup(made, policy), listed, args["options"]["key_file"])
 
-    def demanded(self) -> list[str]:
-        """Labels of the list's groups on demand: how many pods they have is their waker's to say."""
-        entries = serving_list.from_vars(self.listed, self.cluster).entries if self.listed else ()
-        return [names.marked(entry.called) for entry in entries if entry.on_demand]
+    @property
+    def entries(self) -> serving_list.Serving | None:
+        return serving_list.from_vars(self.listed, self.cluster) if self.listed else None
 
 
 def of_cluster(asked: Asked) -> Data:
     reached = client.of(asked.cluster)
     findings = kubernetes.judge(asked.cluster, asked.group.rendered.objects, reached.facts("nvidia"))
-    return _verdict([*findings, *kubernetes.names(asked.cluster, reached.dns())])
+    return report.verdict([*findings, *kubernetes.names(asked.cluster, reached.dns())], "as planned")
 
 
 def of_secrets(asked: Asked) -> Data:
@@ -61,19 +60,27 @@ def of_secrets(asked: Asked) -> Data:
 
 
 def of_objects(asked: Asked) -> Data:
-    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, asked.demanded())
+    demanded = observed.on_demand(asked.entries) if asked.entries else ()
+    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, demanded)
     return {"changed": bool(differing), "differing": differing}
 
 
 def of_ranks(asked: Asked) -> Data:
     reached = client.of(asked.cluster)
-    wanted = observed.wanted(reached, serving_list.from_vars(asked.listed, asked.cluster)) if asked.listed else {}
+    wanted = observed.wanted(reached, asked.entries) if asked.entries else {}
     asleep = {label for label, pods in wanted.items() if not pods}
-    return _verdict(judged(asked.cluster, reached, asked.group, listed=asked.listed is not None, asleep=asleep))
+    return report.verdict(
+        judged(asked.cluster, reached, asked.group, listed=asked.listed is not None, asleep=asleep), "as planned"
+    )
 
 
 def judged(
-    cluster: Cluster, reached: client.Client, group: Group, *, listed: bool = False, asleep: Collection[str] = ()
+    cluster: Cluster,
+    reached: client.Client,
+    group: RenderedGroup,
+    *,
+    listed: bool = False,
+    asleep: Collection[str] = (),
 ) -> list[Finding]:
     """`listed`: of a site that serves several, where others are beside this group and not in place of it.
 
@@ -95,16 +102,12 @@ def judged(
     return serving.ranks(serving.Applied(mine, served.config_hash, served.read), seen, others, left)
 
 
-def _verdict(findings: list[Finding]) -> Data:
-    return report.verdict(findings, "as planned")
-
-
 def _answered(look: Callable[[Asked], Data]) -> Callable[[Asked], Data]:
     def asked(about: Asked) -> Data:
         try:
             return look(about)
         except (ApiException, HTTPError) as error:
-            return _verdict([kubernetes.silent(about.cluster, error)])
+            return report.verdict([kubernetes.silent(about.cluster, error)], "as planned")
 
     return asked
 

@@ -34,9 +34,14 @@ def awake(sets: Sequence[Any]) -> bool:
     return any(one.spec.replicas != 0 for one in sets)
 
 
+def on_demand(listed: Serving) -> set[str]:
+    """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
+    return {marked(entry.called) for entry in listed.entries if entry.on_demand}
+
+
 def wanted(reached: Client, listed: Serving) -> dict[str, int]:
     """How many pods the list's groups on demand are to have, by label; of those that are set up."""
-    demanded = {marked(entry.called) for entry in listed.entries if entry.on_demand}
+    demanded = on_demand(listed)
     found: dict[str, int] = {}
     for one in reached.engine_sets() if demanded else ():
         label, replicas = str(one.metadata.labels.get(PROFILE)), one.spec.replicas

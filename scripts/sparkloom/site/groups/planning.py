@@ -188,7 +188,7 @@ def _sleep(one: Member, made: Sequence[Member], waves: Sequence[steps.Wave]) -> 
     return f", and {put} {other} starts in its place; a request wakes it"
 
 
-def now(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, policy: str) -> Rollout:
+def rollout(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, policy: str) -> Rollout:
     """By what the cluster says now: of the site's list, else of its one profile."""
     if listed is None:
         return alone(named, cluster, observed.unrecorded(cluster, {}))
@@ -196,7 +196,7 @@ def now(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, policy: 
     return of_list(case.fleet(listed, runs=runs), runs, observed.unrecorded(cluster, runs), policy)
 
 
-def ask(planned: Rollout, named: str) -> None:
+def refuse_to_replace(planned: Rollout, named: str) -> None:
     """A list says all that is to serve; one profile says nothing of what serves beside it."""
     if stops := planned.waves[0].stop:
         message = (

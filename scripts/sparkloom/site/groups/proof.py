@@ -20,7 +20,7 @@ from sparkloom.render import keys, manifests
 from sparkloom.site import patience, rotation
 from sparkloom.site.client import Client
 from sparkloom.site.groups import leftovers, records, waiting
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 
 LOG_BYTES = 4_000_000  # NCCL speaks while the ranks meet, long before this
 NO_RAILS = "no network between ranks was planned"
@@ -51,12 +51,12 @@ class Options:
 @dataclass(slots=True)
 class Proof:
     reached: Client
-    group: Group
+    group: RenderedGroup
     options: Options
     say: Callable[[str], None]
     streams: Callable[[str], None]  # the answer, as it comes
 
-    def give(self, record: str, memory: Mapping[str, float], keep: Collection[str]) -> dict[str, Any]:
+    def prove(self, record: str, memory: Mapping[str, float], keep: Collection[str]) -> dict[str, Any]:
         """What is said of what serves. `keep`: labels of the other groups that stay."""
         options, group = self.options, self.group
         ready = waiting.wait(self.reached, group.pods(options.timeout, options.restarts), self.say)
@@ -128,7 +128,7 @@ def said(error: Exception) -> str:
     return patience.trouble(error) or str(error)
 
 
-def failed(reached: Client, group: Group, record: str, why: str) -> str:
+def failed(reached: Client, group: RenderedGroup, record: str, why: str) -> str:
     """Keeps every rank's log and says what they say; the record keeps the last good profile."""
     folder = group.folder / "logs" / group.name
     try:

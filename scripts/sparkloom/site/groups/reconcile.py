@@ -19,7 +19,7 @@ from sparkloom.render.manifests import names
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
 from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.objects import Api
 
 Data = dict[str, Any]
@@ -37,7 +37,6 @@ class Run:
     waves: list[Data]
     holds: bool  # a group that is on demand starts or is put to sleep: the waker may not act meanwhile
     replaces: bool  # something ends for it
-    msg: str = ""
     held: bool = False  # the waker stands aside
     last: dict[str, str] = field(default_factory=dict)  # which profile was proved before
     renewed: list[str] = field(default_factory=list)  # the engine's key is another one, which it reads once
@@ -53,7 +52,7 @@ class Run:
     def of(cls, planned: planning.Rollout, options: Data, *, listed: bool) -> Run:
         made = planned.as_dict()
         replaces = any(wave["stop"] for wave in made["waves"])
-        return cls(options, listed, made["groups"], made["waves"], made["holds"], replaces, planned.said)
+        return cls(options, listed, made["groups"], made["waves"], made["holds"], replaces)
 
     @property
     def ends(self) -> list[str]:
@@ -71,7 +70,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class Step:
     """One wave, with what became known since it was planned. All but `start` are labels and nodes."""
 
     start: Sequence[Data]
@@ -79,11 +78,11 @@ class Wave:
     sleep: Sequence[str]
     idle: Sequence[str]
     sleepers: frozenset[str]  # they stay, and sleep
-    wakers: frozenset[str]  # their ranks are the waker's: to apply them would wake it
+    left_to_waker: frozenset[str]  # to apply their ranks would wake them
     back: str = ""  # for which group that did not start
 
     @classmethod
-    def of(cls, run: Run, planned: Mapping[str, Any]) -> Wave:
+    def of(cls, run: Run, planned: Mapping[str, Any]) -> Step:
         stay = [one for one in planned["start"] if one["state"] == STAYS]
         asleep = {*run.asleep, *planned["sleep"]}
         sleepers = frozenset(one["label"] for one in stay if one["label"] in asleep)
@@ -129,40 +128,44 @@ class Reconciler:
         before = journal(self.reached)  # of a run that was cut off
         run.renewed += [name for name in before.get("renewed", ()) if name not in run.renewed]
         run.held = run.held or bool(before.get("held"))
+        facts = {} if self.dry else self.reached.facts("nvidia")
         for member in members:
             group = self._group(member, force=force)
             if not self.dry:
-                self._judge(group)
+                self._judge(group, facts)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
             member |= {"kernels": group.kernels, "config_hash": group.rendered.digest}
+        clients, _ = secrets.clients(self.reached, place(self.options.key_file), dry=self.dry)
+        self._made(clients)
         self._keep()
 
     def end(self, planned: Mapping[str, Any]) -> None:
         """What must end does, and who takes turns with those that start is put to sleep."""
         self._hold()
-        wave = Wave.of(self.run, planned)
+        step = Step.of(self.run, planned)
         there = self.reached.engine_sets()
         if not self.dry:
-            sets.end(self.reached, there, wave.stop, wave.sleep, self.say)
-        self.changed += sets.named(there, [*wave.stop, *wave.sleep])
+            sets.end(self.reached, there, step.stop, step.sleep, self.say)
+        self.changed += sets.named(there, [*step.stop, *step.sleep])
         before, slack = self.run.memory_before, self.options.memory_slack
-        self.run.needs = {node: before[node] - slack if node in before else 0.0 for node in wave.idle}
+        self.run.needs = {node: before[node] - slack if node in before else 0.0 for node in step.idle}
         self._keep()
 
     def start(self, planned: Mapping[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:
         """Side by side; then one after the other is proved. What goes wrong with one is its own."""
-        wave = Wave.of(self.run, planned)
+        step = Step.of(self.run, planned)
         self._memory(memory)
-        for member in wave.start:
-            self._guarded(member, self._apply, wave)
+        # they were judged when they were prepared
+        groups = {member["name"]: self._group(member, force=True) for member in step.start}
+        for member in step.start:
+            self._guarded(groups[member["name"]], member, self._apply, step)
         if self.dry:
             return
-        for member in wave.start:
-            if member["name"] not in self.broken and member["label"] not in wave.sleepers:
-                self._guarded(member, self._prove, wave)
-        started = {member["name"] for member in wave.start}
-        self.run.renewed = [name for name in self.run.renewed if name not in started]
+        for member in step.start:
+            if member["name"] not in self.broken and member["label"] not in step.sleepers:
+                self._guarded(groups[member["name"]], member, self._prove, step)
+        self.run.renewed = [name for name in self.run.renewed if name not in groups]
         self._keep()
 
     def back(self, plan: Callable[[str, str], planning.Rollout]) -> None:
@@ -194,7 +197,7 @@ class Reconciler:
         if self.dry:
             return
         if self.run.held:
-            sets.scale_waker(self.reached, 1)
+            sets.scale_waker(self.reached, 1, self.say)
         if self.run.listed:  # a proof takes these away, too; where all sleep none was asked for
             self.changed += [{"name": gone} for gone in leftovers.take(self.reached, self._labels())]
         planning.forget(self.cluster, [one["served"] for one in self.run.groups])
@@ -206,23 +209,25 @@ class Reconciler:
 
     # What the steps are made of.
 
-    def _group(self, member: Mapping[str, Any], *, force: bool = False) -> Group:
-        return Group.of(member, self.cluster, self.options.transport, force=force or self.options.force)
+    def _group(self, member: Mapping[str, Any], *, force: bool = False) -> RenderedGroup:
+        return RenderedGroup.of(member, self.cluster, self.options.transport, force=force or self.options.force)
 
-    def _judge(self, group: Group) -> None:
-        found = kubernetes.judge(self.cluster, group.rendered.objects, self.reached.facts("nvidia"))
+    def _judge(self, group: RenderedGroup, facts: Data) -> None:
+        found = kubernetes.judge(self.cluster, group.rendered.objects, facts)
         if errors(found):
             raise Stopped(found)
 
     def _labels(self) -> list[str]:
         return [one["label"] for one in self.run.groups] if self.run.listed else []
 
-    def _secrets(self, member: Mapping[str, Any], group: Group) -> None:
-        clients, _ = secrets.clients(self.reached, place(self.options.key_file), dry=self.dry)
+    def _secrets(self, member: Mapping[str, Any], group: RenderedGroup) -> None:
         engine, *others = secrets.of_group(self.reached, group, dry=self.dry)
         if engine.made and member["name"] not in self.run.renewed:
             self.run.renewed.append(member["name"])
-        self.changed += [{"name": f"Secret {one.name}"} for one in (clients, engine, *others) if one.made]
+        self._made(engine, *others)
+
+    def _made(self, *kept: secrets.Kept) -> None:
+        self.changed += [{"name": f"Secret {one.name}"} for one in kept if one.made]
 
     def _hold(self) -> None:
         """Once, before the first wave: nobody else starts groups or puts them to sleep while this does."""
@@ -231,7 +236,7 @@ class Reconciler:
         if (run.holds or again) and not run.held and not self.dry:
             run.held = True
             self._keep()
-            sets.scale_waker(self.reached, 0)
+            sets.scale_waker(self.reached, 0, self.say)
         if any(one["on_demand"] for one in run.groups):
             run.asleep = self._sleeping()
 
@@ -247,29 +252,32 @@ class Reconciler:
             raise Stopped(found)
         self.run.memory |= {host: round(memory["available_gib"], 1) for host, memory in read.items()}
 
-    def _apply(self, group: Group, member: Mapping[str, Any], wave: Wave) -> None:
-        kinds = {"StatefulSet"} if member["label"] in wave.wakers else set()
+    def _apply(self, group: RenderedGroup, member: Mapping[str, Any], step: Step) -> None:
+        kinds = {"StatefulSet"} if member["label"] in step.left_to_waker else set()
         objects = [one for one in group.rendered.objects if one["kind"] not in kinds]
         api = Api(self.reached)
         self.changed += api.differing(objects) if self.dry else api.apply(objects)
 
-    def _prove(self, group: Group, member: Mapping[str, Any], wave: Wave) -> None:
+    def _prove(self, group: RenderedGroup, member: Mapping[str, Any], step: Step) -> None:
         """The proof of another took its time, and one that is on demand may have fallen asleep meanwhile."""
-        if member["label"] in wave.wakers and member["label"] in self._sleeping():
+        if member["label"] in step.left_to_waker and member["label"] in self._sleeping():
             return
         proved = proof.Proof(self.reached, group, self.options, self.say, self.streams)
-        self.run.proved[member["name"]] = proved.give(member["served"], self.run.memory, self._labels())
+        self.run.proved[member["name"]] = proved.prove(member["served"], self.run.memory, self._labels())
 
-    def _guarded(self, member: Data, work: Callable[[Group, Data, Wave], None], wave: Wave) -> None:
-        group = self._group(member, force=True)  # it was judged when it was prepared
+    def _guarded(
+        self, group: RenderedGroup, member: Data, work: Callable[[RenderedGroup, Data, Step], None], step: Step
+    ) -> None:
         try:
-            work(group, member, wave)
+            work(group, member, step)
         except proof.FAILURES as error:
+            if self.dry:  # it keeps no logs and writes no record
+                raise
             self.broken.add(member["name"])
             why = proof.failed(self.reached, group, member["served"], proof.said(error))
             self.say(why)
-            if wave.back:
-                self.run.failed[wave.back]["again"] = why
+            if step.back:
+                self.run.failed[step.back]["again"] = why
             else:
                 self.run.lost[member["name"]] = why
 

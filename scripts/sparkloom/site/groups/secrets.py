@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkloom.render import keys
+from sparkloom.site.checks import report
 from sparkloom.site.client import Client
-from sparkloom.site.groups.group import Group
+from sparkloom.site.groups.group import RenderedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def clients(reached: Client, path: Path, *, dry: bool) -> tuple[Kept, bool]:
     return kept, made
 
 
-def of_group(reached: Client, group: Group, *, dry: bool) -> Iterator[Kept]:
+def of_group(reached: Client, group: RenderedGroup, *, dry: bool) -> Iterator[Kept]:
     """The engine's own key first. One that is usable stays as it is.
 
     That of a site with one profile has no group's label: it outlives its group, and the next one has it.
@@ -46,6 +47,6 @@ def of_group(reached: Client, group: Group, *, dry: bool) -> Iterator[Kept]:
 def _put(
     reached: Client, name: str, data: dict[str, str], labels: Mapping[str, str], expected: str, *, dry: bool
 ) -> Kept:
-    found = "another content" if reached.secret(name) is not None else "not there"
+    there = reached.secret(name) is not None
     made = reached.put_secret(name, data, labels=labels, dry=dry)
-    return Kept(name, made, [{"what": f"Secret {name}", "found": found, "expected": expected}] if made else [])
+    return Kept(name, made, report.secret(name, there=there, differs=made, expected=expected))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.labels import PROFILE
 from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site.client import Client
+from sparkloom.site.patience import until_gone
 
 GONE = 300.0  # seconds until a pod has ended, as its grace period and a slow node allow
 WAKER, WAKER_GONE = "waker", 60.0
-LOOK, SAY = 1.0, 15.0
 
 
 def named(there: Sequence[Any], labels: Collection[str]) -> list[dict[str, Any]]:
@@ -37,7 +35,7 @@ def end(
         if _label(one) not in sleep:
             apps.delete_namespaced_stateful_set(one.metadata.name, reached.namespace, propagation_policy="Foreground")
     if mine:
-        _wait(lambda: _left(reached, stop, sleep), GONE, "to end", say)
+        until_gone("pods", lambda: _left(reached, stop, sleep), say, GONE)
 
 
 def _left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> list[str]:
@@ -45,7 +43,7 @@ def _left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> lis
     return sorted([*sets, *(pod.metadata.name for pod in reached.pods(ENGINES) if _label(pod) in {*stop, *sleep})])
 
 
-def scale_waker(reached: Client, replicas: int) -> None:
+def scale_waker(reached: Client, replicas: int, say: Callable[[str], object]) -> None:
     """Nothing where a site has none. Scaled to nothing it is gone when this returns."""
     from kubernetes import client
 
@@ -55,20 +53,7 @@ def scale_waker(reached: Client, replicas: int) -> None:
     apps.patch_namespaced_deployment(WAKER, reached.namespace, {"spec": {"replicas": replicas}})
     if not replicas:
         labels = dict(waker.spec.selector.match_labels)
-        _wait(lambda: [pod.metadata.name for pod in reached.pods(labels)], WAKER_GONE, "to end", lambda _: None)
-
-
-def _wait(left: Callable[[], Sequence[str]], patience: float, what: str, say: Callable[[str], object]) -> None:
-    begun = told = time.monotonic()
-    while waits := left():
-        now = time.monotonic()
-        if now - begun > patience:
-            message = f"still there after {patience:.0f} s: {', '.join(waits)}; kubectl describe says why"
-            raise InputError.single("the cluster", message, rule="does-not-end")
-        if now - told >= SAY:
-            told = now
-            say(f"{now - begun:5.0f} s  waits for {', '.join(waits)} {what}")
-        time.sleep(LOOK)
+        until_gone(WAKER, lambda: [pod.metadata.name for pod in reached.pods(labels)], say, WAKER_GONE)
 
 
 def _label(one: Any) -> str:
