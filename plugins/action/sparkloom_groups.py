@@ -91,8 +91,8 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         listed = ansible.listed(task_vars)
         made = planning.rollout(listed, args["profile"], cluster, args["options"]["transport"])
         planning.refuse(made.findings, force=args["options"]["force"])
-        if listed is None and not args["replace"]:
-            planning.refuse_to_replace(made, args["profile"])
+        if listed is None and not args["replace"] and (told := planning.in_the_way(made, args["profile"])):
+            return {"failed": True, "msg": told}
         if made.said:
             Display().display(made.said)
         return {"run": asdict(Run.of(made, args["options"], listed=listed is not None))}

@@ -204,3 +204,11 @@ def test_the_record_is_what_the_next_plan_reads(tmp_path: Path) -> None:
     assert fleet_record.read(tmp_path / "fleet.json") == {
         "chat": Running("chat", QWEN, ("spark4",), None, 0.42, "chat-engine-key")
     }
+
+
+def test_one_profile_says_in_plain_words_what_is_in_its_way() -> None:
+    """With a file and a place before it, as of unusable input, on the code of an hour."""
+    cluster = inventory.load()
+    there = planning.alone(GLM, cluster, {"other": ("spark3",)})
+    assert planning.in_the_way(there, GLM).startswith("other is served here and holds the GPUs and the rails. To serve")
+    assert planning.in_the_way(planning.alone(GLM, cluster, {}), GLM) == ""

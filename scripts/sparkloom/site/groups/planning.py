@@ -196,14 +196,17 @@ def rollout(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, poli
     return of_list(case.fleet(listed, runs=runs), runs, observed.unrecorded(cluster, runs), policy)
 
 
-def refuse_to_replace(planned: Rollout, named: str) -> None:
-    """A list says all that is to serve; one profile says nothing of what serves beside it."""
-    if stops := planned.waves[0].stop:
-        message = (
-            f"{', '.join(stops)} is served here and holds the GPUs and the rails. To serve {named} instead, run "
-            f"playbooks/switch.yml -e profile={named}, or this again with -e model_serving_replace=true"
-        )
-        raise InputError.single("profile", message, rule="another-serves")
+def in_the_way(planned: Rollout, named: str) -> str:
+    """What another served profile makes of this one; empty where none is there.
+
+    A list says all that is to serve; one profile says nothing of what serves beside it.
+    """
+    if not (stops := planned.waves[0].stop):
+        return ""
+    return (
+        f"{', '.join(stops)} is served here and holds the GPUs and the rails. To serve {named} instead, run "
+        f"playbooks/switch.yml -e profile={named}, or this again with -e model_serving_replace=true"
+    )
 
 
 def only(made: Rollout, name: str) -> Rollout:
