@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.now.gather import HELD, HELD_BACK
+from sparkloom.onnode.now.gather import HELD_BACK, held_back
 from sparkloom.render.router import envoy
 from testbed.standins.pacing.process import Engine
 from tests.render.router.running import ALICE, CHAT, PEOPLE, Answer, Router, asked, bearer, running, until
@@ -160,7 +160,7 @@ def test_a_client_that_leaves_is_noticed_by_the_waker(site: Site) -> None:
     answer.read1(100)
     assert site.waker.held == 1
     page = site.router.ask("GET", f"/stats/prometheus?filter={HELD_BACK}", port=site.router.terms.metrics_port)
-    told = {engine or waker: int(count) for engine, waker, count in HELD.findall(page.body.decode())}
+    told = held_back(page.body.decode())
     assert told[LABEL] == 0 and told[f"{LABEL}+waker"] == 1, "as the page reads it"
     connection.close()
     answer.close()

@@ -142,11 +142,7 @@ class Gatherer:
                 page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
             except Unreached:
                 continue
-            return {
-                group: int(one.value)
-                for one in samples(page.decode(errors="replace"), (PENDING, ACTIVE))
-                if (group := one.label("envoy_cluster_name")).endswith("+waker") == (one.name == ACTIVE)
-            }
+            return held_back(page.decode(errors="replace"))
         return {}
 
     def _wanted(self, facts: Facts) -> dict[str, int]:
@@ -172,6 +168,15 @@ class Gatherer:
         if before is None or not 0 < now - before[0] < LONGEST or page["generated"] < before[1]:
             return page.get("engine_tok_s")
         return (page["generated"] - before[1]) / (now - before[0])
+
+
+def held_back(page: str) -> dict[str, int]:
+    """What the router's own figures say of requests that it keeps back: group -> how many."""
+    return {
+        group: int(one.value)
+        for one in samples(page, (PENDING, ACTIVE))
+        if (group := one.label("envoy_cluster_name")).endswith("+waker") == (one.name == ACTIVE)
+    }
 
 
 def _answers(pod: Any) -> bool:
