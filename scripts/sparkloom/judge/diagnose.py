@@ -42,18 +42,14 @@ def _known() -> tuple[Known, ...]:
     return (*(rule for rule in rules.every() if rule.log_pattern), *log_causes.every())
 
 
-@cache
-def _pattern(rule: Known) -> re.Pattern[str]:
-    return re.compile(str(rule.log_pattern))
-
-
 def _match(rule: Known, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
-    first = _pattern(rule).search(text)
+    pattern = re.compile(str(rule.log_pattern))
+    first = pattern.search(text)
     if first is None:
         return None
     number = text.count("\n", 0, first.start())
     # a pattern over several lines counts once, at its first
-    hits = [at for at in range(number, len(lines)) if _pattern(rule).search(lines[at])] or [number]
+    hits = [at for at in range(number, len(lines)) if pattern.search(lines[at])] or [number]
     return {
         "rule": rule.id,
         "severity": rule.severity,

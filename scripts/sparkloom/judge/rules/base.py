@@ -12,26 +12,39 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import ClassVar
+from typing import Annotated
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from sparkloom.base.finding import Severity
 from sparkloom.launch.view import LaunchView
 
-__all__ = ["Hit", "Hits", "LaunchView", "Rule", "Scope", "Source", "case", "within"]
+__all__ = ["Hit", "Hits", "LaunchView", "Releases", "Rule", "Scope", "Source", "case", "within"]
 
 # A rule's failing and passing case: of the engine and release that most traps are of, unless it says otherwise.
 case = partial(LaunchView, engine="sglang", release="0.5.12")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+def _range(text: str) -> str:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(f"'{text}' is no range of releases, as '>=0.5.12,<0.5.16'") from None
+    return text
+
+
+Releases = Annotated[str, AfterValidator(_range)]
+
+
+class Scope(BaseModel):
     """Where a trap was seen. Every part that is given must match."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     engine: str
-    releases: str = ""  # PEP 440 specifier, as ">=0.5.12,<0.5.16"
+    releases: Releases = ""  # PEP 440 specifier, as ">=0.5.12,<0.5.16"
     architecture: str = ""  # regular expression, matched from the start
     packing: str = ""  # regular expression over LaunchView.packing
     image: str = ""  # regular expression, searched
@@ -88,16 +101,16 @@ class Source:
 class Rule:
     """Subclass with the declarations below and one `check`."""
 
-    id: ClassVar[str]
-    severity: ClassVar[Severity]
-    scope: ClassVar[Scope]
-    why: ClassVar[str]
-    fix: ClassVar[str]
-    evidence: ClassVar[tuple[Source, ...]]
-    log_pattern: ClassVar[str | None] = None  # what an engine log says when this trap was sprung
-    predicts_failure: ClassVar[bool] = True  # an error that a measured run would have shown (not a question of taste)
-    failing: ClassVar[LaunchView]
-    passing: ClassVar[LaunchView]
+    id: str
+    severity: Severity
+    scope: Scope
+    why: str
+    fix: str
+    evidence: tuple[Source, ...]
+    log_pattern: str | None = None  # what an engine log says when this trap was sprung
+    predicts_failure: bool = True  # an error that a measured run would have shown (not a question of taste)
+    failing: LaunchView
+    passing: LaunchView
 
     def check(self, view: LaunchView) -> Hits:
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """A chain of drafts (topk 1) has exactly one token more than it has steps."""
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
-from sparkloom.judge.rules.sources import SUPER_POST, code
+from sparkloom.judge.rules.sources import NAMED, code
 
 
 class DraftTokensNotStepsPlusOne(Rule):
@@ -13,7 +13,7 @@ class DraftTokensNotStepsPlusOne(Rule):
         "is written (the posts' '5/5' and '5/7' both ran as 5/6)"
     )
     fix = "speculative_num_draft_tokens: speculative_num_steps + 1"
-    evidence = (code("0.5.10 to 0.5.23"), SUPER_POST)
+    evidence = (code("0.5.10 to 0.5.23"), NAMED["super-post"])
     log_pattern = r"speculative_num_draft_tokens is adjusted to speculative_num_steps \+ 1"
     failing = case(
         flags={

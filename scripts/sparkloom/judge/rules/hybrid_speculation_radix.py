@@ -1,7 +1,7 @@
 """Hybrid models (linear or Mamba layers) cannot speculate with a prefix cache unless the state is double-buffered."""
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case, within
-from sparkloom.judge.rules.sources import TUNING_POST, code, rows
+from sparkloom.judge.rules.sources import NAMED, code, rows
 
 TRUE = ("true", "1", "yes", "y")  # as the engine reads a switch of its environment
 
@@ -19,7 +19,7 @@ class HybridSpeculationRadix(Rule):
         "0.5.11, gone from 0.5.14)"
     )
     evidence = (
-        TUNING_POST,
+        NAMED["tuning-post"],
         rows("Qwen3.6-35B FP8 on 0.5.10: no_buffer refused twice, extra_buffer runs"),
         code("the ValueError stands in 0.5.10 to 0.5.13.post1"),
     )

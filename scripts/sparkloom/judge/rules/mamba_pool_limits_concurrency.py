@@ -1,7 +1,7 @@
 """On hybrids the state pool, not KV, limits how many requests run."""
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
-from sparkloom.judge.rules.sources import SUPER_POST, ULTRA_POST, rows
+from sparkloom.judge.rules.sources import NAMED, rows
 
 
 class MambaPoolLimitsConcurrency(Rule):
@@ -13,7 +13,7 @@ class MambaPoolLimitsConcurrency(Rule):
         "max_running_requests to fit and says so once"
     )
     fix = "max_mamba_cache_size: 3 x (5 x with speculation) the requests you want"
-    evidence = (ULTRA_POST, SUPER_POST, rows("Ultra: 48 slots, 16 running"))
+    evidence = (NAMED["ultra-post"], NAMED["super-post"], rows("Ultra: 48 slots, 16 running"))
     failing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 48, "max_running_requests": 32})
     passing = case(architecture="NemotronHForCausalLM", flags={"max_mamba_cache_size": 96, "max_running_requests": 32})
 

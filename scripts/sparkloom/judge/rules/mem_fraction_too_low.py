@@ -2,7 +2,7 @@
 
 from sparkloom.inputs.families import Facts
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
-from sparkloom.judge.rules.sources import ULTRA_POST, rows
+from sparkloom.judge.rules.sources import NAMED, rows
 
 
 class MemFractionTooLow(Rule):
@@ -16,7 +16,7 @@ class MemFractionTooLow(Rule):
     )
     fix = "mem_fraction_static: higher (Nemotron Ultra at EP=4 needs 0.88), or more ranks"
     evidence = (
-        ULTRA_POST,
+        NAMED["ultra-post"],
         rows(
             "Ultra EP=4: 0.85 refused, 0.88, 0.90 and 0.92 serve; GLM-4.7 FP8 on four nodes at 0.60: every "
             "run ends after the load"

@@ -3,7 +3,7 @@
 import re
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, Source, case
-from sparkloom.judge.rules.sources import GUIDE
+from sparkloom.judge.rules.sources import NAMED
 
 MOVES = re.compile(r"latest|nightly(?!.*[0-9a-f]{7})|main$|^(dev|edge|stable)$")  # a nightly with its commit stays
 
@@ -17,7 +17,7 @@ class MovingTag(Rule):
         "node's registry mirror never shares latest"
     )
     fix = "engine.digest: the digest that was measured (resolved and pinned at deploy when empty)"
-    evidence = (GUIDE, Source("eugr/spark-vllm-docker issue 334", "2026"))
+    evidence = (NAMED["guide"], Source("eugr/spark-vllm-docker issue 334", "2026"))
     failing = case(image="vllm/vllm-openai:cu130-nightly")
     passing = case(image="vllm/vllm-openai:cu130-nightly@sha256:0")
 

@@ -2,7 +2,7 @@
 
 from sparkloom.inputs.families import MULTIMODAL
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
-from sparkloom.judge.rules.sources import TUNING_POST, code, rows
+from sparkloom.judge.rules.sources import NAMED, code, rows
 
 
 class Nvfp4PiecewiseGraphs(Rule):
@@ -23,7 +23,7 @@ class Nvfp4PiecewiseGraphs(Rule):
     )
     fix = "disable_piecewise_cuda_graph: true"
     evidence = (
-        TUNING_POST,
+        NAMED["tuning-post"],
         rows("GLM-4.7 EP=1 and Qwen3-235B EP=4 on 0.5.10: every run crashes; MiniMax-M2.7 runs on 0.5.12.post1"),
         code("the list of automatic exceptions, 0.5.10"),
     )

@@ -3,7 +3,7 @@
 import re
 
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Rule, Scope, case
-from sparkloom.judge.rules.sources import GUIDE
+from sparkloom.judge.rules.sources import NAMED
 
 
 class TokenInEnv(Rule):
@@ -16,7 +16,7 @@ class TokenInEnv(Rule):
         "offline without any token"
     )
     fix = "remove it from env; the model store reads the token from its own Secret"
-    evidence = (GUIDE,)
+    evidence = (NAMED["guide"],)
     failing = case(env={"HF_TOKEN": "hf_x"})
     passing = case(env={"HF_HUB_OFFLINE": "1"})
 
