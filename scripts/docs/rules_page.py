@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from sparkloom.judge import rules
-from sparkloom.judge.rules.base import Rule
+from sparkloom.judge.rules.rule import Rule
 
 HEAD = """# Rules
 

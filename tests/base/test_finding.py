@@ -60,4 +60,4 @@ def test_no_other_type_says_how_severe_a_thing_is() -> None:
             fields = item.body if isinstance(item, ast.ClassDef) else ()
             if any(isinstance(f, ast.AnnAssign) and ast.unparse(f.target) == "severity" for f in fields):
                 named.add(f"{path.relative_to(REPO / 'scripts/sparkloom')}:{item.name}")
-    assert named == {"base/finding.py:Finding", "judge/rules/base.py:Rule", "judge/log_causes.py:LogCause"}
+    assert named == {"base/finding.py:Finding", "judge/rules/rule.py:Rule", "judge/log_causes.py:LogCause"}

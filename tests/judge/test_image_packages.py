@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.judge.rules import image_packages
 from sparkloom.judge.rules.base import LaunchView
+from sparkloom.judge.rules.computed import images
 from sparkloom.onnode.rank import modules
 from sparkloom.onnode.rank.order import Order
 from sparkloom.render.manifests import supervision
@@ -40,12 +40,12 @@ def test_an_image_that_is_known_to_lack_the_package_is_refused_before_anything_s
     ],
 )
 def test_what_is_known_of_an_image(image: str, release: str, carried: bool | None) -> None:
-    told = image_packages.known("fastsafetensors", LaunchView("vllm", release=release, image=image))
+    told = images.known("fastsafetensors", LaunchView("vllm", release=release, image=image))
     assert (told and told["carried"]) is carried
 
 
 def test_every_entry_has_a_pattern_a_verdict_and_a_source() -> None:
-    for entries in image_packages.every().values():
+    for entries in images.packages().values():
         assert all(re.compile(entry["image"]) and isinstance(entry["carried"], bool) for entry in entries)
         assert all(len(entry["source"]) > 20 for entry in entries)
 

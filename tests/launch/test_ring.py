@@ -208,12 +208,12 @@ def test_three_tensor_ranks_are_refused_where_heads_do_not_divide() -> None:
     """Red before for models with one KV head: only KV heads were asked for."""
     from sparkloom.inputs.families import Facts
     from sparkloom.judge.rules.base import LaunchView
-    from sparkloom.judge.rules.kv_heads_split import KvHeadsSplit
+    from sparkloom.judge.rules.computed.parallel import kv_heads_split
 
     three = {"engine": "sglang", "release": "0.5.12", "nodes": 3, "tp": 3}
-    (hit,) = KvHeadsSplit().check(LaunchView(**three, facts=Facts(q_heads=64, kv_heads=1)))  # type: ignore[arg-type]
+    (hit,) = kv_heads_split(LaunchView(**three, facts=Facts(q_heads=64, kv_heads=1)))  # type: ignore[arg-type]
     assert hit.message == "64 attention heads cannot be split over tp 3"
-    assert not list(KvHeadsSplit().check(LaunchView(**three, facts=Facts(q_heads=48, kv_heads=3))))  # type: ignore[arg-type]
+    assert not list(kv_heads_split(LaunchView(**three, facts=Facts(q_heads=48, kv_heads=3))))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

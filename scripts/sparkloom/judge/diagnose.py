@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.base.finding import ORDER
 from sparkloom.judge import log_causes, rules
 from sparkloom.judge.log_causes import LogCause
-from sparkloom.judge.rules.base import Rule
+from sparkloom.judge.rules.rule import Rule
 from sparkloom.onnode import loglines, textlog
 
 Known = Rule | LogCause

@@ -20,7 +20,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import families, profile
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.judge import rules
-from sparkloom.judge.rules.base import Rule
+from sparkloom.judge.rules.rule import Rule
 from sparkloom.launch.view import LaunchView
 
 Row = Mapping[str, Any]

@@ -12,8 +12,8 @@ import yaml
 from scripts.docs import rules_page
 from sparkloom.base.finding import ORDER
 from sparkloom.judge import rules
-from sparkloom.judge.rules.base import LaunchView, Rule, Scope, case, within
-from sparkloom.judge.rules.traps import Trap
+from sparkloom.judge.rules.base import LaunchView, Scope, case, within
+from sparkloom.judge.rules.rule import Rule
 from tests.places import REPO
 
 SAMPLES: dict[str, str] = yaml.safe_load((REPO / "tests" / "data" / "rule_logs.yml").read_text())
@@ -34,7 +34,7 @@ def test_a_rule_says_where_it_holds_why_and_what_to_do(rule: Rule) -> None:
     assert rule.severity in ORDER
     assert len(rule.why) > 30 and len(rule.fix) > 3
     assert rule.evidence and all(source.what for source in rule.evidence)
-    assert re.match(r'(# |""")\S', _file(rule).read_text()), "the file begins with the trap in one sentence"
+    assert _file(rule).read_text().startswith("# "), "the file begins with the trap in one sentence"
 
 
 @by_id
@@ -58,6 +58,11 @@ def test_ids_are_unique() -> None:
 @pytest.mark.parametrize("rule", [rule for rule in EVERY if rule.log_pattern], ids=lambda rule: rule.id)
 def test_log_patterns_match_what_engines_say(rule: Rule) -> None:
     assert rule.log_pattern and re.search(rule.log_pattern, SAMPLES[rule.id])
+
+
+@by_id
+def test_a_function_bears_its_rules_name(rule: Rule) -> None:
+    assert rule.computed is None or rule.computed.__name__ == rule.id.replace("-", "_")
 
 
 def test_every_sample_belongs_to_a_rule() -> None:
@@ -97,9 +102,7 @@ def test_all_rules_judge_a_launch_quickly() -> None:
 
 
 def _file(rule: Rule) -> Path:
-    """A rule's file bears its name."""
-    folder = Path(rules.__file__).parent
-    return folder / (f"{rule.id}.yml" if isinstance(rule, Trap) else f"{rule.id.replace('-', '_')}.py")
+    return Path(rules.__file__).parent / f"{rule.id}.yml"
 
 
 def _replaced(view: LaunchView, **changes: object) -> LaunchView:

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 
 from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs.platform import GB10, Platform
-from sparkloom.judge.rules import traps
-from sparkloom.judge.rules.base import LaunchView, Rule
+from sparkloom.judge.rules.base import LaunchView
+from sparkloom.judge.rules.rule import Rule, load
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import LaunchSketch
-
-HERE = Path(__file__).parent
-NOT_RULES = {"base", "image_packages", "sources", "traps"}
 
 
 @cache
 def every() -> tuple[Rule, ...]:
-    """All rules, found by their files: YAML where that says all, else a class in Python."""
-    computed = [_computed(info.name) for info in iter_modules(__path__) if info.name not in NOT_RULES]
-    return tuple(sorted([*computed, *map(traps.load, HERE.glob("*.yml"))], key=lambda rule: rule.id))
-
-
-def _computed(name: str) -> Rule:
-    """The rule of one module; a module with none, or several, is a mistake and fails here."""
-    module = import_module(f"{__name__}.{name}")
-    own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
-    (rule,) = [value for value in own if issubclass(value, Rule)]
-    return rule()
+    """All rules, found by their files."""
+    return tuple(sorted(map(load, Path(__file__).parent.glob("*.yml")), key=lambda rule: rule.id))
 
 
 def check(launch: LaunchSketch, platform: Platform = GB10) -> list[Finding]:

@@ -1,15 +1,14 @@
-"""What a rule is: one trap, declared on top, judged by one method below.
+"""Where a rule holds, what it finds, and where it is known from: what its data and its checks are made of.
 
 A rule never applies everywhere. Its `scope` says for which engine, releases, images, architectures and
-quantizations the trap was seen; its `check` looks at the rest. `failing` and `passing` are one case each
-and are run as tests.
+quantizations the trap was seen; its check looks at the rest.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated
@@ -18,10 +17,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from sparkloom.base.finding import Severity
 from sparkloom.launch.view import LaunchView
 
-__all__ = ["Hit", "Hits", "LaunchView", "Releases", "Rule", "Scope", "Source", "case", "within"]
+__all__ = ["Hit", "Hits", "LaunchView", "Part", "Releases", "Scope", "Source", "case", "within"]
 
 # A rule's failing and passing case: of the engine and release that most traps are of, unless it says otherwise.
 case = partial(LaunchView, engine="sglang", release="0.5.12")
@@ -38,10 +36,14 @@ def _range(text: str) -> str:
 Releases = Annotated[str, AfterValidator(_range)]
 
 
-class Scope(BaseModel):
-    """Where a trap was seen. Every part that is given must match."""
+class Part(BaseModel):
+    """Of a rule's file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Scope(Part):
+    """Where a trap was seen. Every part that is given must match."""
 
     engine: str
     releases: Releases = ""  # PEP 440 specifier, as ">=0.5.12,<0.5.16"
@@ -96,28 +98,6 @@ class Source:
     what: str
     date: str = ""
     link: str = ""
-
-
-class Rule:
-    """Subclass with the declarations below and one `check`."""
-
-    id: str
-    severity: Severity
-    scope: Scope
-    why: str
-    fix: str
-    evidence: tuple[Source, ...]
-    log_pattern: str | None = None  # what an engine log says when this trap was sprung
-    predicts_failure: bool = True  # an error that a measured run would have shown (not a question of taste)
-    failing: LaunchView
-    passing: LaunchView
-
-    def check(self, view: LaunchView) -> Hits:
-        raise NotImplementedError
-
-    def judge(self, view: LaunchView) -> Iterator[Hit]:
-        if self.scope.covers(view):
-            yield from self.check(view)
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkloom.inputs.catalogs import releases
 from sparkloom.judge import log_causes, rules
-from sparkloom.judge.rules.base import Rule
+from sparkloom.judge.rules.rule import Rule
 from sparkloom.launch import downloads as store
 from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
