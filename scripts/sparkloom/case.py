@@ -133,16 +133,14 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge import capacity, profile_status
+    from sparkloom.judge import capacity
 
     target = cluster(inventory)
 
-    def judged(name: str) -> capacity.Ranked | None:
+    def judged(name: str) -> capacity.Candidate | None:
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
-        loaded, view = case.launch.profile, case.launch.view(measured(target, case.launch))
-        entry, best = profile_status.entry(loaded), profile_status.best_evidence(loaded.profile)
-        return None if serious else capacity.Ranked(entry, view, best)
+        return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
     return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,7 +20,6 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import families, profile
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.judge import rules
-from sparkloom.judge.rules.rule import Rule
 from sparkloom.launch.view import LaunchView
 
 Row = Mapping[str, Any]
@@ -204,13 +203,13 @@ def _flags(row: Row) -> dict[str, FlagValue]:
     return {name: _plain(value) for name, value in flags.items() if value is not None}
 
 
-def predict(view: LaunchView, among: Iterable[Rule] | None = None) -> tuple[Prediction, list[str]]:
+def predict(view: LaunchView) -> tuple[Prediction, list[str]]:
     """Fails when an error rule that speaks about starting and serving fires.
 
     `unknown` when nothing fires and the settings that most failures hang on (attention backend, and MoE runner
     or graph mode) are not given: silence about an unstated launch is no forecast.
     """
-    fired = [rule.id for rule in rules.fired(view, among) if rule.severity == "error" and rule.predicts_failure]
+    fired = [rule.id for rule in rules.fired(view) if rule.severity == "error" and rule.predicts_failure]
     if fired:
         return "fail", fired
     stated = view.attention and ("disable_cuda_graph" in view.flags or view.moe_runner)
@@ -262,20 +261,17 @@ def failed(row: Row) -> bool | None:
     return bool(row["outcome"] != "ok")
 
 
-def judge(rows: Iterable[Row], among: Sequence[Rule] | None = None) -> tuple[Tally, list[dict[str, Any]]]:
-    """Predicts every row; only rows that ran and say how it ended are counted."""
+def score(path: str | Path) -> dict[str, Any]:
+    """How well the rules foresee a file of rows, as the command line prints it.
+
+    Every row is predicted; only rows that ran and say how it ended are counted.
+    """
     tally, per_row = Tally(), []
-    for number, row in enumerate(rows, 1):
-        predicted, fired = predict(view_of(row), among)
+    for number, row in enumerate(load(Path(path)), 1):
+        predicted, fired = predict(view_of(row))
         per_row.append({"id": row.get("id", number), "predicted": predicted, "rules": fired})
         outcome = failed(row)
         if outcome is not None:
             tally.add(predicted, outcome)
-    return tally, per_row
-
-
-def score(path: str | Path) -> dict[str, Any]:
-    """How well the rules foresee a file of rows, as the command line prints it."""
-    tally, per_row = judge(load(Path(path)))
     counts = {name: getattr(tally, name) for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall")}
     return {**counts, "per_row": per_row}

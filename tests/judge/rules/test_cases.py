@@ -50,11 +50,6 @@ def test_no_rule_names_a_measured_row(rule: Rule) -> None:
     assert "TESTLOG" not in text and "#firstrun" not in text
 
 
-def test_ids_are_unique() -> None:
-    ids = [rule.id for rule in EVERY]
-    assert len(ids) == len(set(ids))
-
-
 @pytest.mark.parametrize("rule", [rule for rule in EVERY if rule.log_pattern], ids=lambda rule: rule.id)
 def test_log_patterns_match_what_engines_say(rule: Rule) -> None:
     assert rule.log_pattern and re.search(rule.log_pattern, SAMPLES[rule.id])

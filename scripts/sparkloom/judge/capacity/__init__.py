@@ -5,10 +5,10 @@
 """
 
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity.ranking import Ranked, ranking
+from sparkloom.judge.capacity.ranking import Candidate, ranking
 from sparkloom.judge.capacity.sessions import sessions
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.judge.capacity.verdict import Plan, plan
 from sparkloom.launch.memory.figure import Figure
 
-__all__ = ["Figure", "Plan", "Ranked", "Speed", "impossible", "plan", "ranking", "sessions"]
+__all__ = ["Candidate", "Figure", "Plan", "Speed", "impossible", "plan", "ranking", "sessions"]

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from sparkloom.inputs.profile import Evidence
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.judge import profile_status
 from sparkloom.judge.capacity.sessions import Asked, sessions
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8, 16)  # at which evidence has numbers
+Candidate = tuple[LoadedProfile, ModelView]
 VERDICTS = ("fits", "uncertain")  # the order in which they are listed
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    entry: dict[str, Any]  # as `profiles` lists it
-    view: ModelView
-    best: Evidence | None
-
-
-def ranking(candidates: Iterable[Ranked], asked: Asked, nodes: int | None) -> list[dict[str, Any]]:
+def ranking(candidates: Iterable[Candidate], asked: Asked, nodes: int | None) -> list[dict[str, Any]]:
     """As `profiles --fits --json` prints it: measured speeds before predicted ones, each from high to low."""
     return sorted(_entries(candidates, asked, nodes), key=_place)
 
 
-def _entries(candidates: Iterable[Ranked], asked: Asked, nodes: int | None) -> Iterator[dict[str, Any]]:
-    for candidate in candidates:
-        entry, view, best = candidate.entry, candidate.view, candidate.best
+def _entries(candidates: Iterable[Candidate], asked: Asked, nodes: int | None) -> Iterator[dict[str, Any]]:
+    for loaded, view in candidates:
+        entry, best = profile_status.entry(loaded), profile_status.best_evidence(loaded.profile)
         if nodes is not None and entry["nodes"] > nodes:
             continue
         told = sessions(view, asked)

@@ -10,15 +10,15 @@ from typing import Any
 
 import yaml
 
-from sparkloom.base import document
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding, ranked
+from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.checkpoint import as_model
 from sparkloom.inputs.checkpoint.reading import Checkpoint
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model, Profile
+from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model
 from sparkloom.judge import fits, flags, rules
 from sparkloom.judge.drafting import likeness, placement
 from sparkloom.judge.drafting.likeness import Like
@@ -200,8 +200,7 @@ def loaded(made: Draft) -> LoadedProfile:
     """As if it stood in its file."""
     data = {"summary": "a draft", **{key: value for key, value in made.data.items() if value and key != "summary"}}
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)
-    parsed = document.parse(text, f"{made.name}.yml")
-    return LoadedProfile(made.name, document.validate(Profile, parsed), parsed)
+    return profiles.of_text(text, made.name, f"{made.name}.yml")
 
 
 def _judge(made: Draft, cluster: Cluster, platform: Platform) -> None:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import yaml
-
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.judge.capacity import search
 from sparkloom.judge.capacity.speed import Speed
@@ -73,15 +71,10 @@ def _asked(view: ModelView) -> Placement:
     if fit.fits is not True:
         change = search.within(view)
         if change:
-            view, changes, text = change.view, dict(map(_override, change.overrides)), change.text
+            changes = {name: new for name, new in change.view.flags.items() if view.flags.get(name) != new}
+            view, text = change.view, change.text
             fit = engines.fit(view)
     return Placement(view.parallel, fit, changes, _speeds(view), text)
-
-
-def _override(text: str) -> tuple[str, FlagValue]:
-    name, _, value = text.removeprefix("launch.").partition("=")
-    parsed: FlagValue = yaml.safe_load(value)
-    return name, parsed
 
 
 def _speeds(view: ModelView) -> dict[str, float]:

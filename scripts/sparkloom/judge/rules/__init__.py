@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -39,9 +38,9 @@ def _places(launch: LaunchSketch) -> dict[str, str]:
     return places
 
 
-def fired(view: LaunchView, rules: Iterable[Rule] | None = None) -> list[Rule]:
+def fired(view: LaunchView) -> list[Rule]:
     """The rules that match a launch or a row."""
-    return [rule for rule in (every() if rules is None else rules) if next(iter(rule.judge(view)), None) is not None]
+    return [rule for rule in every() if next(iter(rule.judge(view)), None) is not None]
 
 
 def _where(launch: LaunchSketch, places: dict[str, str], flag: str) -> str:
