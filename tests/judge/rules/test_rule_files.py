@@ -93,6 +93,12 @@ def test_an_exception_counts_whole() -> None:
         ('">=0.5.12"', "new", 3, "'new' is no range of releases"),
         ("triton}\n    found", "{over: 1}}\n    found", 5, "unknown key 'check.0.when.attention_backend.over'"),
         ("{attention_backend: triton}\n", "{facts.heads: 1}\n", 5, "no fact 'facts.heads'; known are context"),
+        (
+            "{attention_backend: triton}\n",
+            "{attention_backend: }\n",
+            5,
+            "attention_backend: says nothing; write a value",
+        ),
         ("  - ultra-post", "  - hearsay", 10, "'hearsay' is no source: write ultra-post, super-post"),
         ("failing: {", "failing: {nods: 1, ", 12, "no launch: "),
         ("fix: ", "computed: parallel.ep_divides\nfix: ", 4, "check holds conditions, or computed names a function"),

@@ -84,6 +84,8 @@ class Condition(Part):
     @model_validator(mode="before")
     @classmethod
     def _is(cls, written: Any) -> Any:
+        if written is None:
+            raise ValueError("says nothing; write a value, or {given: false} where none may be")
         return written if isinstance(written, dict) and written else {"is": written}
 
     def holds(self, value: Any, view: LaunchView) -> bool:
