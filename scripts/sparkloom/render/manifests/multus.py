@@ -19,9 +19,9 @@ from typing import Any
 
 from sparkloom.render.manifests import names, template
 
-NAMESPACE = "kube-system"
-LABELS = {"app.kubernetes.io/name": "multus", "app.kubernetes.io/component": "network", **names.PART_OF}
-SELECTOR = {"app.kubernetes.io/name": "multus"}
+NAMESPACE, NAME = "kube-system", "multus"
+SELECTOR = {"app.kubernetes.io/name": NAME}
+LABELS = {**SELECTOR, "app.kubernetes.io/component": "network", **names.PART_OF}
 CONF_IN_POD = "/host/etc/cni/net.d"
 KEPT = "00-multus.kept.conf"
 KEEP = (
