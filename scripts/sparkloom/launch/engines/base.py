@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -208,21 +209,12 @@ def text(value: object) -> str:
 
 
 def offline_environment() -> list[EnvVar]:
-    store = (
-        "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
-    )
-    return [
-        EnvVar("HF_HUB_CACHE", MODELS, Origin("platform", why="the node's model store, mounted read-only")),
-        EnvVar("HF_HUB_OFFLINE", "1", Origin("platform", why=store)),
-    ]
+    return _variables("offline", "platform", models=MODELS)
 
 
 def cache_environment(own: Mapping[str, str]) -> list[EnvVar]:
     """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
     kept = Origin("platform", why="compiled once per profile, image and node: a cold start spends minutes on kernels")
-    jobs = Origin(
-        "platform", why="each compiler takes gigabytes of the memory that weights need; unlimited, they stop the node"
-    )
     folders = {
         "CUDA_CACHE_PATH": "cuda",
         "FLASHINFER_WORKSPACE_BASE": "",
@@ -232,69 +224,32 @@ def cache_environment(own: Mapping[str, str]) -> list[EnvVar]:
         **own,
     }
     caches = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*caches, EnvVar("MAX_JOBS", "2", jobs)]
-
-
-def _ring_environment(place: Place) -> dict[str, tuple[str, str]]:
-    """As NVIDIA's script for three Sparks, but for merging: it has that off.
-
-    The listener tells the addresses of one device, two at most, and the connector takes the device that shares a
-    subnet with one of them (net_ib/connect.cc, 2.30.7). Merged, a device is a half of both ports, so what it tells
-    leads to both peers; single, it may tell of the wrong cable only: ibv_modify_qp 110, in engines where nccl-tests
-    pass (eugr/spark-vllm-docker issue 252). Single devices stay there to be chosen. Read, not tried on a Spark.
-    """
-    return {
-        "NCCL_IB_SUBNET_AWARE_ROUTING": (
-            "1", "each pair of ranks has a cable and subnets of its own; NCCL 2.30.7 and newer choose the port by them"
-        ),
-        "NCCL_IB_SUBNET_PREFIX_LEN": (
-            str(place.endpoints[0].prefix), "the bits that a cable's subnet has; NCCL takes 24 when told nothing"
-        ),
-        "NCCL_IB_MERGE_NICS": (
-            "1", "a listener then tells the addresses of both ports of a half, and each peer finds its own cable's"
-        ),
-        "NCCL_NET_PLUGIN": ("none", "a plugin would replace NCCL's own choice of ports"),
-    }  # fmt: skip
+    return [*caches, *_variables("caches", "platform")]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     """What NCCL must be told on GB10 rails. Nothing here for a rank that is alone."""
     if not topology.distributed:
         return []
-    hcas = ",".join(endpoint.hca for endpoint in place.endpoints)
-    first = fabric.pod_interface(0)
-    values = {
-        "NCCL_NET": (
-            "IB",
-            "a missing fabric is an error at once; NCCL else falls back to sockets in silence (2 instead of 22 GB/s)",
-        ),
-        "NCCL_IB_HCA": (
-            f"={hcas}",
-            "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix",
-        ),
-        "NCCL_NVLS_ENABLE": (
-            "0",
-            "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)",
-        ),
-        "NCCL_SOCKET_IFNAME": (
-            f"={first}",
-            "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network",
-        ),
-        "GLOO_SOCKET_IFNAME": (first, "torch.distributed's CPU group takes the first interface it finds otherwise"),
-        "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
-        "NCCL_DEBUG": (
-            "INFO",
-            "the transport lines are the proof that the rails are used; `sparkloom show nccl` reads them",
-        ),
+    words = {
+        "hcas": ",".join(endpoint.hca for endpoint in place.endpoints),
+        "first": fabric.pod_interface(0),
+        "prefix": place.endpoints[0].prefix,
+        "traffic_class": fabric.LOSSLESS_DSCP << 2 | 2,
     }
-    if topology.ring:
-        values |= _ring_environment(place)
-    elif len(place.endpoints) > 1:
-        why = "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30.7 and newer; others ignore it)"
-        values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
-    if topology.lossless:
-        why = (
-            "fabric.lossless: DSCP and ECN bits of the priority that is paused; without them RoCE goes by the lossy one"
-        )
-        values["NCCL_IB_TC"] = (str(fabric.LOSSLESS_DSCP << 2 | 2), why)
-    return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]
+    several = ["ring"] if topology.ring else ["two rails"] if len(place.endpoints) > 1 else []
+    parts = ["rails", *several, *(["lossless"] if topology.lossless else [])]
+    return [variable for part in parts for variable in _variables(part, "fabric", **words)]
+
+
+def _variables(part: str, origin: str, **words: object) -> list[EnvVar]:
+    """One part of environment.yml."""
+    return [
+        EnvVar(name, value.format(**words), Origin(origin, why=why)) for name, (value, why) in _parts()[part].items()
+    ]
+
+
+@cache
+def _parts() -> dict[str, dict[str, tuple[str, str]]]:
+    read: dict[str, dict[str, tuple[str, str]]] = document.own(Path(__file__).with_name("environment.yml").read_text())
+    return read
