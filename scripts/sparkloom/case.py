@@ -116,15 +116,16 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
     `sessions`: so many conversations of that length, for which room and time to the first token are told too.
     """
-    from sparkloom.judge import capacity
+    from sparkloom.judge.capacity import sessions as conversations
+    from sparkloom.judge.capacity import verdict
 
     judged = judge(profile, inventory, **options)
     sparks = measured(judged.cluster, judged.launch)
-    asked = {"sessions": capacity.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
+    asked = {"sessions": conversations.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
-        **capacity.plan(judged.launch, judged.cluster, sparks).as_dict(),
+        **verdict.plan(judged.launch, judged.cluster, sparks).as_dict(),
         **asked,
         "launch": launch_dict(judged.launch),
         "findings": [finding.as_dict() for finding in judged.findings],
@@ -133,18 +134,19 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge import capacity, profile_status
+    from sparkloom.judge import profile_status
+    from sparkloom.judge.capacity import ranking as fastest
 
     target = cluster(inventory)
 
-    def judged(name: str) -> capacity.Ranked | None:
+    def judged(name: str) -> fastest.Ranked | None:
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         loaded, view = case.launch.profile, case.launch.view(measured(target, case.launch))
         entry, best = profile_status.entry(loaded), profile_status.best_evidence(loaded.profile)
-        return None if serious else capacity.Ranked(entry, view, best)
+        return None if serious else fastest.Ranked(entry, view, best)
 
-    return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+    return fastest.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(

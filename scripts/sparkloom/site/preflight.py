@@ -146,13 +146,13 @@ def _checkpoints(cluster: Cluster, settings: Mapping[str, Any]) -> dict[tuple[st
 
 def weights(launch: Launch, cluster: Cluster) -> dict[str, float]:
     """GiB of the whole checkpoint, for every node that will hold it: each keeps all of it."""
-    from sparkloom.judge import capacity
+    from sparkloom.judge.capacity import verdict
 
     model = launch.profile.profile.model
     size = (model.checkpoint.size_gb or 0) * 1e9 / GIB
     if not size:
         # the publisher's figure is not known: what the ranks load is the least that a checkpoint has
-        figure = capacity.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
+        figure = verdict.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
         size = float(figure.value or 0) * len(launch.ranks) if figure else 0.0
     size += (model.draft.size_gb or 0) * 1e9 / GIB if model.draft else 0.0
     return {rank.place.node.name: size for rank in launch.ranks}
