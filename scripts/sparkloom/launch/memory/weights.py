@@ -13,8 +13,8 @@ from functools import lru_cache
 from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
 from sparkloom.launch.memory import attention, constants
+from sparkloom.launch.memory.attention import TensorGroup
 from sparkloom.launch.memory.figure import GIB
-from sparkloom.launch.memory.tensor import TensorGroup
 
 
 def tensors(model: Model, parallel: Parallel) -> tuple[TensorGroup, ...]:
