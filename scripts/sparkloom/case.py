@@ -17,6 +17,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.seat import Seat
+from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.inputs.fleet_record import Running
@@ -242,30 +243,23 @@ def launch_dict(launch: Launch) -> dict[str, Any]:
         "release": launch.release,
         "image": launch.image,
         "port": launch.port,
-        "settings": [
-            {"name": s.name, "value": s.value, "origin": s.origin.kind, "where": s.origin.where, "why": s.origin.why}
-            for s in launch.settings
-        ],
+        "settings": [_said(setting) for setting in launch.settings],
         "ranks": [
             {
                 "rank": rank.index,
                 "node": rank.place.node.name,
                 "addresses": {e.rail: e.cidr for e in rank.place.endpoints},
                 "argv": list(rank.argv),
-                "env": [
-                    {
-                        "name": v.name,
-                        "value": v.value,
-                        "origin": v.origin.kind,
-                        "where": v.origin.where,
-                        "why": v.origin.why,
-                    }
-                    for v in rank.env
-                ],
+                "env": [_said(variable) for variable in rank.env],
             }
             for rank in launch.ranks
         ],
     }
+
+
+def _said(one: Setting | EnvVar) -> dict[str, Any]:
+    origin = one.origin
+    return {"name": one.name, "value": one.value, "origin": origin.kind, "where": origin.where, "why": origin.why}
 
 
 def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
