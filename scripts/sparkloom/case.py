@@ -17,6 +17,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.seat import Seat
+from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.inputs.fleet_record import Running
@@ -116,15 +117,16 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
     `sessions`: so many conversations of that length, for which room and time to the first token are told too.
     """
-    from sparkloom.judge import capacity
+    from sparkloom.judge.capacity import sessions as conversations
+    from sparkloom.judge.capacity import verdict
 
     judged = judge(profile, inventory, **options)
     sparks = measured(judged.cluster, judged.launch)
-    asked = {"sessions": capacity.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
+    asked = {"sessions": conversations.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
-        **capacity.plan(judged.launch, judged.cluster, sparks).as_dict(),
+        **verdict.plan(judged.launch, judged.cluster, sparks).as_dict(),
         **asked,
         "launch": launch_dict(judged.launch),
         "findings": [finding.as_dict() for finding in judged.findings],
@@ -133,16 +135,17 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge import capacity
+    from sparkloom.judge.capacity.ranking import Candidate
+    from sparkloom.judge.capacity.ranking import ranking as fastest_first
 
     target = cluster(inventory)
 
-    def judged(name: str) -> capacity.Candidate | None:
+    def judged(name: str) -> Candidate | None:
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
-    return capacity.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+    return fastest_first(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(
@@ -238,30 +241,23 @@ def launch_dict(launch: Launch) -> dict[str, Any]:
         "release": launch.release,
         "image": launch.image,
         "port": launch.port,
-        "settings": [
-            {"name": s.name, "value": s.value, "origin": s.origin.kind, "where": s.origin.where, "why": s.origin.why}
-            for s in launch.settings
-        ],
+        "settings": [_said(setting) for setting in launch.settings],
         "ranks": [
             {
                 "rank": rank.index,
                 "node": rank.place.node.name,
                 "addresses": {e.rail: e.cidr for e in rank.place.endpoints},
                 "argv": list(rank.argv),
-                "env": [
-                    {
-                        "name": v.name,
-                        "value": v.value,
-                        "origin": v.origin.kind,
-                        "where": v.origin.where,
-                        "why": v.origin.why,
-                    }
-                    for v in rank.env
-                ],
+                "env": [_said(variable) for variable in rank.env],
             }
             for rank in launch.ranks
         ],
     }
+
+
+def _said(one: Setting | EnvVar) -> dict[str, Any]:
+    origin = one.origin
+    return {"name": one.name, "value": one.value, "origin": origin.kind, "where": origin.where, "why": origin.why}
 
 
 def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:

@@ -11,9 +11,8 @@ import typer
 from sparkloom import case
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
-from sparkloom.cli import fleet, show
+from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
-from sparkloom.launch import schema as schemas
 from sparkloom.render import manifests
 
 
@@ -40,6 +39,8 @@ def render(
     if group is not None:
         if overrides or engine_version:
             raise typer.BadParameter("--set and --engine-version are for a profile; a group is launched as listed")
+        from sparkloom.cli import fleet
+
         runs = fleet.asked(inventory, record) if running else None
         rendered = case.render_group(group, inventory, record=record, runs=runs, force=force)
     else:
@@ -50,6 +51,8 @@ def render(
 
 
 def schema() -> None:
+    from sparkloom.launch import schema as schemas
+
     show.out(schemas.build(), True, str)
 
 

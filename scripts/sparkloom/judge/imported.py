@@ -16,7 +16,8 @@ from sparkloom.inputs.importers import Found, short
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedSketch
-from sparkloom.judge import capacity, fits, flags, rules
+from sparkloom.judge import fits, flags, rules
+from sparkloom.judge.capacity.verdict import plan as planned
 from sparkloom.launch import engines
 from sparkloom.launch.imported import alike, readings, spoken
 from sparkloom.launch.imported.draft import Draft, draft
@@ -132,7 +133,7 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
     verdict.command = _command(drafted, launch)
     if isinstance(launch, Launch) and taken.facts:
         verdict.findings += fits.check(launch, cluster, platform)
-        verdict.plan = capacity.plan(launch, cluster, platform).as_dict()
+        verdict.plan = planned(launch, cluster, platform).as_dict()
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
         if verdict.fits is False and not taken.facts.sure:
             verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"

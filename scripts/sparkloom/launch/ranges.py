@@ -1,4 +1,4 @@
-"""What an engine's numbers may be, where its parser takes any: each engine's folder says its own in `ranges.py`.
+"""What an engine's numbers may be, where its parser takes any: each engine's folder says its own in `engine.yml`.
 
 The engines read `--mem-fraction-static 9.0` without a word and end minutes later, in the middle of the load.
 """
@@ -6,7 +6,7 @@ The engines read `--mem-fraction-static 9.0` without a word and end minutes late
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.inputs.catalogs.dialect import FlagProblem
@@ -37,18 +37,16 @@ class Range:
         return f"{said}, or {' or '.join(f'{value:g}' for value in self.also)}" if self.also else said
 
 
-def above(limit: float, *, most: float | None = None, below: float | None = None) -> Range:
-    return Range(above=limit, most=most, below=below)
+NAMED = {
+    "count": Range(least=1),  # of tokens, requests, steps
+    "not negative": Range(least=0),
+    "share": Range(above=0, most=1),
+}
 
 
-COUNT = Range(least=1)  # of tokens, requests, steps
-MAYBE = Range(least=0)
-SHARE = above(0, most=1)
-
-
-def or_else(limits: Range, *also: float) -> Range:
-    """The range and the few numbers outside it that mean something of their own, as -1 for "by itself"."""
-    return replace(limits, also=also)
+def of(limits: str | dict[str, Any]) -> Range:
+    """As engine.yml says it: one of the named ranges, or its limits."""
+    return NAMED[limits] if isinstance(limits, str) else Range(**{**limits, "also": tuple(limits.get("also", ()))})
 
 
 def problems(ranges: Mapping[str, Range], name: str, value: object) -> Iterator[FlagProblem]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import families, image_lock, known_models
+from sparkloom.inputs import families, image_lock
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -58,6 +58,8 @@ class LaunchSketch:
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules see it: what a name does not tell stays unknown, and no rule concludes from it."""
+        from sparkloom.inputs import known_models  # whose readers of checkpoints no profile needs
+
         model = self.profile.profile.model
         family, packing = families.family(model.id), known_models.split(model.id)[1]
         told = self._told(platform)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
-from sparkloom.render.k3s import machines as k3s
-from sparkloom.site.checks import exposure, host, machines, memories
+from sparkloom.render.k3s import machines
+from sparkloom.site.checks import exposure, host, management, memories, software
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import as_dict, report
 
@@ -37,7 +37,7 @@ class Judged:
     @property
     def report(self) -> str:
         text = report(self.nodes, host.names(self.cluster), self.findings, host.passed_over(self.cluster))
-        versions = {host.firmware(self.cluster, n, p) for n, p in self.probes.items() if "ports" in p} - {""}
+        versions = {software.firmware(self.cluster, n, p) for n, p in self.probes.items() if "ports" in p} - {""}
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
 
     @property
@@ -77,7 +77,7 @@ def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, 
     A server that is no Spark has no store, and a GPU of its own is its owner's.
     """
     if cluster.kubernetes.provider == "k3s":
-        k3s.members(cluster)  # what is missing or twice in hosts.yml is said now, not when K3s is installed
+        machines.members(cluster)  # what is missing or twice in hosts.yml is said now, not when K3s is installed
     every, store = machines.every(cluster), [cluster.model_store]
     folders = list(_folders(cluster, settings))
     return {
@@ -85,7 +85,7 @@ def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, 
             "paths": [settings["disk_path"], *(store if machine.spark else ())],
             "folders": folders if machine.spark else [],
             "listens": list(machine.listens),
-            "reach": [{"name": o.name, "address": o.address} for o in machines.reaches(machine, every)],
+            "reach": [{"name": o.name, "address": o.address} for o in management.reaches(machine, every)],
             "cuda": machine.spark and bool(settings["cuda"]),
         }
         for machine in every
@@ -131,21 +131,8 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
     if settings["count_weights"]:
         for (node, _), size in _checkpoints(cluster, settings).items():
             counted[node] = counted.get(node, 0.0) + size
-    return Expected(
-        disk_path=settings["disk_path"],
-        free_gib=float(settings["free_gib"]),
-        server_free_gib=float(settings["server_free_gib"]),
-        store=cluster.model_store,
-        weights_gib=counted,
-        driver=str(settings["driver"]),
-        clock_seconds=float(settings["clock_seconds"]),
-        kernels_allowed=tuple(settings["kernels_allowed"]),
-        memory_gib=float(settings["memory_gib"]),
-        gpu_mhz=float(settings["gpu_mhz"]),
-        cgroup_v1=bool(settings["cgroup_v1"]),
-        k3s_adopt=bool(settings["k3s_adopt"]),
-        adopt=bool(settings["adopt"]),
-    )
+    told = {field.name: settings[field.name] for field in fields(Expected) if field.name in settings}
+    return Expected(**told, store=cluster.model_store, weights_gib=counted)
 
 
 def _checkpoints(cluster: Cluster, settings: Mapping[str, Any]) -> dict[tuple[str, str], float]:
@@ -159,13 +146,13 @@ def _checkpoints(cluster: Cluster, settings: Mapping[str, Any]) -> dict[tuple[st
 
 def weights(launch: Launch, cluster: Cluster) -> dict[str, float]:
     """GiB of the whole checkpoint, for every node that will hold it: each keeps all of it."""
-    from sparkloom.judge import capacity
+    from sparkloom.judge.capacity import verdict
 
     model = launch.profile.profile.model
     size = (model.checkpoint.size_gb or 0) * 1e9 / GIB
     if not size:
         # the publisher's figure is not known: what the ranks load is the least that a checkpoint has
-        figure = capacity.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
+        figure = verdict.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
         size = float(figure.value or 0) * len(launch.ranks) if figure else 0.0
     size += (model.draft.size_gb or 0) * 1e9 / GIB if model.draft else 0.0
     return {rank.place.node.name: size for rank in launch.ranks}

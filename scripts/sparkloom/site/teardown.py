@@ -87,11 +87,7 @@ class Taker:
 
 def serving(taker: Taker) -> None:
     """Every group that is served, and the router before them; the namespace and its networks stay."""
-    for kind in WORKLOADS:
-        taker.delete(kind, taker.found(kind, namespace=taker.namespace))
-    taker.wait("pods", lambda: _names(taker.found(PODS, namespace=taker.namespace)))
-    for kind in REST:
-        taker.delete(kind, taker.found(kind, namespace=taker.namespace))
+    _take(taker, lambda kind: taker.found(kind, namespace=taker.namespace))
     for kind in ACROSS:
         mine = page.across(taker.namespace)
         taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
@@ -109,6 +105,11 @@ def group(taker: Taker, labels: Collection[str], also: Collection[tuple[str, str
         there = taker.found(kind, namespace=taker.namespace)
         return [one for one in there if _is_of(one, labels) or (kind[1], one.metadata.name) in also]
 
+    _take(taker, mine)
+
+
+def _take(taker: Taker, mine: Callable[[tuple[str, str]], list[Any]]) -> None:
+    """What makes pods, once these have ended the rest."""
     for kind in WORKLOADS:
         taker.delete(kind, mine(kind))
     taker.wait("pods", lambda: _names(mine(PODS)))

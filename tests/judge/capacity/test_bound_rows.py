@@ -9,8 +9,8 @@ from functools import cache
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.judge import measured_rows
-from sparkloom.judge.beyond import doubt
-from sparkloom.judge.capacity import Speed, impossible
+from sparkloom.judge.beyond import doubt, impossible
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.judge.measured_rows import Row
 from sparkloom.launch.view import ModelView
 

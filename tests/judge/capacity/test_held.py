@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkloom.inputs.profile import Model, Parallel
-from sparkloom.judge.capacity import Speed
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import weights
 from sparkloom.launch.memory.held import held
 from sparkloom.launch.view import ModelView

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from sparkloom.inputs.profile import Model, Parallel
-from sparkloom.judge.capacity import Speed, search, traffic
+from sparkloom.judge.capacity import search, traffic
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import state, weights
 from sparkloom.launch.view import ModelView

@@ -10,7 +10,7 @@ import pytest
 from sparkloom import case
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import Evidence, Numbers
-from sparkloom.judge import capacity
+from sparkloom.judge.capacity import verdict
 from sparkloom.judge.capacity.verdict import of_view
 from tests.judge.capacity.conftest import QWEN, SUPER_MTP, ULTRA, resolved
 
@@ -18,7 +18,7 @@ GUIDE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4--vllm"
 
 
 def plan(name: str, *overrides: str) -> dict[str, Any]:
-    return capacity.plan(resolved(name, *overrides), inventory.load()).as_dict()
+    return verdict.plan(resolved(name, *overrides), inventory.load()).as_dict()
 
 
 @pytest.mark.parametrize("name", profile.names())

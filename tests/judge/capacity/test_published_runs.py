@@ -11,7 +11,7 @@ import yaml
 from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity import Speed
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.view import ModelView
 from sparkloom.measure.guard import judge_batch
 from tests.places import DATA

@@ -11,9 +11,10 @@ from sparkloom import case
 from sparkloom.base.amount import tokens
 from sparkloom.inputs.profile import Draft, Indexer
 from sparkloom.judge import speed_rows
-from sparkloom.judge.capacity import Speed, accuracy, sessions
+from sparkloom.judge.capacity import accuracy
 from sparkloom.judge.capacity.prefill import Prefill
-from sparkloom.judge.capacity.sessions import Asked
+from sparkloom.judge.capacity.sessions import Asked, sessions
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.engines import fit
 from tests.judge.capacity.conftest import QWEN, SUPER, ULTRA, Maker
 

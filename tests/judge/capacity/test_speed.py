@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from sparkloom.inputs.profile import Parallel
-from sparkloom.judge.capacity import Speed, impossible, traffic
+from sparkloom.judge.beyond import impossible
+from sparkloom.judge.capacity import traffic
+from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import constants
 from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import GLM, QWEN, SUPER, SUPER_MTP, ULTRA, Maker, make

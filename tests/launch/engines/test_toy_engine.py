@@ -22,9 +22,6 @@ from sparkloom.launch.engines import base
 
 class Toy(base.Adapter):
     name = "toy"
-    port = 4242
-    schedulers = ("toy::hum",)
-    reserved = frozenset({"model"})
 
     def derived(self, loaded, topology):
         return [base.engine_setting("model", loaded.profile.model.id, "what it hums"), *base.listening(self.port)]
@@ -38,6 +35,11 @@ class Toy(base.Adapter):
 
 ADAPTER = Toy()
 '''
+FACTS = """
+port: 4242
+schedulers: ["toy::hum"]
+reserved: [model]
+"""
 MEMORY = '''
 """All that is free holds one request."""
 
@@ -64,7 +66,14 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, and a profile of four Sparks that asks for it."""
     folder = tmp_path / "engines" / "toy"
     folder.mkdir(parents=True)
-    for name, text in {"__init__.py": "", "adapter.py": ADAPTER, "memory.py": MEMORY, "measure.json": MEASURE}.items():
+    files = {
+        "__init__.py": "",
+        "adapter.py": ADAPTER,
+        "engine.yml": FACTS,
+        "memory.py": MEMORY,
+        "measure.json": MEASURE,
+    }
+    for name, text in files.items():
         (folder / name).write_text(text)
     monkeypatch.setattr(engines, "__path__", [*engines.__path__, str(folder.parent)])
     engine = {"name": "toy", "release": "1.2", "image": "registry.local/toy:1.2"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkloom.site.checks import drivers, firewall, host, kernels, machines
+from sparkloom.render.k3s import machines
+from sparkloom.site.checks import firewall, host, software
 from sparkloom.site.checks.host import Expected
 from tests.places import REPO
 from tests.site.checks.test_preflight import CLUSTER, IDLE, NODES, PLAN, UFW, Machine, at, machine
@@ -41,7 +42,7 @@ def test_a_desk_of_healthy_sparks_passes_clean(sparks: dict[str, Machine], kerne
         probe["network"]["files"] = [wifi]
         probe["memory"]["largest"] = [{"pid": 900, "name": "gnome-shell", "gib": 0.4, "in_pod": False}]
     assert host.judge(CLUSTER, sparks, SHIPPED) == []
-    assert kernels.find(kernel)
+    assert software.find("kernels", kernel)
 
 
 def test_a_served_model_and_a_page_cache_full_of_weights_are_health_too(sparks: dict[str, Machine]) -> None:
@@ -74,7 +75,7 @@ def test_a_driver_that_the_site_trusts_is_not_refused(sparks: dict[str, Machine]
         probe["driver"].update(version="590.48.01")
     assert {finding.severity for finding in host.judge(CLUSTER, sparks, SHIPPED)} == {"error"}
     assert host.judge(CLUSTER, sparks, Expected(driver="590")) == []
-    assert all(set(entry) == {"match", "refuse", "why", "cure", "source"} for entry in drivers.known())
+    assert all(set(entry) == {"match", "refuse", "why", "cure", "source"} for entry in software.known("drivers"))
 
 
 def test_a_gpu_that_is_only_hot_is_not_sent_to_have_its_power_cut(sparks: dict[str, Machine]) -> None:

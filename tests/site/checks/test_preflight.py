@@ -15,7 +15,7 @@ from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.site import preflight
-from sparkloom.site.checks import clocks, host, kernels, ports
+from sparkloom.site.checks import clocks, host, ports, software
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import report
 from tests.site.foreign import published
@@ -219,9 +219,9 @@ def test_a_kernel_with_its_cure_or_that_the_site_allows_passes(probes: dict[str,
 
 
 def test_every_listed_kernel_has_a_source_and_a_verdict() -> None:
-    for entry in kernels.known():
+    for entry in software.known("kernels"):
         assert set(entry) >= {"match", "works", "source"} and ("why" in entry) is not entry["works"]
-    found = kernels.find("7.0.0-30-generic")
+    found = software.find("kernels", "7.0.0-30-generic")
     assert found and found["works"], "a longer match stands before a shorter one"
 
 

@@ -13,8 +13,9 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster, Server
+from sparkloom.render.k3s import machines
 from sparkloom.site import preflight
-from sparkloom.site.checks import host, machines
+from sparkloom.site.checks import host, management
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import report
 from tests.k3s_sites import site
@@ -61,7 +62,7 @@ def probes(cluster: Cluster) -> dict[str, Machine]:
         if m.spark:
             found[m.name]["network"] = published.network(live={"enP7s7": [f"{m.address}/16"]})
         found[m.name]["reached"] = [
-            {"name": other.name, "address": other.address, "answers": True} for other in machines.reaches(m, every)
+            {"name": other.name, "address": other.address, "answers": True} for other in management.reaches(m, every)
         ]
     return found
 

@@ -14,7 +14,8 @@ from sparkloom.inputs.cluster import Port
 from sparkloom.launch import fabric
 from sparkloom.site import nodefiles
 from sparkloom.site.foreign import adopt, judge
-from sparkloom.site.foreign.definitions import read
+from sparkloom.site.foreign import netplan as netplan_files
+from sparkloom.site.foreign.definition import Definition
 from sparkloom.site.foreign.node import Node
 from tests.places import REPO
 from tests.site.foreign import published
@@ -62,6 +63,10 @@ def judged(*files: dict[str, Any], consent: bool = False, cluster: Any = CLUSTER
 
 def changed(*files: dict[str, Any], **more: Any) -> dict[str, Any]:
     return adopt.changes(Node("spark2", CLUSTER, PLAN, network(*files, **more)))
+
+
+def definitions(*files: dict[str, Any]) -> list[Definition]:
+    return Node("spark2", CLUSTER, PLAN, {"files": files, "links": {}}).read.definitions
 
 
 def test_a_fresh_spark_and_our_own_file_are_nobody_elses() -> None:
@@ -201,10 +206,10 @@ def test_a_definition_of_the_management_port_too_is_narrowed_by_hand() -> None:
 def test_files_merge_by_name_and_a_later_place_replaces_a_file_of_the_same_name() -> None:
     first = netplan("/etc/netplan/10-a.yaml", enp1s0f0np0={"addresses": ["192.168.100.11/24"]})
     second = netplan("/lib/netplan/20-b.yaml", enp1s0f0np0={"addresses": ["192.168.100.77/24"]})
-    (definition,) = read([second, first], "# ours").definitions
+    (definition,) = definitions(second, first)
     assert definition.addresses == (("192.168.100.11/24", first["path"]), ("192.168.100.77/24", second["path"]))
     hidden = netplan("/run/netplan/10-a.yaml", enp9s0={"dhcp4": True})
-    assert [d.name for d in read([first, hidden], "# ours").definitions] == ["enp9s0"]
+    assert [d.name for d in definitions(first, hidden)] == ["enp9s0"]
 
 
 # --- taken over -----------------------------------------------------------------------------------------------
@@ -254,5 +259,5 @@ def test_a_file_that_cannot_be_read_is_worth_knowing() -> None:
 
 @pytest.mark.parametrize("case", json.loads(ORACLE.read_text()), ids=lambda case: case["case"])
 def test_files_merge_as_the_real_netplan_merges_them(case: dict[str, Any]) -> None:
-    found = read([{**entry, "kind": "netplan", "whole": True} for entry in case["files"]], "# nobody's").definitions
+    found = netplan_files.definitions([{**entry, "kind": "netplan", "whole": True} for entry in case["files"]], [])
     assert {d.name: [cidr for cidr, _ in d.addresses] for d in found} == case["addresses"]

@@ -226,6 +226,10 @@ class Model(Named):
     measured: Measured = Field(default_factory=Measured)
     source: str = Field(description="where these facts come from and how sure they are")
 
+    def __hash__(self) -> int:
+        """One object is one model for as long as it lives: caches ask thousands of times, and mappings have no hash."""
+        return id(self)
+
     @model_validator(mode="after")
     def _parts_agree(self) -> Model:
         pairs = (("moe", self.experts, "experts"), ("mamba", self.mamba, "mamba"), ("linear", self.linear, "linear"))

@@ -70,7 +70,7 @@ def draft(
     facts = as_model.of(found)
     model = Model.model_validate(facts.data)
     like = likeness.profile(model, engine, nodes)
-    name = _engine(engine, like)
+    name = _engine(engine, like, model)
     made = Draft(_file_name(found.id), {}, dict(facts.sources), list(facts.unknown), like)
     made.sources = {f"model.{key}": text for key, text in made.sources.items()}
     made.data = {"summary": "", "model": facts.data, "engine": _engine_section(made, name, like, release)}
@@ -82,13 +82,13 @@ def draft(
     return made
 
 
-def _engine(asked: str | None, like: Like | None) -> str:
+def _engine(asked: str | None, like: Like | None, model: Model) -> str:
     name = asked or (like.loaded.profile.engine.name if like else engines.usual())
     if name not in engines.names():
         known = engines.names()
         raise InputError.single("--engine", f"'{name}' is none of {', '.join(known)}{did_you_mean(name, known)}")
-    if engines.starting(name) is None:
-        able = ", ".join(known for known in engines.names() if engines.starting(known))
+    if engines.get(name).first_flags(model) is None:
+        able = ", ".join(known for known in engines.names() if engines.get(known).first_flags(model) is not None)
         raise InputError.single("--engine", f"no first launch of {name} can be drafted; expected one of {able}")
     return name
 
@@ -103,8 +103,7 @@ def _engine_section(made: Draft, name: str, like: Like | None, release: str | No
         section |= {"carries": list(own.carries)} if own.carries else {}
         return section | ({"patches": list(own.patches)} if own.patches else {})
     spoken = release or releases.releases(name)[-1]
-    start = engines.starting(name)
-    image = start.IMAGE.format(release=spoken) if start else ""
+    image = engines.get(name).published.format(release=spoken)
     made.sources["engine"] = "the newest release with a catalog" if release is None else "as asked for"
     made.unknown.append(
         f"whether {image} exists for a Spark (arm64, CUDA 13) and serves this model: nothing was fetched"
@@ -113,8 +112,7 @@ def _engine_section(made: Draft, name: str, like: Like | None, release: str | No
 
 
 def _flags(made: Draft, model: Model, name: str, like: Like | None) -> dict[str, FlagValue]:
-    start = engines.starting(name)
-    said: dict[str, FlagValue] = dict(start.flags(model)) if start else {}
+    said: dict[str, FlagValue] = engines.get(name).first_flags(model) or {}
     for key in said:
         made.sources[f"launch.{key}"] = "where nothing is measured"
     own = like.loaded.profile if like and like.loaded.profile.engine.name == name else None

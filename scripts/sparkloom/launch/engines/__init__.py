@@ -13,7 +13,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory of an engine only who plans
     from sparkloom.inputs.catalogs.catalog import Catalog
     from sparkloom.inputs.profile import FlagValue, LoadedSketch
-    from sparkloom.launch.engines.base import Adapter, Memory, Starting
+    from sparkloom.launch.engines.base import Adapter, Memory
     from sparkloom.launch.memory.fit import Fit
     from sparkloom.launch.memory.requirements import Requirements
     from sparkloom.launch.view import ModelView
@@ -114,13 +114,3 @@ def shared(view: ModelView, gib: float) -> tuple[ModelView, dict[str, FlagValue]
 def sure(view: ModelView) -> bool:
     """Whether it fits with what is known at its worst."""
     return _memory(view.engine).fit(view, requirements(view)).fits is True
-
-
-def starting(name: str) -> Starting | None:
-    """With what a first launch begins; None where an engine's folder does not say."""
-    from importlib.util import find_spec
-
-    if find_spec(f"{__name__}.{name}.starting") is None:
-        return None
-    start: Starting = import_module(f"{__name__}.{name}.starting")
-    return start

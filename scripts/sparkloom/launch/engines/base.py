@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sparkloom.base import document
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
-from sparkloom.launch import fabric
+from sparkloom.launch import fabric, ranges
 from sparkloom.launch.ports import Port
 from sparkloom.launch.ranges import Range
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -23,7 +27,6 @@ MODELS = "/models"  # where the node's model store is mounted in every pod (a hu
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
 SEALED = "/sealed"  # the node's copy of them, which a pod only reads
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
-SHARDS = (r"Completed \| (\d+)/(\d+)", "loading weights, shard {0} of {1}")  # the bar of whoever reads safetensors
 
 LOAD_FORMATS = ("load_format", "speculative_draft_load_format")
 LOADERS: Mapping[object, str] = {  # a value of theirs -> the package that it imports when loading begins
@@ -40,11 +43,11 @@ def model_folder(model_id: str) -> str:
 
 
 class Adapter:
-    """What an engine is asked. Its own class says what differs from these answers."""
+    """What an engine is asked. Its own class, and `engine.yml` in its folder, say what differs from these answers."""
 
     name: str
     port: int
-    reserved: frozenset[str]  # flags that follow from the topology; a profile may not set them
+    reserved: Sequence[str]  # flags that follow from the topology; a profile may not set them
     starts: tuple[tuple[str, ...], ...] = ()  # how others' command lines begin that start it, longest first
     placed: Mapping[str, str] = {}  # flags of such lines that are a part of launch.parallel here, or the model's name
     usual: bool = False  # where nobody's launch of a model is known
@@ -53,7 +56,7 @@ class Adapter:
     filed: Mapping[str, str] = {}  # flags that name a YAML file, and the launch key under which a profile has its text
     lost: Mapping[str, str] = {}  # flags of such lines that have no counterpart here, with what they do
     sited_env: Mapping[str, str] = {}  # likewise variables that say nothing here
-    sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why
+    sited: Mapping[str, str] = {}  # and those that follow from the inventory or are sparkloom's own, with why (SITED)
     generates = ""  # a path that answers 200 only when a token was produced, also under load; empty where none does
     nccl = True  # whether its ranks speak NCCL to each other, over the rails' RDMA devices
     alone = ""  # why its ranks cannot meet, and it serves on one node only; empty where they can
@@ -63,14 +66,29 @@ class Adapter:
     schedulers: tuple[str, ...] = ()  # titles of the processes without which it only looks alive
     progress: tuple[tuple[str, str], ...] = ()  # patterns of its log, and what a start is at then
     compiles = True  # kernels at run time, into the node's cache: a first start takes long
+    caches: Mapping[str, str] = {}  # variables of its own for such kernels, and the folder of each in the node's cache
     works: tuple[str, ...] = ()  # patterns of its log that say that it computes
     metrics = ""  # the path of its own counters, named in measure.json
     patient_flags: tuple[str, ...] = ()  # seconds after which it gives itself up: launch/patience.py says how many
     patient_env: tuple[str, ...] = ()
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     dialect: Dialect = PLAIN  # how its parser reads a command line
-    ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any
+    ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any (launch/ranges.py)
     called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
+
+    def __init__(self) -> None:
+        """What is data, from the folder that the class stands in."""
+        folder = Path(str(sys.modules[type(self).__module__].__file__)).parent
+        told: dict[str, Any] = document.own((folder / "engine.yml").read_text(encoding="utf-8"))
+        told["starts"] = tuple(map(tuple, told.get("starts", ())))
+        told["sited"] = {flag: SITED.get(why, why) for flag, why in told.get("sited", {}).items()}
+        told["ranges"] = {flag: ranges.of(limits) for flag, limits in told.get("ranges", {}).items()}
+        for key, value in told.items():
+            setattr(self, key, value)
+
+    def first_flags(self, model: Model) -> dict[str, FlagValue] | None:
+        """With what a first launch begins, where nobody's launch of the model is known; None where none is drafted."""
+        return None
 
     def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         """The flags that follow from model and topology."""
@@ -92,7 +110,8 @@ class Adapter:
         return {setting.name: setting.value for setting in settings}
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        return []
+        nccl = nccl_environment(topology, place) if self.nccl else []
+        return [*offline_environment(), *cache_environment(self.caches), *nccl]
 
     def ports(self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int) -> list[Port]:
         """Every port that it listens at in this release, by its oldest flags' names."""
@@ -116,14 +135,6 @@ class Adapter:
         return {}
 
 
-class Starting(Protocol):
-    """An engine's `starting.py`."""
-
-    IMAGE: str
-
-    def flags(self, model: Model) -> dict[str, FlagValue]: ...
-
-
 class Memory(Protocol):
     """The module `memory` of an engine's folder, read only when a plan is made.
 
@@ -136,9 +147,12 @@ class Memory(Protocol):
     def fit(self, view: ModelView, needs: Requirements) -> Fit: ...
 
 
-LISTENS = {"host": "rank 0 listens for sparkloom's endpoint", "port": "the endpoint has its own port"}
-RANKS = "follows from launch.parallel.nodes and the inventory"
-KEY = "a secret is never carried over; Sparkloom makes its own keys (docs/endpoint.md)"
+SITED = {  # what several engines' `sited` say, by the word that stands there for it
+    "host": "rank 0 listens for sparkloom's endpoint",
+    "port": "the endpoint has its own port",
+    "ranks": "follows from launch.parallel.nodes and the inventory",
+    "secret": "a secret is never carried over; Sparkloom makes its own keys (docs/endpoint.md)",
+}
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too
@@ -195,93 +209,47 @@ def text(value: object) -> str:
 
 
 def offline_environment() -> list[EnvVar]:
-    store = (
-        "weights are fetched and verified before the start; an engine that downloads on its own hides a missing shard"
-    )
-    return [
-        EnvVar("HF_HUB_CACHE", MODELS, Origin("platform", why="the node's model store, mounted read-only")),
-        EnvVar("HF_HUB_OFFLINE", "1", Origin("platform", why=store)),
-    ]
+    return _variables("offline", "platform", models=MODELS)
 
 
-def cache_environment(*own: tuple[str, str]) -> list[EnvVar]:
+def cache_environment(own: Mapping[str, str]) -> list[EnvVar]:
     """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
     kept = Origin("platform", why="compiled once per profile, image and node: a cold start spends minutes on kernels")
-    jobs = Origin(
-        "platform", why="each compiler takes gigabytes of the memory that weights need; unlimited, they stop the node"
-    )
     folders = {
         "CUDA_CACHE_PATH": "cuda",
         "FLASHINFER_WORKSPACE_BASE": "",
         "TORCHINDUCTOR_CACHE_DIR": "inductor",
         "TORCH_EXTENSIONS_DIR": "torch_extensions",
         "TRITON_CACHE_DIR": "triton",
-        **dict(own),
+        **own,
     }
     caches = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*caches, EnvVar("MAX_JOBS", "2", jobs)]
-
-
-def _ring_environment(place: Place) -> dict[str, tuple[str, str]]:
-    """As NVIDIA's script for three Sparks, but for merging: it has that off.
-
-    The listener tells the addresses of one device, two at most, and the connector takes the device that shares a
-    subnet with one of them (net_ib/connect.cc, 2.30.7). Merged, a device is a half of both ports, so what it tells
-    leads to both peers; single, it may tell of the wrong cable only: ibv_modify_qp 110, in engines where nccl-tests
-    pass (eugr/spark-vllm-docker issue 252). Single devices stay there to be chosen. Read, not tried on a Spark.
-    """
-    return {
-        "NCCL_IB_SUBNET_AWARE_ROUTING": (
-            "1", "each pair of ranks has a cable and subnets of its own; NCCL 2.30.7 and newer choose the port by them"
-        ),
-        "NCCL_IB_SUBNET_PREFIX_LEN": (
-            str(place.endpoints[0].prefix), "the bits that a cable's subnet has; NCCL takes 24 when told nothing"
-        ),
-        "NCCL_IB_MERGE_NICS": (
-            "1", "a listener then tells the addresses of both ports of a half, and each peer finds its own cable's"
-        ),
-        "NCCL_NET_PLUGIN": ("none", "a plugin would replace NCCL's own choice of ports"),
-    }  # fmt: skip
+    return [*caches, *_variables("caches", "platform")]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
     """What NCCL must be told on GB10 rails. Nothing here for a rank that is alone."""
     if not topology.distributed:
         return []
-    hcas = ",".join(endpoint.hca for endpoint in place.endpoints)
-    first = fabric.pod_interface(0)
-    values = {
-        "NCCL_NET": (
-            "IB",
-            "a missing fabric is an error at once; NCCL else falls back to sockets in silence (2 instead of 22 GB/s)",
-        ),
-        "NCCL_IB_HCA": (
-            f"={hcas}",
-            "exact match: a privileged pod sees every PF and VF, and a name alone matches as a prefix",
-        ),
-        "NCCL_NVLS_ENABLE": (
-            "0",
-            "no NVLink between Sparks; NCCL 2.30.4 hangs silently in loads of 256 and more experts (nccl#2167)",
-        ),
-        "NCCL_SOCKET_IFNAME": (
-            f"={first}",
-            "bootstrap over the first rail; left alone it may bind to Wi-Fi or the pod network",
-        ),
-        "GLOO_SOCKET_IFNAME": (first, "torch.distributed's CPU group takes the first interface it finds otherwise"),
-        "TP_SOCKET_IFNAME": (first, "as GLOO_SOCKET_IFNAME, for the tensor pipe"),
-        "NCCL_DEBUG": (
-            "INFO",
-            "the transport lines are the proof that the rails are used; `sparkloom show nccl` reads them",
-        ),
+    words = {
+        "hcas": ",".join(endpoint.hca for endpoint in place.endpoints),
+        "first": fabric.pod_interface(0),
+        "prefix": place.endpoints[0].prefix,
+        "traffic_class": fabric.LOSSLESS_DSCP << 2 | 2,
     }
-    if topology.ring:
-        values |= _ring_environment(place)
-    elif len(place.endpoints) > 1:
-        why = "two rails, two subnets: a pair of VFs must be on the same one (NCCL 2.30.7 and newer; others ignore it)"
-        values["NCCL_IB_SUBNET_AWARE_ROUTING"] = ("1", why)
-    if topology.lossless:
-        why = (
-            "fabric.lossless: DSCP and ECN bits of the priority that is paused; without them RoCE goes by the lossy one"
-        )
-        values["NCCL_IB_TC"] = (str(fabric.LOSSLESS_DSCP << 2 | 2), why)
-    return [EnvVar(name, value, Origin("fabric", why=why)) for name, (value, why) in values.items()]
+    several = ["ring"] if topology.ring else ["two rails"] if len(place.endpoints) > 1 else []
+    parts = ["rails", *several, *(["lossless"] if topology.lossless else [])]
+    return [variable for part in parts for variable in _variables(part, "fabric", **words)]
+
+
+def _variables(part: str, origin: str, **words: object) -> list[EnvVar]:
+    """One part of environment.yml."""
+    return [
+        EnvVar(name, value.format(**words), Origin(origin, why=why)) for name, (value, why) in _parts()[part].items()
+    ]
+
+
+@cache
+def _parts() -> dict[str, dict[str, tuple[str, str]]]:
+    read: dict[str, dict[str, tuple[str, str]]] = document.own(Path(__file__).with_name("environment.yml").read_text())
+    return read

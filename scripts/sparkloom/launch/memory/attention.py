@@ -1,10 +1,29 @@
-"""The tensors of softmax attention, of every kind that a layer can be."""
+"""What tensors are counted in, and those of softmax attention, of every kind that a layer can be."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Indexer, Model, Precision
-from sparkloom.launch.memory.tensor import TensorGroup, kv_heads_per_rank
+
+Read = Literal["always", "touched", "never"]  # per decode step; a row of the embedding is nothing
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGroup:
+    """What one precision and one way of splitting have in common."""
+
+    name: str
+    bytes: float  # on the rank that holds most
+    read: Read
+    why: str
+
+
+def kv_heads_per_rank(heads: int, tp: int) -> float:
+    """A head is not split: with fewer heads than ranks each rank holds a copy of one."""
+    return max(1.0, heads / tp)
 
 
 def groups(model: Model, tp: int) -> list[TensorGroup]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from sparkloom.inputs.profile import Indexer, Model, Parallel
-from sparkloom.launch.memory.attention import indexers
-from sparkloom.launch.memory.tensor import kv_heads_per_rank
+from sparkloom.launch.memory.attention import indexers, kv_heads_per_rank
 
 CONV_BYTES = 2  # convolution windows stay bf16
 SLIDING_SHARE = 0.8  # SGLang's swa_full_tokens_ratio: sliding layers get a pool of this share of the tokens

@@ -13,13 +13,13 @@ from functools import lru_cache
 from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
 from sparkloom.launch.memory import attention, constants
+from sparkloom.launch.memory.attention import TensorGroup
 from sparkloom.launch.memory.figure import GIB
-from sparkloom.launch.memory.tensor import TensorGroup
 
 
 def tensors(model: Model, parallel: Parallel) -> tuple[TensorGroup, ...]:
     """Every group on the busiest rank, with its share of a pipeline's layers."""
-    return _tensors(_Key(model, parallel.tp, parallel.pp, parallel.expert_ranks))
+    return _tensors(model, parallel.tp, parallel.pp, parallel.expert_ranks)
 
 
 def gib(model: Model, parallel: Parallel) -> float:
@@ -76,40 +76,20 @@ def draft_layer(model: Model, parallel: Parallel) -> tuple[TensorGroup, ...]:
     return tuple(groups)
 
 
-@dataclass(frozen=True)
-class _Key:
-    """Models hold mappings and cannot be hashed; one object is one model for as long as it lives."""
-
-    model: Model
-    tp: int
-    pp: int
-    spread: int  # ranks that the routed experts are dealt to
-
-    @property
-    def split(self) -> tuple[int, int, int]:
-        return self.tp, self.pp, self.spread
-
-    def __hash__(self) -> int:
-        return hash((id(self.model), *self.split))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.model is other.model and self.split == other.split
-
-
 @lru_cache(maxsize=512)
-def _tensors(key: _Key) -> tuple[TensorGroup, ...]:
-    model, tp = key.model, key.tp
+def _tensors(model: Model, tp: int, pp: int, spread: int) -> tuple[TensorGroup, ...]:
+    """`spread`: ranks that the routed experts are dealt to."""
     layers = model.layers
     groups = [*attention.groups(model, tp), *_recurrent(model, tp)]
     if model.experts:
-        groups += _moe(model, model.experts, tp, key.spread, layers.moe, None)
+        groups += _moe(model, model.experts, tp, spread, layers.moe, None)
     if layers.dense and model.dense_inter:
         precision = model.precision.dense or model.precision.experts or model.precision.attention
         size = layers.dense * 3 * model.hidden * model.dense_inter * weight(precision) / tp
         groups.append(TensorGroup("dense", size, "always", f"feed-forward, {precision}, split over {tp}"))
-    share = 1 / key.pp
-    staged = [TensorGroup(g.name, g.bytes * share, g.read, g.why) for g in groups] if key.pp > 1 else groups
-    return (*staged, *_vocabulary(model, tp, key.pp), *_parts(model, tp))
+    share = 1 / pp
+    staged = [TensorGroup(g.name, g.bytes * share, g.read, g.why) for g in groups] if pp > 1 else groups
+    return (*staged, *_vocabulary(model, tp, pp), *_parts(model, tp))
 
 
 def _recurrent(model: Model, tp: int) -> list[TensorGroup]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
@@ -16,23 +16,30 @@ PORT = 6443
 # What K3s itself listens on, on every address or its own: the API, etcd and its peers, the kubelet.
 LISTENS = {"server": (PORT, 2379, 2380, 10250), "agent": (10250,)}
 HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
-Role = Literal["server", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One machine of the cluster."""
+class Machine:
+    """One machine of a site: a Spark, or a server of K3s that stands beside them."""
 
     name: str
     node: str
-    role: Role
-    address: str
+    role: str  # in K3s: server or agent; nothing where the cluster is another one
+    address: str  # on the management network, where the site says one
     interface: str
     first: bool = False
     fabric_index: int | None = None  # only a Spark has one
 
+    @property
+    def spark(self) -> bool:
+        return self.fabric_index is not None
 
-def config(cluster: Cluster, members: list[Member], member: Member, options: Options) -> dict[str, Any]:
+    @property
+    def listens(self) -> tuple[int, ...]:
+        return LISTENS.get(self.role, ())
+
+
+def config(cluster: Cluster, members: list[Machine], member: Machine, options: Options) -> dict[str, Any]:
     """config.yaml of one machine; every key is a flag of the pinned release (flags.require)."""
     told: dict[str, Any] = {
         "node-name": member.node,
@@ -51,7 +58,7 @@ def config(cluster: Cluster, members: list[Member], member: Member, options: Opt
     return told | _server(cluster, members, member, options) | options.server_config
 
 
-def _server(cluster: Cluster, members: list[Member], member: Member, options: Options) -> dict[str, Any]:
+def _server(cluster: Cluster, members: list[Machine], member: Machine, options: Options) -> dict[str, Any]:
     """What must be the same on all servers, but for the first one's cluster-init."""
     servers = [other for other in members if other.role == "server"]
     named = [options.api_host, *(server.address for server in servers), *(server.node for server in servers)]
@@ -72,11 +79,11 @@ def _server(cluster: Cluster, members: list[Member], member: Member, options: Op
     return told
 
 
-def joined_at(members: list[Member], options: Options) -> str:
+def joined_at(members: list[Machine], options: Options) -> str:
     return options.api_host or next(member.address for member in members if member.first)
 
 
-def labels(cluster: Cluster, member: Member) -> list[str]:
+def labels(cluster: Cluster, member: Machine) -> list[str]:
     rails = ".".join(rail.name for rail in cluster.fabric.rails)
     return [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
 
@@ -99,14 +106,14 @@ def text(data: dict[str, Any]) -> str:
     return HEADER + yaml.safe_dump(data, sort_keys=False)
 
 
-def stamped(member: Member) -> list[str]:
+def stamped(member: Machine) -> list[str]:
     """Files whose change asks for a restart. The first server made its token itself, and K3s would refuse another."""
     common = [paths.BINARY, paths.CONFIG, paths.REGISTRIES, paths.unit(member.role)]
     tokens = [] if member.first else [paths.TOKEN]
     return [*common, *tokens]
 
 
-def unit(member: Member) -> str:
+def unit(member: Machine) -> str:
     """Ours, not the installer's: it writes down what K3s is started with, and lets pods pin RDMA memory."""
     return f"""\
 # Written by sparkloom (role k3s).

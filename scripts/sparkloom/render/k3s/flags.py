@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.render.k3s.options import release as order
 
 DATA = Path(__file__).resolve().parent
 SECRET = re.compile(r"token|secret|password|key")  # what is shown to whoever reads the output
-Command = Literal["server", "agent"]
 
 
 def releases() -> list[str]:
@@ -42,7 +41,7 @@ def facts(release: str) -> dict[str, Any]:
     return read
 
 
-def known(release: str, command: Command) -> dict[str, str]:
+def known(release: str, command: str) -> dict[str, str]:
     """{key: type}, aliases with them."""
     types: dict[str, str] = {}
     for name, flag in facts(release)["flags"].items():
@@ -51,7 +50,7 @@ def known(release: str, command: Command) -> dict[str, str]:
     return types
 
 
-def require(release: str, command: Command, config: Mapping[str, Any], where: str) -> None:
+def require(release: str, command: str, config: Mapping[str, Any], where: str) -> None:
     """Refuse a configuration with a key that the release does not take, or a value of another kind."""
     problems = list(_faults(known(release, command), command, release, config, where))
     if problems:
@@ -59,7 +58,7 @@ def require(release: str, command: Command, config: Mapping[str, Any], where: st
 
 
 def _faults(
-    types: Mapping[str, str], command: Command, release: str, config: Mapping[str, Any], where: str
+    types: Mapping[str, str], command: str, release: str, config: Mapping[str, Any], where: str
 ) -> Iterator[Problem]:
     for key, value in config.items():
         name = key.removesuffix("+")
@@ -73,7 +72,7 @@ def _faults(
             )
 
 
-def _elsewhere(name: str, command: Command) -> str:
+def _elsewhere(name: str, command: str) -> str:
     """Of a flag that another release takes."""
     having = [release for release in releases() if name in known(release, command)]
     if not having:

@@ -7,52 +7,61 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.cluster import Cluster, Node, Server
 from sparkloom.render.k3s import config, flags, paths
-from sparkloom.render.k3s.config import Member
+from sparkloom.render.k3s.config import Machine
 from sparkloom.render.k3s.options import Options
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLUGINS = ("host-device", "static")  # what the rails' attachments name, and K3s does not bring
 
 
-def members(cluster: Cluster) -> list[Member]:
-    """Servers first, in the order of the group k3s_servers; every other Spark is an agent."""
+def every(cluster: Cluster) -> list[Machine]:
+    """Sparks first. A server beside them is no concern of a site whose Kubernetes is there already."""
+    ours = cluster.kubernetes.provider == "k3s"
     sparks = {node.name: node for node in cluster.nodes}
-    names = [server.name for server in cluster.servers] or [cluster.nodes[0].name]
-    interfaces = {server.name: server.management_interface for server in cluster.servers}
-    machines = {server.name: server for server in cluster.servers} | sparks
-    _refuse(names, machines)
-    every = [*names, *(name for name in sparks if name not in names)]
+    servers = {server.name: server for server in cluster.servers}
+    serving = list(servers) or [cluster.nodes[0].name]
+    beside = [server for name, server in servers.items() if name not in sparks] if ours else []
+    listed: list[Node | Server] = [*cluster.nodes, *beside]
     return [
-        Member(
-            name=name,
-            node=machines[name].kubernetes_node,
-            role="server" if name in names else "agent",
-            address=str(machines[name].management_address),
-            interface=interfaces.get(name) or cluster.management_interface,
-            first=name == names[0],
-            fabric_index=sparks[name].fabric_index if name in sparks else None,
+        Machine(
+            name=each.name,
+            node=each.kubernetes_node,
+            role=("server" if each.name in serving else "agent") if ours else "",
+            address=each.management_address or "",
+            interface=(servers[each.name].management_interface if each.name in servers else None)
+            or cluster.management_interface,
+            first=each.name == serving[0],
+            fabric_index=sparks[each.name].fabric_index if each.name in sparks else None,
         )
-        for name in every
+        for each in listed
     ]
 
 
-def _refuse(servers: list[str], machines: dict[str, Any]) -> None:
+def members(cluster: Cluster) -> list[Machine]:
+    """Servers first, in the order of the group k3s_servers; every other Spark is an agent."""
+    order = [server.name for server in cluster.servers] or [cluster.nodes[0].name]
+    found = sorted(every(cluster), key=lambda each: order.index(each.name) if each.name in order else len(order))
     problems = [
-        Problem("hosts.yml", 1, 1, f"{name}: management_address is missing; K3s joins and serves by it", "missing-key")
-        for name, machine in machines.items()
-        if not machine.management_address
+        Problem(
+            "hosts.yml", 1, 1, f"{each.name}: management_address is missing; K3s joins and serves by it", "missing-key"
+        )
+        for each in found
+        if not each.address
     ]
-    if len(servers) not in (1, 3, 5):
-        message = f"k3s_servers: found {len(servers)} servers; etcd survives a loss only with an odd number: 1 or 3"
+    if len(order) not in (1, 3, 5):
+        message = f"k3s_servers: found {len(order)} servers; etcd survives a loss only with an odd number: 1 or 3"
         problems.append(Problem("hosts.yml", 1, 1, message, "servers"))
-    for attribute in ("management_address", "kubernetes_node"):
-        values = [getattr(machine, attribute) for machine in machines.values()]
+    for attribute, values in (
+        ("management_address", [each.address for each in found]),
+        ("kubernetes_node", [each.node for each in found]),
+    ):
         for value in {v for v in values if v and values.count(v) > 1}:
             problems.append(Problem("hosts.yml", 1, 1, f"{attribute}: {value} stands there twice", "twice"))
     if problems:
         raise InputError(problems)
+    return found
 
 
 def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
@@ -62,7 +71,7 @@ def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
     return {"hosts": hosts, "first": every[0].name, "api": f"https://{config.joined_at(every, options)}:{config.PORT}"}
 
 
-def _host(cluster: Cluster, every: list[Member], member: Member, options: Options) -> dict[str, Any]:
+def _host(cluster: Cluster, every: list[Machine], member: Machine, options: Options) -> dict[str, Any]:
     told = config.config(cluster, every, member, options)
     flags.require(options.version, member.role, told, f"k3s_{member.role}_config")
     files = {

@@ -14,16 +14,14 @@ from typing import Any
 
 from sparkloom.inputs import serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import beside, names, template
 
 NAMESPACE = "kube-system"
 NAME = "sparkloom-gpu"
-SOCKETS = "/var/lib/kubelet/device-plugins"
 SELECTOR = {"app.kubernetes.io/name": NAME}
 RESOURCE = "nvidia.com/gpu"
 # The plugin's own file, as an annotation of its pods: with another one they are other pods, and read it.
 SHARING, FOLDER, FILE = "sparkloom/gpu-sharing", "/sharing", "config.yaml"
-LABELS = {**SELECTOR, "app.kubernetes.io/component": "gpu", **names.PART_OF}
 
 
 def slices(cluster: Cluster) -> int:
@@ -33,59 +31,32 @@ def slices(cluster: Cluster) -> int:
 
 def device_plugin(cluster: Cluster, image: str, runtime_class: str) -> list[dict[str, Any]]:
     """Objects in the order to apply them."""
-    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": dict(LABELS)}
-    annotated = {"annotations": {SHARING: _sharing(cluster)}} if slices(cluster) > 1 else {}
-    template = {"metadata": {"labels": dict(LABELS), **annotated}, "spec": _pod(cluster, image, runtime_class)}
-    return [names.daemon_set(metadata, SELECTOR, template)]
+    objects = template.objects(
+        "gpu",
+        image=image,
+        runtime_class=runtime_class,
+        name=NAME,
+        namespace=NAMESPACE,
+        labels={**SELECTOR, "app.kubernetes.io/component": "gpu", **names.PART_OF},
+        selector=SELECTOR,
+        on_sparks=beside.on_sparks(cluster),
+    )
+    if slices(cluster) > 1:
+        _share(objects[0]["spec"]["template"], slices(cluster))
+    return objects
 
 
-def _pod(cluster: Cluster, image: str, runtime_class: str) -> dict[str, Any]:
-    hosts = sorted(node.kubernetes_node for node in cluster.nodes)
-    named = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": hosts}]}
-    return {
-        "runtimeClassName": runtime_class,
-        "priorityClassName": "system-node-critical",
-        "automountServiceAccountToken": False,
-        # servers without a GPU are nodes too
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [named]}}
-        },
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [_container(image, shared=slices(cluster) > 1)],
-        "volumes": [
-            {"name": "sockets", "hostPath": {"path": SOCKETS, "type": "Directory"}},
-            *([_sharing_volume()] if slices(cluster) > 1 else []),
-        ],
-    }
-
-
-def _sharing(cluster: Cluster) -> str:
+def _share(pod: dict[str, Any], pods: int) -> None:
     """The name stays nvidia.com/gpu, so that pods ask as ever; one that asked for two slices would get one GPU."""
-    sliced = [{"name": RESOURCE, "replicas": slices(cluster)}]
-    told = {"renameByDefault": False, "failRequestsGreaterThanOne": True, "resources": sliced}
-    return json.dumps({"version": "v1", "sharing": {"timeSlicing": told}})
-
-
-def _sharing_volume() -> dict[str, Any]:
+    told = {
+        "renameByDefault": False,
+        "failRequestsGreaterThanOne": True,
+        "resources": [{"name": RESOURCE, "replicas": pods}],
+    }
+    pod["metadata"]["annotations"] = {SHARING: json.dumps({"version": "v1", "sharing": {"timeSlicing": told}})}
     field = {"fieldPath": f"metadata.annotations['{SHARING}']"}
-    return {"name": "sharing", "downwardAPI": {"items": [{"path": FILE, "fieldRef": field}]}}
-
-
-def _container(image: str, *, shared: bool) -> dict[str, Any]:
-    settings = {
-        "FAIL_ON_INIT_ERROR": "true",  # a node without a driver shows as a failing pod, not as one that offers nothing
-        "DEVICE_LIST_STRATEGY": "envvar",  # what the RuntimeClass's runtime reads
-        "MIG_STRATEGY": "none",
-        **({"CONFIG_FILE": f"{FOLDER}/{FILE}"} if shared else {}),
-    }
-    sharing = [{"name": "sharing", "mountPath": FOLDER, "readOnly": True}] if shared else []
-    return {
-        "name": "device-plugin",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "env": [{"name": name, "value": value} for name, value in settings.items()],
-        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "sockets", "mountPath": SOCKETS}, *sharing],
-    }
+    file = {"name": "sharing", "downwardAPI": {"items": [{"path": FILE, "fieldRef": field}]}}
+    pod["spec"]["volumes"].append(file)
+    container = pod["spec"]["containers"][0]
+    container["env"].append({"name": "CONFIG_FILE", "value": f"{FOLDER}/{FILE}"})
+    container["volumeMounts"].append({"name": "sharing", "mountPath": FOLDER, "readOnly": True})

@@ -19,86 +19,51 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, beside, names
+from sparkloom.render.manifests import access, beside, names, template
 
 NAME = "page"
-PORT = program.PORT
-PROGRAM, FILES = "/page/program", "/page/files"
 SELECTOR = {"app.kubernetes.io/name": NAME}
-LABELS = {**SELECTOR, "app.kubernetes.io/component": NAME, **names.PART_OF}
 NOBODY = 65532
-MEMORY = {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "96Mi"}}
 STATIC = Path(server.__file__).with_name("static")
 RBAC = "rbac.authorization.k8s.io"
 API = f"{RBAC}/v1"
-GROUPS = {"": ("pods", "configmaps", "events"), "apps": ("statefulsets",)}  # of its namespace, to read
 
 
 def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Objects in the order to apply them; `api`: the addresses and ports of the cluster's API, the one way out."""
-    return [
-        names.manifest("v1", "ServiceAccount", _meta(NAME, namespace), automountServiceAccountToken=False),
-        *_rights(namespace),
-        *_policies(namespace, api),
-        names.manifest("v1", "ConfigMap", _meta(SITE_MAP, namespace), data={SITE: json.dumps(facts, indent=1) + "\n"}),
-        _program(namespace),
-        _files(namespace),
-        _service(namespace),
-        _deployment(image, namespace),
-    ]
-
-
-def _meta(name: str, namespace: str = "") -> dict[str, Any]:
-    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(LABELS)}
+    packed, files = pack.program(NAME), static()
+    read = json.dumps([packed.stamp, files], sort_keys=True).encode()
+    return template.objects(
+        NAME,
+        image=image,
+        namespace=namespace,
+        labels={**SELECTOR, "app.kubernetes.io/component": NAME, **names.PART_OF},
+        selector=SELECTOR,
+        across=across(namespace),
+        port=program.PORT,
+        told=str(program.PORT),
+        live=server.LIVE,
+        site_map=SITE_MAP,
+        facts={SITE: json.dumps(facts, indent=1) + "\n"},
+        program=packed.base64,
+        files=files,
+        annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},
+        engines=names.ENGINES,
+        router=ROUTER,
+        probes=ports.PROBES,
+        reached=[
+            *access.api_server(api),
+            {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
+            {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": beside.tcp(ROUTER_PORT)},
+        ],
+        unprivileged=beside.unprivileged(NOBODY),
+        locked=beside.locked(),
+    )
 
 
 def across(namespace: str) -> str:
     """The name of what belongs to no namespace: two sites may share a cluster."""
     return f"{namespace}-{NAME}"
-
-
-def _rights(namespace: str) -> list[dict[str, Any]]:
-    """Records, pods, their events and sets in the namespace, which nodes are up; no Secret, and nothing to change."""
-    reads = ["get", "list"]
-    mine = [{"apiGroups": [group], "resources": list(kinds), "verbs": reads} for group, kinds in GROUPS.items()]
-    nodes = [{"apiGroups": [""], "resources": ["nodes"], "verbs": reads}]
-    subjects = [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}]
-    whole = across(namespace)
-    return [
-        names.manifest(API, "Role", _meta(NAME, namespace), rules=mine),
-        names.manifest(API, "RoleBinding", _meta(NAME, namespace), roleRef=_role("Role", NAME), subjects=subjects),
-        names.manifest(API, "ClusterRole", _meta(whole), rules=nodes),
-        names.manifest(API, "ClusterRoleBinding", _meta(whole), roleRef=_role("ClusterRole", whole), subjects=subjects),
-    ]
-
-
-def _role(kind: str, name: str) -> dict[str, str]:
-    return {"apiGroup": RBAC, "kind": kind, "name": name}
-
-
-def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-    """The router to the page; the page to the API, the engines and the router's figures; supervisors for the page.
-
-    An object for each direction, as those of the engines (access.py says why).
-    """
-    router = {"podSelector": {"matchLabels": dict(ROUTER)}}
-    heard = [{"from": [router], "ports": beside.tcp(PORT)}]
-    reached = [
-        *access.api_server(api),
-        {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
-        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
-    ]
-    asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": beside.tcp(ports.PROBES)}]
-    return [
-        _policy(NAME, namespace, SELECTOR, {"policyTypes": ["Ingress"], "ingress": heard}),
-        _policy(f"{NAME}-out", namespace, SELECTOR, {"policyTypes": ["Egress"], "egress": reached}),
-        _policy(f"{NAME}-asks", namespace, names.ENGINES, {"policyTypes": ["Ingress"], "ingress": asks}),
-    ]
-
-
-def _policy(name: str, namespace: str, pods: Mapping[str, str], directions: dict[str, Any]) -> dict[str, Any]:
-    spec = {"podSelector": {"matchLabels": dict(pods)}, **directions}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _meta(name, namespace), spec=spec)
 
 
 @cache
@@ -109,63 +74,3 @@ def static() -> dict[str, str]:
 
 def _shown(file: Path) -> bool:
     return file.is_file() and file.suffix in server.KINDS
-
-
-def _program(namespace: str) -> dict[str, Any]:
-    packed = {NAME: pack.program(NAME).base64}
-    return names.manifest("v1", "ConfigMap", _meta(f"{NAME}-program", namespace), binaryData=packed)
-
-
-def _files(namespace: str) -> dict[str, Any]:
-    return names.manifest("v1", "ConfigMap", _meta(f"{NAME}-files", namespace), data=static())
-
-
-def _service(namespace: str) -> dict[str, Any]:
-    listed = [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}]
-    spec = {"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed}
-    return names.manifest("v1", "Service", _meta(NAME, namespace), spec=spec)
-
-
-def _deployment(image: str, namespace: str) -> dict[str, Any]:
-    """Renewed when its program or its files are others; facts of the site are read while it runs."""
-    seen = json.dumps([pack.program(NAME).stamp, static()], sort_keys=True).encode()
-    digest = hashlib.sha256(seen).hexdigest()[:16]
-    template = {
-        "metadata": {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: digest}},
-        "spec": _pod(image, namespace),
-    }
-    spec = {
-        "replicas": 1,
-        "revisionHistoryLimit": 2,
-        "selector": {"matchLabels": dict(SELECTOR)},
-        "template": template,
-    }
-    return names.manifest("apps/v1", "Deployment", _meta(NAME, namespace), spec=spec)
-
-
-def _pod(image: str, namespace: str) -> dict[str, Any]:
-    probe = {"httpGet": {"path": server.LIVE, "port": "http", "scheme": "HTTP"}, "timeoutSeconds": 10}
-    words = ["--folder", FILES, "--namespace", namespace, "--port", str(PORT)]
-    mounted = ((f"{NAME}-program", PROGRAM), (f"{NAME}-files", FILES))
-    container = {
-        "name": NAME,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-I", "-B", f"{PROGRAM}/{NAME}", *words],
-        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
-        "resources": MEMORY,
-        "readinessProbe": {**probe, "periodSeconds": 10},
-        "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 5},
-        "securityContext": beside.locked(),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in mounted],
-    }
-    return {
-        "serviceAccountName": NAME,
-        "automountServiceAccountToken": True,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 5,
-        "securityContext": beside.unprivileged(NOBODY),
-        "containers": [container],
-        "volumes": [{"name": name, "configMap": {"name": name}} for name, _ in mounted],
-    }

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
+from sparkloom.render.k3s import machines
 from sparkloom.render.manifests import pod
-from sparkloom.site.checks import machines
 
 NAME = "blast radius"
 FIX = (

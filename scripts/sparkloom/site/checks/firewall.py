@@ -12,7 +12,7 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.addressing import K3S_NETWORKS
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.fabric import Plan
-from sparkloom.site.checks.machines import Machine
+from sparkloom.render.k3s.config import Machine
 
 Network = ipaddress.IPv4Network
 RULE = re.compile(r"^(?P<to>.+?)\s{2,}(?P<deed>ALLOW|LIMIT|DENY|REJECT)(?: IN)?\s{2,}(?P<source>.+?)\s*$", re.M)

@@ -9,6 +9,7 @@ from typing import Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import gpu
+from sparkloom.site.checks import kubernetes
 
 Facts = Mapping[str, Any]
 # Older ones end with "error getting device memory: Not Supported" on a GB10 (NVIDIA/gpu-operator issue 1794).
@@ -65,9 +66,7 @@ def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
     for node in cluster.nodes:
         state = facts["nodes"].get(node.kubernetes_node)
         if state is None:
-            names, fix = ", ".join(sorted(facts["nodes"])) or "none", "kubernetes_node in hosts.yml"
-            message = f"no {node.kubernetes_node} (nodes: {names})"
-            findings.append(Finding(node.name, "node", message, "its name", fix))
+            findings.append(kubernetes.absent(node, facts["nodes"]))
         elif cluster.expect_gb10 and not ours(facts) and (finding := _slices(cluster, node.name, state["gpus"])):
             findings.append(finding)
     for plugin in foreign(facts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,22 +11,21 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10
 from sparkloom.launch import fabric
+from sparkloom.render.k3s import machines
+from sparkloom.render.k3s.config import Machine
 from sparkloom.site.checks import (
     basics,
     clocks,
-    drivers,
     exposure,
     firewall,
     gpu_speed,
-    kernels,
     kubernetes_needs,
-    machines,
     management,
     memories,
     pcie,
     ports,
+    software,
 )
-from sparkloom.site.checks.machines import Machine
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
@@ -53,7 +51,7 @@ class Expected:
     weights_gib: Mapping[str, float] = field(default_factory=dict)  # by node
     driver: str = ""
     clock_seconds: float = 5
-    kernels_allowed: tuple[str, ...] = ()
+    kernels_allowed: Sequence[str] = ()
     memory_gib: float = GB10.free_before_load_gib
     gpu_mhz: float = 1000
     cgroup_v1: bool = False
@@ -96,7 +94,9 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
             findings += foreign.judge(cluster, plan, machine.name, probe.get("network"), expected.adopt)
     findings += management.judge(asked, read)
     sparks = {machine.name: read[machine.name] for machine in asked if machine.spark and machine.name in read}
-    return [*findings, *clocks.judge(read, expected.clock_seconds), *_alike(cluster, sparks, expected)]
+    findings += clocks.judge(read, expected.clock_seconds)
+    findings += software.drivers_differ(sparks, expected.driver) if cluster.expect_gb10 else ()
+    return [*findings, *software.firmware_differs(cluster, sparks)]
 
 
 def is_gb10(probe: Probe) -> bool:
@@ -105,12 +105,12 @@ def is_gb10(probe: Probe) -> bool:
 
 def _spark(node: str, cluster: Cluster, probe: Probe, expected: Expected) -> Iterator[Finding]:
     """What only a Spark has."""
-    yield from kernels.judge(node, probe, expected.kernels_allowed)
+    yield from software.kernel(node, probe, expected.kernels_allowed)
     if not cluster.expect_gb10:
         return
     if not is_gb10(probe):
         yield _no_gb10(node, probe)
-    yield from drivers.judge(node, probe, expected.driver)
+    yield from software.driver(node, probe, expected.driver)
     yield from gpu_speed.judge(node, probe, expected.gpu_mhz)
     yield from memories.judge(node, probe, expected.memory_gib)
     yield from memories.blocks(node, probe)
@@ -146,32 +146,3 @@ def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Findi
         expected.store: (missing, f"{missing:.0f} GiB of weights that are not there yet"),
     }
     yield from basics.disks(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
-
-
-def _alike(cluster: Cluster, sparks: Mapping[str, Probe], expected: Expected) -> Iterator[Finding]:
-    """What should be the same on all Sparks."""
-    if cluster.expect_gb10:
-        yield from drivers.differing(sparks, expected.driver)
-    yield from _firmware(cluster, sparks)
-
-
-def _firmware(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding]:
-    """Not the same on all nodes: the odd ones out are named. No version is known to be wrong."""
-    versions = {node: firmware(cluster, node, probe) for node, probe in probes.items()}
-    counts = Counter(filter(None, versions.values()))
-    if len(counts) < 2:
-        return
-    common = counts.most_common(1)[0][0]
-    for node, version in versions.items():
-        if version and version != common:
-            # fwupd brings the system's firmware; the network card's comes with this package
-            fix = (
-                "sudo apt-get update && sudo apt-get install --only-upgrade nvidia-spark-mlnx-firmware-manager on that "
-                "node, then switch it off and on, when the rails are slower there"
-            )
-            yield Finding(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", fix, "warning")
-
-
-def firmware(cluster: Cluster, node: str, probe: Probe) -> str:
-    rails = {rail.at(node).pci for rail in cluster.fabric.rails_of(node)}
-    return " and ".join(sorted({p["firmware"] for p in probe["ports"] if p["pci"] in rails and p["firmware"]}))

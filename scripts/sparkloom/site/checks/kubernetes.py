@@ -64,11 +64,16 @@ def _fraction(objects: list[dict[str, Any]]) -> float | None:
     return next((one["fraction"] for one in told if one.get("fraction")), None)
 
 
+def absent(node: Node, known: Mapping[str, Any]) -> Finding:
+    """A node that the cluster does not have under the name that the site says."""
+    message = f"no {node.kubernetes_node} (nodes: {', '.join(sorted(known)) or 'none'})"
+    return Finding(node.name, "node", message, "its name", "kubernetes_node in hosts.yml")
+
+
 def _node(node: Node, known: Mapping[str, Mapping[str, Any]], shares: float | None) -> Iterator[Finding]:
     state = known.get(node.kubernetes_node)
     if state is None:
-        names, fix = ", ".join(sorted(known)) or "none", "kubernetes_node in hosts.yml"
-        yield Finding(node.name, "node", f"no {node.kubernetes_node} (nodes: {names})", "its name", fix)
+        yield absent(node, known)
         return
     if not state["ready"]:
         yield Finding(node.name, "node", "not Ready", "Ready", f"kubectl describe node {node.kubernetes_node}")

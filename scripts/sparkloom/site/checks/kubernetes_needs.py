@@ -8,8 +8,8 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.render.k3s import paths
+from sparkloom.render.k3s.config import Machine
 from sparkloom.render.k3s.machines import ARCHITECTURES
-from sparkloom.site.checks.machines import Machine
 
 Probe = Mapping[str, Any]
 FAMILIES = ("ubuntu", "debian")  # what the roles were written for; DGX OS calls itself ubuntu

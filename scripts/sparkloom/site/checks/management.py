@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.site.checks.machines import Machine
+from sparkloom.render.k3s.config import Machine
 
 Probe = Mapping[str, Any]
 
@@ -19,6 +19,12 @@ def judge(machines: list[Machine], read: Mapping[str, Probe]) -> Iterator[Findin
     known = [machine for machine in machines if machine.name in read]
     yield from _reach(known, {machine.name for machine in machines} - set(read), read)
     yield from _names(known, read)
+
+
+def reaches(machine: Machine, among: list[Machine]) -> list[Machine]:
+    """Whom it talks to on the management network: a server to all, all to the servers. Sparks have their rails."""
+    others = [other for other in among if other.name != machine.name and other.address]
+    return [other for other in others if "server" in (machine.role, other.role)]
 
 
 def _address(machine: Machine, links: Mapping[str, Any]) -> Iterator[Finding]:

@@ -12,9 +12,8 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Rail
-from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
+from sparkloom.launch.fabric import Plan
 from sparkloom.site.foreign.definition import Definition, interface
-from sparkloom.site.foreign.definitions import Read, read
 from sparkloom.site.foreign.node import NONE, Network, Node
 
 EXPECTED = "a port and a subnet that nobody else defines"
@@ -38,9 +37,8 @@ class Claim:
 
 
 def claims(node: Node) -> list[Claim]:
-    found = read(node.network["files"], NETPLAN_HEADER)
-    rows = [claim for definition in found.definitions for claim in _defined(node, definition)]
-    return [*rows, *_live(node, found)]
+    rows = [claim for definition in node.read.definitions for claim in _defined(node, definition)]
+    return [*rows, *_live(node)]
 
 
 def judge(cluster: Cluster, plan: Plan, node: str, network: Network | None, adopt: bool) -> list[Finding]:
@@ -50,7 +48,7 @@ def judge(cluster: Cluster, plan: Plan, node: str, network: Network | None, adop
         Finding(
             node, f"rail {cluster.fabric.rails[0].name}", f"{path}: {why}", "a file that can be read", fix, "warning"
         )
-        for path, why in read(me.network["files"], NETPLAN_HEADER).unreadable
+        for path, why in me.read.unreadable
         for fix in ["mend the file: whether it defines a rail cannot be seen"]
     ]
     found = sorted((_finding(node, claim, adopt) for claim in claims(me)), key=lambda finding: finding.rule)
@@ -138,9 +136,9 @@ def _owner(node: Node, cidr: str) -> str:
 # --- live -----------------------------------------------------------------------------------------------------
 
 
-def _live(node: Node, found: Read) -> Iterator[Claim]:
+def _live(node: Node) -> Iterator[Claim]:
     """Addresses that no file explains: set by hand, by DHCP, or left by a file that has gone."""
-    ports, ours, written = node.ports(), node.ours, {cidr for d in found.definitions for cidr, _ in d.addresses}
+    ports, ours, written = node.ports(), node.ours, {cidr for d in node.read.definitions for cidr, _ in d.addresses}
     for name, link in node.links.items():
         for cidr in link["addresses"]:
             if (name, cidr) in node.planned | ours or cidr in written or cidr.startswith("169.254."):

@@ -1,21 +1,27 @@
-"""One node as the site plans it and as it was read."""
+"""One node as the site plans it and as it was read: who defines its ports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
-from sparkloom.site.foreign import netplan
+from sparkloom.site.foreign import netplan, profiles
 from sparkloom.site.foreign.definition import Definition
 
 Network = Mapping[str, Any]  # what sparkloom_definitions read of a node: files and links
 NONE: Network = {"files": [], "links": {}}
 
 
-@dataclass(frozen=True, slots=True)
+class Read(NamedTuple):
+    definitions: list[Definition]
+    unreadable: list[tuple[str, str]]  # path, why
+
+
+@dataclass(frozen=True)
 class Node:
     """One node as the site plans it and as it was read."""
 
@@ -23,6 +29,20 @@ class Node:
     cluster: Cluster
     plan: Plan
     network: Network
+
+    @cached_property
+    def read(self) -> Read:
+        """All definitions but our own file's."""
+        rows = [file for file in self.network["files"] if not file["text"].startswith(NETPLAN_HEADER)]
+        found = Read([], [])
+        found.definitions.extend(
+            netplan.definitions([row for row in rows if row["kind"] == "netplan"], found.unreadable)
+        )
+        for row in (row for row in rows if row["kind"] != "netplan"):
+            words = profiles.sections(row, found.unreadable)
+            of = profiles.of_network_manager if row["kind"] == "NetworkManager" else profiles.of_networkd
+            found.definitions.extend(of(row, words))
+        return found
 
     @property
     def links(self) -> Mapping[str, Any]:

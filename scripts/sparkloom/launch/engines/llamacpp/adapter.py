@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.image_recipes import HOST
+from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
-from sparkloom.launch.engines.llamacpp.ranges import RANGES
-from sparkloom.launch.values import Place, Setting, Topology
+from sparkloom.launch.values import EnvVar, Place, Setting, Topology
 
 NEWEST = "b11669"  # of the catalogs: it knows most spellings
 LOUD = 4
@@ -22,32 +22,9 @@ LOUD = 4
 
 class LlamaCpp(base.Adapter):
     name = "llamacpp"
-    port = 8080
-    nccl = False  # TCP of its own
-    ranges = RANGES
-    called: Mapping[str, str] = {
-        "context": "ctx_size",
-        "prefill": "ubatch_size",
-        "cache": "cache_type_k",
-        "model name": "alias",
-    }
-    lends = ports.RPC
-    compiles = False  # its image has them for this GPU
-    metrics = "/metrics"
-    progress = (
-        (r"load_tensors: loading model tensors", "loading weights"),
-        (r"load_tensors: offloaded", "weights loaded"),
-        (r"warming up the model", "warming up"),
-    )
-    works = (r"\| (?:prompt processing|cached n_tokens|n_gen = |prompt eval time)",)
-    key_words = ("--api-key-file", base.KEY_FILE)
-    reserved = frozenset({"model", "host", "port", "rpc"})
-
-    starts: tuple[tuple[str, ...], ...] = (("llama-server",),)
-    one_file = True
     published = f"{HOST}/llama.cpp:{{release}}-sm121"
-    placed: Mapping[str, str] = {"model": "model", "hf_repo": "model", "hf_file": "file", "rpc": "lenders"}
-    sited: Mapping[str, str] = base.LISTENS | {"api_key": base.KEY, "api_key_file": base.KEY}
+    lends = ports.RPC
+    key_words = ("--api-key-file", base.KEY_FILE)
 
     def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         model = loaded.profile.model
@@ -72,6 +49,10 @@ class LlamaCpp(base.Adapter):
             topology_setting("host", topology.address(place), why),
             topology_setting("port", ports.RPC, "see rpc of rank 0"),
         )
+
+    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+        """It reads one file, and no hub's cache."""
+        return []
 
     def ports(
         self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int

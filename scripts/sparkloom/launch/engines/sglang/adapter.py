@@ -8,12 +8,11 @@ from dataclasses import replace
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedSketch
+from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
 from sparkloom.launch.engines.sglang import listeners
-from sparkloom.launch.engines.sglang.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 # One thing, several spellings, oldest first; a spelling is one or more flags, each with its own value or None for
@@ -33,6 +32,8 @@ ALIASES = {
     "expert_parallel_size": "ep_size",
     "ep": "ep_size",
 }
+# By who packed the weights: what the engine calls it. The others it finds out itself.
+QUANTIZATION = {"modelopt": {"nvfp4": "modelopt_fp4", "fp8": "modelopt_fp8", "mixed": "modelopt_mixed"}}
 DIALECT = Dialect(
     prefixes=("SGLANG_", "SGL_"),
     # k is 1000 and Ki is 1024
@@ -44,64 +45,18 @@ DIALECT = Dialect(
 
 class SGLang(base.Adapter):
     name = "sglang"
-    package = "sglang"
-    port = 30000
-    no_copies = (
-        "runs plain data parallelism on one node only; within the tensor group it can: parallel.tp = nodes, with "
-        "launch.dp_size and enable_dp_attention: true"
-    )
-    generates = "/health_generate"
-    schedulers: tuple[str, ...] = ("sglang::scheduler",)
-    progress = (
-        base.SHARDS,
-        (r"Init torch distributed ends", "ranks have met"),
-        (r"Load weight begin", "loading weights"),
-        (r"Load weight end", "weights loaded"),
-        (r"KV Cache is allocated", "KV cache allocated"),
-        (r"Capture cuda graph begin", "capturing graphs"),
-        (r"Capture cuda graph end", "graphs captured"),
-    )
-    works = (r"Prefill batch", r"Decode batch")
-    metrics = "/metrics"
-    patient_flags = ("watchdog_timeout", "dist_timeout")
-    patient_env = ("SGLANG_WARMUP_TIMEOUT",)
     key_words = base.KEY_CONFIG
     dialect = DIALECT
-    ranges = RANGES
-    called: Mapping[str, str] = {
-        "memory": "mem_fraction_static",
-        "context": "context_length",
-        "requests": "max_running_requests",
-        "prefill": "chunked_prefill_size",
-        "cache": "kv_cache_dtype",
-        "model name": "served_model_name",
-        "tools": "tool_call_parser",
-    }
-    reserved = frozenset(
-        {"model_path", "nnodes", "node_rank", "dist_init_addr", "nccl_init_addr", "host", "port"}
-        | {"tp_size", "pp_size", "ep_size", *ALIASES}
-    )
 
-    starts: tuple[tuple[str, ...], ...] = (
-        ("python3", "-m", "sglang.launch_server"),
-        ("python", "-m", "sglang.launch_server"),
-        ("sglang", "serve"),
-    )
-    published = "lmsysorg/sglang:v{release}"
-    placed: Mapping[str, str] = {
-        "model_path": "model",
-        "tp_size": "tp",
-        "pp_size": "pp",
-        "ep_size": "ep",
-        "nnodes": "nodes",
-    }
-    sited: Mapping[str, str] = base.LISTENS | {
-        "node_rank": base.RANKS,
-        "dist_init_addr": base.RANKS,
-        "nccl_init_addr": base.RANKS,
-        "nccl_port": base.RANKS,
-        "api_key": base.KEY,
-    }
+    def first_flags(self, model: Model) -> dict[str, FlagValue]:
+        """The fraction is one that leaves the host a fifth; placement and context are found by arithmetic."""
+        said: dict[str, FlagValue] = {}
+        words = QUANTIZATION.get(model.checkpoint.packing)
+        if words:
+            main = model.precision.experts or model.precision.dense or model.precision.attention
+            mixed = model.checkpoint.mixed or main not in words
+            said["quantization"] = words["mixed"] if mixed else words[main]
+        return {**said, "context_length": model.context, "mem_fraction_static": 0.8}
 
     def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
@@ -151,11 +106,7 @@ class SGLang(base.Adapter):
         return isinstance(size, int) and size <= 0
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = [
-            *base.offline_environment(),
-            *base.cache_environment(("SGLANG_DG_CACHE_DIR", "deep_gemm")),
-            *base.nccl_environment(topology, place),
-        ]
+        variables = super().environment(topology, place, platform)
         balance = "it refuses a node with 10 % less free memory than another, though the model fits; waited for instead"
         variables.append(EnvVar("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "0", Origin("platform", why=balance)))
         if topology.distributed:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import yaml
 
-from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
-from sparkloom.launch.engines.trtllm.ranges import RANGES
-from sparkloom.launch.values import EnvVar, Place, Setting, Topology
+from sparkloom.launch.values import Place, Setting, Topology
 
 OPTIONS = "extra_llm_api_options"
 OPTIONS_FILE = "/etc/sparkloom/engine/extra-llm-api-config.yml"
@@ -22,25 +20,6 @@ COUNTED = {"enable_iter_perf_stats": True}  # its steps tell a busy engine from 
 
 class TensorRTLLM(base.Adapter):
     name = "trtllm"
-    port = 8123
-    nccl = False  # one Spark only
-    alone = "its ranks meet through MPI (trtllm-llmapi-launch under mpirun or Slurm), which these pods have not"
-    ranges = RANGES
-    called: Mapping[str, str] = {
-        "memory": "kv_cache_free_gpu_memory_fraction",
-        "context": "max_seq_len",
-        "requests": "max_batch_size",
-        "prefill": "max_num_tokens",
-        "tools": "tool_parser",
-    }
-    metrics = "/metrics"  # what it did in each step since somebody last asked, as JSON
-    reserved = frozenset({"model", "host", "port", "tp_size", "pp_size", "ep_size"})
-
-    starts: tuple[tuple[str, ...], ...] = (("trtllm-serve", "serve"), ("trtllm-serve",))
-    published = "nvcr.io/nvidia/tensorrt-llm/release:{release}"
-    placed: Mapping[str, str] = {"model": "model", "tp_size": "tp", "pp_size": "pp", "ep_size": "ep"}
-    filed: Mapping[str, str] = {"config": OPTIONS, OPTIONS: OPTIONS}
-    sited: Mapping[str, str] = base.LISTENS
 
     def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel = topology.parallel
@@ -56,9 +35,6 @@ class TensorRTLLM(base.Adapter):
         model = next(str(setting.value) for setting in settings if setting.name == "model")
         rest = [replace(s, value=OPTIONS_FILE) if s.name == OPTIONS else s for s in settings if s.name != "model"]
         return ("trtllm-serve", model, *base.words(rest, dash="_"))
-
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        return [*base.offline_environment(), *base.cache_environment()]
 
     def files(self, settings: Sequence[Setting], loaded: LoadedSketch) -> dict[str, str]:
         options = next((s.value for s in settings if s.name == OPTIONS), None)

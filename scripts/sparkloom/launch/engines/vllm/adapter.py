@@ -5,76 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue, LoadedSketch
+from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
-from sparkloom.launch.engines.vllm import placement
 from sparkloom.launch.engines.vllm.dialect import DIALECT
-from sparkloom.launch.engines.vllm.ranges import RANGES
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 RPC, MASTER, MASTERS = 29550, 29500, 10  # vllm/config/parallel.py and utils/network_utils.py, 0.17.1 to 0.33.0
+RAY_TRANSLATED = "Ray placed the ranks; here one pod a Spark does, and they meet by --nnodes with the mp backend"
 
 
 class VLLM(base.Adapter):
     name = "vllm"
-    package = "vllm"
-    no_copies = ""
-    port = 8000
-    schedulers: tuple[str, ...] = ("VLLM::EngineCore", "VLLM::Worker")
-    progress = (
-        base.SHARDS,
-        (r"Starting to load model", "loading weights"),
-        (r"Model loading took", "weights loaded"),
-        (r"KV cache size", "KV cache allocated"),
-        (r"Capturing CUDA graph", "capturing graphs"),
-        (r"Graph capturing finished", "graphs captured"),
-    )
-    works = (r"Engine \d+: Avg prompt throughput: (?!0\.0 tokens/s, Avg generation throughput: 0\.0)",)
-    metrics = "/metrics"
-    patient_flags = ("distributed_timeout_seconds", "cpu_distributed_timeout_seconds")
-    patient_env = ("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS")
     key_words = base.KEY_CONFIG
     dialect = DIALECT
-    ranges = RANGES
-    called: Mapping[str, str] = {
-        "memory": "gpu_memory_utilization",
-        "context": "max_model_len",
-        "requests": "max_num_seqs",
-        "prefill": "max_num_batched_tokens",
-        "cache": "kv_cache_dtype",
-        "model name": "served_model_name",
-        "tools": "tool_call_parser",
-    }
-    reserved = frozenset(
-        {"model", "nnodes", "node_rank", "master_addr", "master_port", "headless", "host", "port"}
-        | {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel", "data_parallel_size_local"}
-        | {"data_parallel_rank", "data_parallel_start_rank", "data_parallel_address"}
-    )
 
-    usual = True
-    starts: tuple[tuple[str, ...], ...] = (
-        ("vllm", "serve"),
-        ("python3", "-m", "vllm.entrypoints.openai.api_server"),
-        ("python", "-m", "vllm.entrypoints.openai.api_server"),
-    )
-    published = "vllm/vllm-openai:v{release}"
-    placed: Mapping[str, str] = {
-        "model": "model",
-        "tensor_parallel_size": "tp",
-        "pipeline_parallel_size": "pp",
-        "data_parallel_size": "dp",
-        "enable_expert_parallel": "experts",
-        "nnodes": "nodes",
-        "distributed_executor_backend": "backend",
-    }
-    sited: Mapping[str, str] = {
-        **{flag: f"follows from the inventory: {why}" for flag, why in placement.MEETING.items() if flag != "nnodes"},
-        "api_key": base.KEY,
-    }
-    lost: Mapping[str, str] = placement.RAY_ONLY
-    sited_env: Mapping[str, str] = {name: f"{why}; no Ray runs here" for name, why in placement.RAY_ENV.items()}
+    def first_flags(self, model: Model) -> dict[str, FlagValue]:
+        """It takes its share of the whole machine, and finds out by itself who packed the weights."""
+        return {"max_model_len": model.context, "gpu_memory_utilization": 0.85, "max_num_seqs": 16}
 
     def derived(self, loaded: LoadedSketch, topology: Topology) -> list[Setting]:
         parallel, model = topology.parallel, loaded.profile.model
@@ -130,18 +79,23 @@ class VLLM(base.Adapter):
         return found
 
     def beside(self, words: Sequence[str]) -> str:
-        remark = placement.ray(words)
-        return remark.why if remark else ""
+        """A `ray ...` line; what only Ray can do is named."""
+        if not words or words[0].rsplit("/", 1)[-1] != "ray":
+            return ""
+        asked = next((word for word in words[1:] if word.split("=")[0] in ("--resources", "--labels")), None)
+        if words[1:2] == ["start"] and asked:
+            return f"{asked} places actors by resources of its own, which nothing here reads"
+        if words[1:2] == ["start"]:
+            return f"starts Ray's cluster: {RAY_TRANSLATED}"
+        if words[1:2] in (["stop"], ["status"]):
+            return "nothing to stop or to ask: no Ray runs here"
+        return "a Ray command that has no counterpart here"
 
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         return flags.get("enable_chunked_prefill") is False
 
     def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = [
-            *base.offline_environment(),
-            *base.cache_environment(("VLLM_CACHE_ROOT", "vllm")),
-            *base.nccl_environment(topology, place),
-        ]
+        variables = super().environment(topology, place, platform)
         if topology.distributed:
             why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
             variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))
