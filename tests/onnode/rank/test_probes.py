@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from sparkloom.base.repository import REPO
-from sparkloom.onnode.rank import answers, clients, listening
+from sparkloom.onnode import interfaces
+from sparkloom.onnode.rank import answers, clients
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes, answer
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
@@ -144,7 +145,7 @@ def test_only_a_supervisor_that_is_gone_is_dead(age: float, live: bool, ready: b
 
 
 def test_loopback_has_no_interface_to_bind_to() -> None:
-    assert listening.interface("127.0.0.1") == listening.interface("203.0.113.9") == ""
+    assert interfaces.holding("127.0.0.1") == interfaces.holding("203.0.113.9") == ""
 
 
 def test_a_key_is_judged_for_an_engine_that_cannot(

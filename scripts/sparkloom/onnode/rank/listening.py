@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import socket
-import struct
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
-SIOCGIFADDR = 0x8915
+from sparkloom.onnode import interfaces
+
 AGAIN = 0.1  # seconds, when the kernel hands nothing out
 RECEIVED = 16_384  # bytes that the kernel keeps of one connection while nobody reads it
 
@@ -22,7 +21,7 @@ def at(address: str, port: int, backlog: int) -> socket.socket:
     try:
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)  # what is accepted inherits it
-        if device := interface(address):
+        if device := interfaces.holding(address):
             with contextlib.suppress(PermissionError):  # kernels before 5.7, without NET_RAW
                 plug.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         plug.bind((address, port))
@@ -48,19 +47,6 @@ async def accept(plug: socket.socket, taken: Callable[[socket.socket, str], Coro
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         await asyncio.sleep(0)
-
-
-def interface(address: str) -> str:
-    """Which interface has this IPv4 address; nothing for loopback and where none has it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
-        for _, name in socket.if_nameindex():
-            try:
-                found = fcntl.ioctl(plug.fileno(), SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
-            except OSError:
-                continue
-            if socket.inet_ntoa(found[20:24]) == address and name != "lo":
-                return name
-    return ""
 
 
 class Crowd:
