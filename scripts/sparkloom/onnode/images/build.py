@@ -7,7 +7,6 @@ was cut off goes on there. Steps read the network only where the recipe download
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import shlex
@@ -20,6 +19,7 @@ from typing import Any
 from sparkloom.onnode.images.kept import RUN, Kept
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
+from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.onnode.weights.manifest import Entry, Snapshot
 
@@ -177,11 +177,7 @@ def publish(asked: dict[str, Any]) -> dict[str, Any]:
     """The archive becomes a verified snapshot of a store, from which the nodes hand it on as they do with weights."""
     one = Building(asked)
     archive = one.work / ARCHIVE
-    digest = hashlib.sha256()
-    with archive.open("rb") as stream:
-        while piece := stream.read(8 << 20):
-            digest.update(piece)
-    sha256, size = digest.hexdigest(), archive.stat().st_size
+    sha256, size = check.sha256(archive), archive.stat().st_size
     store, entry = Store(asked["store"]), Entry(ARCHIVE, size, sha256, sha256)
     snapshot = Snapshot(asked["model"], sha256[:40], (entry,))
     target = store.blob(snapshot.id, entry)
