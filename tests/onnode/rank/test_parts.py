@@ -61,7 +61,7 @@ def test_wrong_weights_are_named(store: Store) -> None:
     os.utime(blob, ns=(1, 1))
     assert "model-00001.safetensors was changed after it was verified; run playbooks/models.yml" in fault(store)
     blob.write_bytes(b"weigh")
-    assert "has 5 bytes, verified were 7" in fault(store)
+    assert "has 5 bytes, expected 7" in fault(store)
     blob.unlink()
     assert "model-00001.safetensors is missing" in fault(store)
     shutil.rmtree(store.root / "manifests")

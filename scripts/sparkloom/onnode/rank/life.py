@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, modules, patching, path, pinned, procs, proof, rails, sealed, waits
+from sparkloom.onnode.rank import lenders, modules, patching, path, procs, proof, rails, sealed, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -105,14 +105,14 @@ class Life:
             await asyncio.sleep(EVERY)
             if self.engine:
                 with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
-                    self.log.rails(await asyncio.to_thread(rails.faults, self.order, self.me.rank))
+                    self.log.faults("rails", await asyncio.to_thread(rails.faults, self.order, self.me.rank))
 
     async def _weigh(self) -> None:
         """Weights that change under a running engine: the next start would refuse them, so it is said now."""
         while self.order.store:
             await asyncio.sleep(WEIGH_EVERY)
             if self.engine:
-                self.log.weights(await asyncio.to_thread(self._weights))
+                self.log.faults("weights", await asyncio.to_thread(self._weights))
 
     async def _check(self) -> None:
         """The group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
@@ -127,7 +127,7 @@ class Life:
             self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
             self.log.mended(("refused",))
-            self.log.weights([])
+            self.log.faults("weights", [])
             self.log.say("checked", self._stand())
 
     def _secret(self) -> list[str]:
@@ -142,7 +142,7 @@ class Life:
     def _rails(self) -> list[str]:
         for text in rails.mend(self.order, self.me.rank):
             self.log.say("rails", text)
-        return rails.faults(self.order, self.me.rank) + pinned.faults(self.order)
+        return rails.faults(self.order, self.me.rank) + rails.unpinnable(self.order)
 
     def _weights(self) -> list[str]:
         return check.unverified(self.order.store, self.order.weights) if self.order.store else []

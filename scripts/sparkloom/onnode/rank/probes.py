@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, clients, exposition, listening, scraped
+from sparkloom.onnode import listening
+from sparkloom.onnode.rank import answers, clients, exposition, scraped
 from sparkloom.onnode.rank.order import KEY_PATH, STATUS_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -37,7 +38,7 @@ class Probes:
 
     def __init__(self, log: StatusLog, address: str, port: int) -> None:
         self.log, self.address, self.port = log, address or "127.0.0.1", port
-        self._crowd = listening.Crowd(EACH, TOTAL)
+        self._limit = listening.ConnectionLimit(EACH, TOTAL)
         self._scraped = scraped.Scraped(log)
 
     def start(self) -> None:
@@ -51,19 +52,19 @@ class Probes:
         """For good; a port that something else holds is named and tried again."""
         while True:
             try:
-                plug = listening.at(self.address, self.port, BACKLOG)
+                listener = listening.at(self.address, self.port, BACKLOG)
             except OSError as error:
                 where = f"{self.address}:{self.port}"
                 self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
                 await asyncio.sleep(AGAIN)
                 continue
-            await listening.accept(plug, self._taken)
+            await listening.accept(listener, self._taken)
 
     async def _taken(self, given: socket.socket, address: str) -> None:
         """Without a stream: a flood of questions costs as little as it can."""
         me = asyncio.current_task()
         assert me is not None
-        self._crowd.enter(me, address, me.cancel)
+        self._limit.enter(me, address, me.cancel)
         late = asyncio.get_running_loop().call_later(PATIENCE, me.cancel)
         try:
             await self._answer(given)
@@ -71,7 +72,7 @@ class Probes:
             pass
         finally:
             late.cancel()
-            self._crowd.leave(me)
+            self._limit.leave(me)
             given.close()
 
     async def _answer(self, given: socket.socket) -> None:

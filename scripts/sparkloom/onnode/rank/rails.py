@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ from sparkloom.onnode import interfaces
 from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
+IPC_LOCK = 1 << 14  # linux/capability.h
+HELD = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.M)
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
 
 
@@ -18,6 +22,23 @@ def faults(order: Order, rank: int) -> list[str]:
     """One sentence per fault, none when both rails stand."""
     here = interfaces.addresses()
     return [text for rail in order.member(rank).rails for text in _rail(order, rail, here)]
+
+
+def unpinnable(order: Order) -> list[str]:
+    """Why RDMA cannot pin what it registers: without the right to, the engine says so an hour later, in ibverbs' words.
+
+    A limit holds for whoever lacks IPC_LOCK; a capability that is not effective counts for nothing.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if not order.rdma or limit == resource.RLIM_INFINITY:
+        return []
+    held = HELD.search((Path(order.proc) / "self/status").read_text())
+    if held and int(held[1], 16) & IPC_LOCK:
+        return []
+    return [
+        f"this pod may pin {limit >> 10} KiB, and RDMA registers gigabytes: its process has no IPC_LOCK, and its "
+        "runtime limits memlock; run as root in the pod, or LimitMEMLOCK=infinity for the node's K3s or containerd"
+    ]
 
 
 def mend(order: Order, rank: int) -> list[str]:
