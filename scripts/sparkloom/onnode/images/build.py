@@ -12,10 +12,12 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from shutil import which
 from typing import Any
 
+from sparkloom.onnode.images.content import Progress
 from sparkloom.onnode.images.kept import RUN, Kept
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
@@ -100,7 +102,7 @@ class Building(Kept):
 
     def status(self) -> dict[str, Any]:
         """In the words in which a pull is followed; a build has steps, no bytes to count."""
-        told = {"have": 0, "total": 0, "moved": 0, "files_done": 0, "files": 0, "rate": 0.0, "cause": ""}
+        told = {**asdict(Progress()), "moved": 0, "rate": 0.0, "cause": ""}
         if (self.work / ARCHIVE).exists():
             return {**told, "state": "done"}
         begun = self.begun()

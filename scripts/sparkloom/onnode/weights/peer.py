@@ -52,11 +52,11 @@ class Peer:
         while True:
             try:
                 answer, data = self._ask(turn, request)
-                heard = time.monotonic() if answer != "unknown" else heard
                 if answer == "manifest":
                     return data
-                if answer == "unknown" and time.monotonic() - heard > SILENCE:
-                    raise self._gone(wire.NotProved(f"it knows of no {shown(request)}"))
+                if answer == "unknown":
+                    raise wire.NotProved(f"it knows of no {shown(request)}")
+                heard = time.monotonic()
             except OSError as error:
                 if time.monotonic() - heard > SILENCE:
                     raise self._gone(error) from None
