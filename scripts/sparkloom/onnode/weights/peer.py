@@ -95,7 +95,7 @@ class Peer:
                 raise self._failed(connection.body(sha256))
             if answer != "file" or size != intake.entry.size - intake.have:
                 raise wire.NotProved(f"it answers {answer} of {size} bytes to {request}")
-            intake.drain(connection.stream())
+            intake.drain(connection.read_into)
             return True
 
     def _ask(self, turn: int, request: str) -> tuple[str, bytes]:
