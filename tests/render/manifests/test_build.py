@@ -244,8 +244,8 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
-    budgets = Order.of(plan_of(case.build())).budgets
-    assert budgets.drain + budgets.stop < pod.GRACE_SECONDS
+    limits = Order.of(plan_of(case.build())).limits
+    assert limits.drain + limits.stop < pod.GRACE_SECONDS
 
 
 def test_the_program_and_its_plan_fit_into_a_config_map() -> None:
@@ -261,7 +261,7 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
     objects = case.objects(dataclasses.replace(launch, profile=loaded), case.cluster())
-    assert plan_of(objects)["budgets"] == {"start": 3 * 1800 + patience.FIRST_COMPILE + patience.START_OVER}
+    assert plan_of(objects)["limits"] == {"start": 3 * 1800 + patience.FIRST_COMPILE + patience.START_OVER}
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,8 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
 def test_a_prefill_in_one_piece_is_given_its_time(name: str, change: str) -> None:
     """None of the engine's counters moves in it."""
     longest = max(truth["seconds"] for truth in TRUTHS["prefills"].values())
-    assert plan_of(case.build(name, None, change))["budgets"]["silence"] > longest
-    assert "silence" not in plan_of(case.build(name))["budgets"]
+    assert plan_of(case.build(name, None, change))["limits"]["silence"] > longest
+    assert "silence" not in plan_of(case.build(name))["limits"]
 
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:

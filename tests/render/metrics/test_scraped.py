@@ -75,7 +75,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
             "requests": ["sglang:num_running_reqs"],
             "moves": ["sglang:generation_tokens_total"],
         }
-        ranks.plan["budgets"]["silence"] = 60.0
+        ranks.plan["limits"]["silence"] = 60.0
         counters = sites.growing(sites.ENGINE)
         (folder / "counters").write_text(counters())
         ranks.start()

@@ -28,7 +28,7 @@ def streamed(order: Order) -> str:
     """Empty when a token came, else what came instead."""
 
     def connect() -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", order.port, timeout=order.budgets.token)
+        return HTTPConnection("127.0.0.1", order.port, timeout=order.limits.token)
 
     try:
         smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
@@ -45,7 +45,7 @@ def again(order: Order) -> str:
     if not order.generates:
         return streamed(order)
     try:
-        kube.asked("127.0.0.1", order.port, order.generates, f"GET {order.generates}", order.budgets.token)
+        kube.asked("127.0.0.1", order.port, order.generates, f"GET {order.generates}", order.limits.token)
     except kube.Unreached as problem:
         return str(problem)
     return ""
@@ -55,7 +55,7 @@ def page(order: Order) -> str | None:
     """The engine's own counters; None when it gives none now."""
     told = key()  # llama.cpp asks for it here too
     headers = {"Authorization": f"Bearer {told}"} if told else {}
-    seconds = min(PAGE_SECONDS, order.budgets.token)
+    seconds = min(PAGE_SECONDS, order.limits.token)
     try:
         return kube.asked("127.0.0.1", order.port, order.metrics, "the engine", seconds, headers).decode(
             errors="replace"

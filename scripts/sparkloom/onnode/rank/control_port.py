@@ -69,7 +69,7 @@ class ControlPort:
         connection = None
         try:
             reader, writer = await asyncio.open_connection(sock=given, limit=wire.CHUNK)
-            wire.keep_alive(writer, self.order.budgets.lost)
+            wire.keep_alive(writer, self.order.limits.lost)
             connection = Wire(reader, writer)
             secret = proof.secret(self.order.secret)
             hello = await asyncio.wait_for(wire.take(connection, secret, member.rank), WITHIN)

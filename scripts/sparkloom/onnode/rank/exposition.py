@@ -122,7 +122,7 @@ def _cause(state: State) -> Iterator[Sample]:
 
 
 def _budget(state: State) -> Iterator[Sample]:
-    yield {}, float(state.order.budgets.restarts)
+    yield {}, float(state.order.limits.restarts)
 
 
 def _transport(state: State) -> Iterator[Sample]:

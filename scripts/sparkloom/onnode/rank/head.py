@@ -235,7 +235,7 @@ class Head(RankGroup):
 
     async def _drained(self, why: str) -> None:
         """Requests that run may end; new ones are not sent here any more."""
-        limit = time.monotonic() + self.order.budgets.drain
+        limit = time.monotonic() + self.order.limits.drain
         while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.order.port)):
             self.log.progress("draining", f"{why}; {running} connections to the engine are open")
             await asyncio.sleep(0.5)
@@ -247,9 +247,9 @@ class Head(RankGroup):
             self._tell({"beat": True, "present": self.present, "waiting": self.waiting})
             now = time.monotonic()
             for link in list(self.links.values()):
-                if now - link.seen > self.order.budgets.lost:
-                    self._gone(link, f"no word for {self.order.budgets.lost:.0f} s")
-            await asyncio.sleep(self.order.budgets.beat)
+                if now - link.seen > self.order.limits.lost:
+                    self._gone(link, f"no word for {self.order.limits.lost:.0f} s")
+            await asyncio.sleep(self.order.limits.beat)
 
     def _tell(self, message: Message) -> None:
         for link in self.links.values():

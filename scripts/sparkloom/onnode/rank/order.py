@@ -39,7 +39,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Budgets:
+class Limits:
     """Seconds and counts; nothing waits for ever in silence."""
 
     check: float = 45.0  # a cause is named after this long, and checking goes on
@@ -98,7 +98,7 @@ class Order:
     run: str = "/tmp/sparkloom"
     proc: str = "/proc"
     words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
-    budgets: Budgets = field(default_factory=Budgets)
+    limits: Limits = field(default_factory=Limits)
 
     def member(self, rank: int) -> Member:
         return self.members[rank]
@@ -121,5 +121,5 @@ class Order:
             for told in data["members"]
         )
         named = tuple(tuple(names) for names in data.get("programs", ()))
-        known_budgets = Budgets(**data.get("budgets", {}))
-        return cls(**{**plain, "members": members, "programs": named, "budgets": known_budgets})
+        known_budgets = Limits(**data.get("limits", {}))
+        return cls(**{**plain, "members": members, "programs": named, "limits": known_budgets})
