@@ -1,8 +1,8 @@
-"""The waker of groups on demand: a small pod that scales their StatefulSets, and holds who asks meanwhile.
+"""The waker of groups on demand: a small pod that scales their StatefulSets, and holds requests meanwhile.
 
 Its Python comes out of a ConfigMap, over an image that has Python and nothing of ours. It may scale the StatefulSets
-that are named here and no other, reads pods and StatefulSets, and holds no Secret: the router gives each request the
-key of its engine. A new one is there before the old one goes; a Lease says which of both decides.
+that are named here and no other, reads pods and StatefulSets, and holds no Secret. A new one is there before the old
+one goes; a Lease says which of both decides.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PORT = program.PORT
 PROGRAM, TOLD = "/waker/program", "/waker/groups"
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
 LABELS = {**SELECTOR, "app.kubernetes.io/component": NAME}
-MEMORY = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "448Mi"}}  # 256 of them for bodies
-GRACE = int(program.GRACE) + 8
+MEMORY = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}}
+GRACE = 30  # seconds, of which a pod that leaves takes five
 
 
 def waker(
@@ -44,7 +44,7 @@ def waker(
         access.priority_class(),
         _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
         *_rights(space, groups),
-        *_policies(space, groups, api),
+        *_policies(space, api),
         _object("coordination.k8s.io/v1", "Lease", space, lease.NAME),
         _object("v1", "ConfigMap", space, f"{NAME}-program", binaryData={NAME: pack.program(NAME).base64}),
         _object("v1", "ConfigMap", space, f"{NAME}-groups", data={GROUPS: told}),
@@ -76,16 +76,15 @@ def _rights(space: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _policies(space: str, groups: Sequence[Group], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+def _policies(space: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Whom it hears and whom it reaches; and, beside the others' own policies, which add up, that the router may lead
     here and be asked for its figures, and that ranks 0 say whether they are ready."""
     router, mine = {"podSelector": {"matchLabels": dict(ROUTER)}}, {"podSelector": {"matchLabels": dict(SELECTOR)}}
     heads = {"matchLabels": {**names.ENGINES, names.RANK: "0"}}
     watcher = {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}}
-    engines = beside.tcp(*sorted({*(group.port for group in groups), ports.PROBES}))
     reached = [
         *access.api_server(api),
-        {"to": [{"podSelector": heads}], "ports": engines},
+        {"to": [{"podSelector": heads}], "ports": beside.tcp(ports.PROBES)},
         {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
         access.name_service(),
     ]
