@@ -52,16 +52,12 @@ def _policy(launch: Launch, cluster: Cluster, suffix: str, directions: dict[str,
 
 
 def _heard(launch: Launch) -> list[dict[str, Any]]:
-    """Engine port from this namespace, labelled namespaces and K3s' own Traefik only.
+    """Engine port from this namespace, where the router is, and from labelled namespaces only.
 
-    /health and /metrics take no key; Traefik alone may ask a supervisor about one. The rails are no part of the cluster
-    network: no policy covers them.
+    /health and /metrics take no key. The rails are no part of the cluster network: no policy covers them.
     """
-    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik()]
-    return [
-        {"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]},
-        {"from": [traefik()], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
-    ]
+    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}]
+    return [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}]
 
 
 def _reached(cluster: Cluster) -> list[dict[str, Any]]:

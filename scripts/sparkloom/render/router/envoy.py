@@ -27,7 +27,7 @@ AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
 ADMIN, PAGE = "router-itself", "page-itself"
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
-A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"
+A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
 
 
