@@ -48,13 +48,17 @@ def waker(
         _object("coordination.k8s.io/v1", "Lease", space, lease.NAME),
         _object("v1", "ConfigMap", space, f"{NAME}-program", binaryData={NAME: pack.program(NAME).base64}),
         _object("v1", "ConfigMap", space, f"{NAME}-groups", data={GROUPS: told}),
-        _service(space),
+        names.service(_metadata(space), SELECTOR, {"http": PORT}),
         _deployment(image, cluster),
     ]
 
 
+def _metadata(space: str, name: str = NAME) -> dict[str, Any]:
+    return {"name": name, "namespace": space, "labels": dict(LABELS)}
+
+
 def _object(api: str, kind: str, space: str, name: str = NAME, **content: Any) -> dict[str, Any]:
-    return names.manifest(api, kind, {"name": name, "namespace": space, "labels": dict(LABELS)}, **content)
+    return names.manifest(api, kind, _metadata(space, name), **content)
 
 
 def _rights(space: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -80,32 +84,26 @@ def _policies(space: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]
     """Whom it hears and whom it reaches; and, beside the others' own policies, which add up, that the router may lead
     here and be asked for its figures, and that ranks 0 say whether they are ready."""
     router, mine = {"podSelector": {"matchLabels": dict(ROUTER)}}, {"podSelector": {"matchLabels": dict(SELECTOR)}}
-    heads = {"matchLabels": {**names.ENGINES, names.RANK: "0"}}
+    heads = {**names.ENGINES, names.RANK: "0"}
     watcher = {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}}
+    here, probes, figures = beside.tcp(PORT), beside.tcp(ports.PROBES), beside.tcp(ROUTER_PORT)
     reached = [
         *access.api_server(api),
-        {"to": [{"podSelector": heads}], "ports": beside.tcp(ports.PROBES)},
-        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
+        {"to": [{"podSelector": {"matchLabels": heads}}], "ports": probes},
+        {"to": [router], "ports": figures},
         access.name_service(),
     ]
 
-    def policy(name: str, picked: dict[str, Any], way: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
-        spec = {"podSelector": picked, "policyTypes": [way], way.lower(): ways}
-        return _object("networking.k8s.io/v1", "NetworkPolicy", space, name, spec=spec)
+    def named(suffix: str) -> dict[str, Any]:
+        return _metadata(space, NAME + suffix)
 
-    own, routers = mine["podSelector"], router["podSelector"]
     return [
-        policy(NAME, own, "Ingress", [{"from": [router, watcher], "ports": beside.tcp(PORT)}]),
-        policy(f"{NAME}-out", own, "Egress", reached),
-        policy(f"{NAME}-asks", heads, "Ingress", [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]),
-        policy(f"{NAME}-counts", routers, "Ingress", [{"from": [mine], "ports": beside.tcp(ROUTER_PORT)}]),
-        policy(f"{NAME}-asked", routers, "Egress", [{"to": [mine], "ports": beside.tcp(PORT)}]),
+        names.network_policy(named(""), SELECTOR, ingress=[{"from": [router, watcher], "ports": here}]),
+        names.network_policy(named("-out"), SELECTOR, egress=reached),
+        names.network_policy(named("-asks"), heads, ingress=[{"from": [mine], "ports": probes}]),
+        names.network_policy(named("-counts"), ROUTER, ingress=[{"from": [mine], "ports": figures}]),
+        names.network_policy(named("-asked"), ROUTER, egress=[{"to": [mine], "ports": here}]),
     ]
-
-
-def _service(space: str) -> dict[str, Any]:
-    listed = [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}]
-    return _object("v1", "Service", space, spec={"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed})
 
 
 def _words(space: str) -> list[str]:
