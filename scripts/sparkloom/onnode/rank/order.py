@@ -10,9 +10,7 @@ from typing import Any
 
 # What a rank is told in its environment: its number, the hash over all that was applied, this plan, its pod's address.
 RANK, CONFIG, PLAN, ADDRESS = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN", "SPARKLOOM_ADDRESS"
-KEY_PATH = "/key"  # of its probes: 200 when a request brings a client's key
 STATUS_PATH = "/status"  # of its probes: all that its supervisor says of itself
-TOO_LONG_PATH = "/too-long"  # of its probes: where the gateway leads a request that no engine shall see
 
 
 @dataclass(frozen=True)

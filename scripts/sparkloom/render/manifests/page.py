@@ -43,7 +43,7 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         names.manifest("v1", "ConfigMap", _meta(SITE_MAP, namespace), data={SITE: json.dumps(facts, indent=1) + "\n"}),
         _program(namespace),
         _files(namespace),
-        _service(namespace),
+        names.service(_meta(NAME, namespace), SELECTOR, {"http": PORT}),
         _deployment(image, namespace),
     ]
 
@@ -90,15 +90,10 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
     ]
     asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": beside.tcp(ports.PROBES)}]
     return [
-        _policy(NAME, namespace, SELECTOR, {"policyTypes": ["Ingress"], "ingress": heard}),
-        _policy(f"{NAME}-out", namespace, SELECTOR, {"policyTypes": ["Egress"], "egress": reached}),
-        _policy(f"{NAME}-asks", namespace, names.ENGINES, {"policyTypes": ["Ingress"], "ingress": asks}),
+        names.network_policy(_meta(NAME, namespace), SELECTOR, ingress=heard),
+        names.network_policy(_meta(f"{NAME}-out", namespace), SELECTOR, egress=reached),
+        names.network_policy(_meta(f"{NAME}-asks", namespace), names.ENGINES, ingress=asks),
     ]
-
-
-def _policy(name: str, namespace: str, pods: Mapping[str, str], directions: dict[str, Any]) -> dict[str, Any]:
-    spec = {"podSelector": {"matchLabels": dict(pods)}, **directions}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _meta(name, namespace), spec=spec)
 
 
 @cache
@@ -118,12 +113,6 @@ def _program(namespace: str) -> dict[str, Any]:
 
 def _files(namespace: str) -> dict[str, Any]:
     return names.manifest("v1", "ConfigMap", _meta(f"{NAME}-files", namespace), data=static())
-
-
-def _service(namespace: str) -> dict[str, Any]:
-    listed = [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}]
-    spec = {"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed}
-    return names.manifest("v1", "Service", _meta(NAME, namespace), spec=spec)
 
 
 def _deployment(image: str, namespace: str) -> dict[str, Any]:

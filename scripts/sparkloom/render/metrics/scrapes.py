@@ -143,22 +143,12 @@ def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, 
     """
     asked = [job for job in jobs() if job.name in (series.RANKS, series.HOSTS)]
     made = [
-        _policy(f"{job.name}-heard", namespace, job.pods, "Ingress", _said("ingress", _heard(job, peers)))
+        names.network_policy(labels.meta(f"{job.name}-heard", namespace), job.pods, ingress=_heard(job, peers))
         for job in asked
     ]
-    return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, "Egress", {})]
+    return [*made, names.network_policy(labels.meta(f"{series.HOSTS}-out", namespace), labels.HOSTS, egress=[])]
 
 
 def _heard(job: Job, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Nothing where nobody scrapes: to Kubernetes an empty list of peers means everybody."""
     return [{"from": list(peers), "ports": [{"protocol": "TCP", "port": job.port}]}] if peers else []
-
-
-def _said(way: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    """No rules, no key: the API server keeps an empty list as something else, and each apply would change it."""
-    return {way: rules} if rules else {}
-
-
-def _policy(name: str, namespace: str, pods: Mapping[str, str], kind: str, ways: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {"podSelector": {"matchLabels": dict(pods)}, "policyTypes": [kind], **ways}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", labels.meta(name, namespace), spec=spec)
