@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode import listening
-from sparkloom.onnode.rank import exposition, scraped
+from sparkloom.onnode import listening, prometheus
+from sparkloom.onnode.rank import scraped
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -81,7 +81,7 @@ class Probes:
     async def _page(self, path: str) -> bytes:
         if (page := await self._scraped.page(path)) is None:
             return _http("503 Service Unavailable", "the engine gives no counters now\n")
-        return _http("200 OK", page, exposition.KIND)
+        return _http("200 OK", page, prometheus.KIND)
 
     def told(self, request: bytes) -> bytes:
         if END not in request:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable
 
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.rank import answers, exposition, waits
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
@@ -57,7 +58,7 @@ def engine(order: Order, rank: int) -> str | None:
     if rank or not (begins := prefix(order)):
         return NONE
     told = answers.page(order)
-    return None if told is None else labelled(told, begins, exposition.labels(order, rank))
+    return None if told is None else labelled(told, begins, prometheus.labels(exposition.labels(order, rank)))
 
 
 def labelled(text: str, begins: str, own: str) -> str:

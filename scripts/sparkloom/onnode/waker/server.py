@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from http import HTTPStatus
 
-from sparkloom.onnode import http_server
+from sparkloom.onnode import http_server, prometheus
 from sparkloom.onnode.waker import metrics, refusal
 from sparkloom.onnode.waker.groups import PLACE, Groups
 from sparkloom.onnode.waker.keeper import Keeper
@@ -41,7 +41,7 @@ class Server(http_server.Server):
             ok = self.groups.clock() - self.keeper.round_at < STUCK
             return (200 if ok else 503), TEXT, "alive\n" if ok else "no look at the cluster came to an end for long\n"
         if path == METRICS:
-            return 200, metrics.KIND, metrics.page(self.groups, self.keeper)
+            return 200, prometheus.KIND, metrics.page(self.groups, self.keeper)
         return 404, TEXT, "no such page here\n"
 
     def awaited(self, name: str, streams: bool, gone: Callable[[], bool]) -> Refusal | None:
