@@ -45,7 +45,6 @@ options:
       restarts: {type: int, required: true, description: [A rank that ended this often is given up.]}
       smoke_tokens: {type: int, required: true, description: [Limit of the answer that proves it.]}
       smoke_timeout: {type: float, required: true, description: [Seconds that one token may take.]}
-      key_file: {type: str, required: true, description: [Where the clients' key is kept.]}
       memory_slack: {type: float, required: true, description: [GiB that may be gone for other reasons.]}
       rollback: {type: bool, required: true, description: [Start what served before where a start fails.]}
   run: {type: dict, description: ["What the step before gave; with finish empty where it failed."]}

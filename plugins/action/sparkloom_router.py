@@ -15,41 +15,28 @@ from sparkloom.site.groups import observed
 
 DOCUMENTATION = r"""
 module: sparkloom_router
-short_description: Give the router of several models its files, or take away what routes nothing any more
-description: [Keys and hashes are in no result and in no log. A relative file of this machine starts at the repository.]
+short_description: Give the router of the site's models its files
+description:
+  - Makes the Secret with all files of the router, has a router that runs go by it, and plans its objects.
+  - Keys and hashes are in no result and in no log. A relative file of this machine starts at the repository.
 options:
-  what:
-    type: str
+  image: {type: str, required: true, description: ["Envoy's image."]}
+  memory: {type: int, required: true, description: [MiB that its pod may take.]}
+  timeout: {type: int, required: true, description: [Seconds that an answer may say nothing.]}
+  paths:
+    type: list
     required: true
-    choices: [give, remove]
-    description:
-      - C(give) makes the Secret with all files of the router, has a router that runs go by it, and plans its objects.
-      - C(remove) takes away a router that this site has no more, or what Traefik asked an engine before it had one.
-  routed: {type: bool, description: ["Whether this site has a router; with remove."]}
-  image: {type: str, description: ["Envoy's image; with give, as all below."]}
-  memory: {type: int, description: [MiB that its pod may take.]}
-  timeout: {type: int, description: [Seconds that an answer may say nothing.]}
-  paths: {type: list, elements: str, description: ["What clients may ask for; * at the end is a model's name."]}
-  body_megabytes: {type: int, description: [How long a request may be.]}
+    elements: str
+    description: ["What clients may ask for; * at the end is a model's name."]
+  body_megabytes: {type: int, required: true, description: [How long a request may be.]}
   profile: {type: str, description: [What is served where the inventory has no list.]}
-  key_file: {type: path, description: [File with the site's own key.]}
+  key_file: {type: path, required: true, description: [File with the site's own key.]}
 """
-GIVE = ("image", "memory", "timeout", "paths", "body_megabytes", "key_file")
 
 
 class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
-    required_if = (("what", "give", GIVE), ("what", "remove", ("routed",)))
-
     def work(self, args: ansible.Data, task_vars: ansible.Data) -> ansible.Data:
         dry = bool(self._task.check_mode)
-        if args["what"] == "give":
-            return self._give(args, task_vars, dry)
-        reached = client.of(ansible.cluster(task_vars))
-        gone = router.take_away(reached, routed=args["routed"], dry=dry)
-        found = [{"what": what, "found": "left over", "expected": "nothing"} for what in gone]
-        return {"changed": bool(gone), "drift": found, "msg": ", ".join(gone) or "nothing is left over"}
-
-    def _give(self, args: ansible.Data, task_vars: ansible.Data, dry: bool) -> ansible.Data:
         if not args["image"]:
             message = "nothing says which image; expected Envoy's, as in inventories/gb10 (group_vars/all/versions.yml)"
             raise InputError.single("gateway_router_image", message, rule="missing-key")
@@ -69,7 +56,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         )
         listed_keys = client_keys.place(task_vars.get("inventory_dir") or WORK / "build")
         known = router.known_keys(listed_keys)
-        own, _ = keys.ensure(place(args["key_file"]), dry=True)
+        own, made = keys.ensure(place(args["key_file"]), dry=dry)
         content = router.files(
             found, router.engine_keys(reached, found), [*known, router.owner(own)], terms, cluster.namespace
         )
@@ -83,7 +70,7 @@ class ActionModule(ansible.Action, ActionBase, documentation=DOCUMENTATION):
         effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
         told = f"{len(known) + 1} keys and {len(found)} models for the router{effective}"
         return {
-            "changed": given.changed,
+            "changed": made or given.changed,
             "drift": report.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
             "objects": objects.router(wanted, cluster, content),
             "names": [one.name for one in found if one.secret and one.name not in asleep],

@@ -29,7 +29,7 @@ extends_documentation_fragment: [default_callback, result_format_callback]
 
 # Actions that tell of every change while they work.
 SPEAKS = {
-    "sparkloom_gateway", "sparkloom_groups", "sparkloom_image", "sparkloom_key", "sparkloom_operation",
+    "sparkloom_gateway", "sparkloom_groups", "sparkloom_image", "sparkloom_operation",
     "sparkloom_router", "sparkloom_stands", "sparkloom_store", "sparkloom_teardown",
 }  # fmt: skip
 

@@ -15,10 +15,8 @@ from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.render.manifests import group_secret, supervision
-from sparkloom.site import ansible, client
 from sparkloom.site.groups import secrets
 from sparkloom.site.groups.group import RenderedGroup
-from tests.plugins.loading import action
 from tests.render.manifests import case
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -61,22 +59,9 @@ def test_what_the_engine_prints_of_its_key_is_blanked(
 
 def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> None:
     built = json.dumps(case.build())
-    assert keys.SECRET in built and keys.CLIENTS in built and "secretKeyRef" not in built
+    assert keys.SECRET in built and "secretKeyRef" not in built
     names = {variable["name"] for container in case.engines(case.build()) for variable in container["env"]}
     assert not {name for name in names if "API_KEY" in name}
-
-
-def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, cluster = tmp_path / "api-key", Cluster()
-    keys.write(path, CANARY)
-    monkeypatch.setattr(client, "of", lambda _: cluster)
-    monkeypatch.setattr(ansible, "cluster", lambda _: None)
-    module = action("sparkloom_key")
-    arguments = {"file": str(path)}
-    found = run(module, arguments)
-    assert found["changed"] and cluster.kept == {keys.CLIENTS: {keys.CLIENTS_FILE: f"{CANARY}\n"}}
-    assert CANARY not in json.dumps(found, default=str)
-    assert not run(module, arguments)["changed"]
 
 
 def made(cluster: Cluster, name: str) -> Any:

@@ -112,7 +112,7 @@ def test_one_planned_rail_and_one_planned_node() -> None:
 
 def test_a_log_of_one_pod_says_whose_logs_are_missing() -> None:
     report = nccl_log.read_text(text("constructed/plugin-ray-2.25"))
-    assert report.missing == [1] and "rank 1" in report.why
+    assert report.missing_ranks == [1] and "rank 1" in report.why
     assert report.ranks[0].plugin != "internal"
 
 

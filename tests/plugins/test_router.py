@@ -11,7 +11,6 @@ import pytest
 
 from sparkloom.inputs.client_keys import hashed
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.render.manifests import gateway
 from sparkloom.site import router
 from tests.inventories import serving
 from tests.plugins import loading
@@ -64,7 +63,7 @@ def given(site: dict[str, Any], dry: bool = False, **more: Any) -> dict[str, Any
     module = loading.action("sparkloom_router")
     action = module.ActionModule.__new__(module.ActionModule)
     action._task = SimpleNamespace(check_mode=dry)
-    asked = {"what": "give", "image": "docker.io/envoyproxy/envoy:v1.40.0", "memory": 1024, **TERMS}
+    asked = {"image": "docker.io/envoyproxy/envoy:v1.40.0", "memory": 1024, **TERMS}
     result: dict[str, Any] = action.work({**asked, "key_file": str(site["key"]), **more}, site["vars"])
     return result
 
@@ -123,25 +122,25 @@ def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
         given(site, image="")
 
 
-def prepared(site: dict[str, Any], tmp_path: Path, *, routed: bool) -> dict[str, Any]:
+def test_traefik_leads_to_the_router(site: dict[str, Any], tmp_path: Path) -> None:
     module = loading.action("sparkloom_gateway")
     action = module.ActionModule.__new__(module.ActionModule)
     action._task = SimpleNamespace(check_mode=True)
     site["reached"].put_secret = lambda *words, **more: True
     asked = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": "", **TERMS}
-    more = {"service": "traefik", "service_namespace": "kube-system", "requests_per_second": 1, "requests_at_once": 2}
-    whole = {**asked, **more, "what": "prepare", "routed": routed, "profile": "openai--gpt-oss-120b"}
-    result: dict[str, Any] = action.work(whole, site["vars"])
-    return result
+    more = {"service": "traefik", "service_namespace": "kube-system"}
+    told: dict[str, Any] = action.work({**asked, **more, "what": "prepare"}, site["vars"])
+    (route,) = [
+        item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"
+    ]
+    assert {service["name"] for rule in route["spec"]["routes"] for service in rule["services"]} == {"router"}
 
 
-def test_traefik_leads_to_the_router_or_to_rank_0(site: dict[str, Any], tmp_path: Path) -> None:
-    routed, alone = prepared(site, tmp_path, routed=True), prepared(site, tmp_path, routed=False)
-    assert routed["head"] == "" and alone["head"] == "openai--gpt-oss-120b-rank0-0"
-    for told, wanted in ((routed, {"router"}), (alone, {"openai--gpt-oss-120b"})):
-        (route,) = [
-            item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"
-        ]
-        assert {service["name"] for rule in route["spec"]["routes"] for service in rule["services"]} == wanted
-    made = {item["metadata"]["name"] for item in routed["objects"] if item["kind"] == "Middleware"}
-    assert not made & set(gateway.BEFORE_AN_ENGINE)
+def test_the_site_s_own_key_is_made_where_it_is_missing(site: dict[str, Any]) -> None:
+    site["key"].unlink()
+    assert given(site, dry=True)["changed"] and not site["key"].exists()
+    assert given(site)["changed"] and site["key"].stat().st_mode & 0o777 == 0o600
+    (owner,) = [
+        one for one in router.told(site["reached"].kept[router.ROUTES])["keys"].items() if one[1]["name"] == "owner"
+    ]
+    assert f"sha256:{owner[0]}" == hashed(site["key"].read_text().strip())

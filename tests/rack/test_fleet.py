@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from sparkloom.render.metrics import panels
+from sparkloom.render.metrics import dashboards
 from testbed.base import names
 from testbed.base.steps import perform
 from testbed.beds.rack import cluster, faults, load
@@ -210,7 +210,7 @@ def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: 
     people = {"oss": keys["carol"], "chat": keys["bob"], "more": keys["bob"], "pair": keys["alice"]}
     asked = [neighbours.Asked(model, key) for model, key in people.items()]
     expressions = {expr: f"{one.name}: {panel.title}"
-                   for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
+                   for one in dashboards.every() for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
     until = time.monotonic() + 300
     troubles = (failing(endpoint, keys["alice"], {"oss": "spark3"}), hot("spark4"))
     with neighbours.asking(endpoint, asked, 1), troubles[0], troubles[1]:

@@ -29,12 +29,11 @@ serve:
 
 
 class Heard(NamedTuple):
-    """One answer: `waited` counts the comments before the first event, `seconds` is until the first token."""
+    """One answer: `seconds` is until the first token."""
 
     status: int
     text: str
     again: int
-    waited: int
     seconds: float
 
     @property
@@ -58,8 +57,7 @@ class Site(NamedTuple):
                 text += line.decode()
                 if not first and ("data:" in text or not stream):
                     first = time.monotonic() - begun
-        return Heard(answer.status, text, int(answer.headers.get("Retry-After") or 0),
-                     len(re.findall(r"^: ", text, re.M)), first)  # fmt: skip
+        return Heard(answer.status, text, int(answer.headers.get("Retry-After") or 0), first)
 
     def states(self) -> dict[str, str]:
         with closing(self.at.connect()) as connection:
@@ -149,8 +147,8 @@ def test_a_playbook_wakes_nobody_and_changes_nothing(site: Site) -> None:
     assert pods() == before
 
 
-def test_a_stream_wakes_it_and_hears_that_it_does(site: Site) -> None:
-    """A load of a minute and more: each word of waiting comes through router and Traefik when it is said."""
+def test_a_stream_wakes_it_and_waits(site: Site) -> None:
+    """A load of a minute and more, without a word through router and Traefik."""
     engine = (".venv/bin/python", "-m", "testbed", "engine")
     assert run(*engine, "fault", "spark3", "slow", "seconds=60").returncode == 0
     try:
@@ -158,9 +156,9 @@ def test_a_stream_wakes_it_and_hears_that_it_does(site: Site) -> None:
             heard = site.ask("day")
     finally:
         run(*engine, "mend", "all")
-    print(f"day: first token {heard.seconds:.1f} s after it was asked for asleep, {heard.waited} comments before")
-    assert heard.whole and heard.seconds > 60 and heard.waited >= 5 and "day starts" in heard.text, heard
-    assert site.ask("day").waited == 0, "awake it is reached without the waker"
+    print(f"day: first token {heard.seconds:.1f} s after it was asked for asleep")
+    assert heard.whole and heard.seconds > 60, heard
+    assert site.ask("day").seconds < 30, "awake it is reached without the waker"
 
 
 def test_without_a_stream_it_is_told_when_to_come_again(site: Site) -> None:
@@ -198,7 +196,7 @@ def test_requests_across_the_moment_of_falling_asleep_lose_nothing(site: Site) -
         for early in (4.0, 2.0, 0.0, -2.0, -4.0, -6.0):
             time.sleep(IDLE - early)
             heard = site.ask("day")
-            what.append((early, "whole" if heard.whole else f"{heard.status} {heard.text[:120]}", heard.waited))
+            what.append((early, "whole" if heard.whole else f"{heard.status} {heard.text[:120]}"))
             if not heard.whole:
                 assert heard.status == 503 and heard.again, what
                 time.sleep(heard.again)

@@ -116,7 +116,7 @@ TAMPERS: dict[str, Tamper] = {
 def test_a_line_that_is_not_the_next_word_of_its_rank_ends_the_connection(between: Between, kind: str) -> None:
     """And is not heard: no failure is counted of the one that the group may have none of."""
     ranks = between.ranks
-    ranks.plan["budgets"]["restarts"] = 0
+    ranks.plan["limits"]["restarts"] = 0
     between.start()
     ranks.wait(ranks.serving)
     between.up = once(TAMPERS[kind])

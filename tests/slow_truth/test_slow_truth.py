@@ -1,4 +1,4 @@
-"""The supervisor, its budgets and the playbook's wait against durations as they really are (truths.yml)."""
+"""The supervisor, its limits and the playbook's wait against durations as they really are (truths.yml)."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_the_same_failure_after_each_load_ends_the_playbook_with_its_cause(make:
 def test_a_group_that_never_gives_a_token_stays_down_however_long_it_loads(make: Make) -> None:
     world = make(crash(TOO_LOW))
     world.until(lambda: world.log.status["phase"] == "down", 8 * TOO_LOW["after"])
-    assert world.starts == world.order.budgets.restarts + 1
+    assert world.starts == world.order.limits.restarts + 1
     world.clock.sleep(3600)
-    assert world.starts == world.order.budgets.restarts + 1
+    assert world.starts == world.order.limits.restarts + 1
     assert "6 times in a row without a token" in world.log.status["cause"]
     assert all(good for what, good in world.probed if what != "ready"), "staying down is no reason to be killed"
 
@@ -101,7 +101,7 @@ def test_a_first_start_that_compiles_for_36_minutes_is_waited_for(make: Make) ->
 
 def test_a_start_that_freezes_without_a_word_ends(make: Make) -> None:
     world = make(Script())
-    world.until(lambda: world.starts == 2, world.order.budgets.start + 60)
+    world.until(lambda: world.starts == 2, world.order.limits.start + 60)
     assert any("failed: no token" in line for line in world.lines)
 
 

@@ -1,7 +1,7 @@
 """What surrounds a supervisor, played after a script: an engine's process, its port, compilers, the node's memory.
 
-Supervisor, budgets, probes' verdicts and the playbook's wait are the product's own; only time, the process and the
-port are not there. The budgets are those of the rendered plan.
+Supervisor, limits, probes' verdicts and the playbook's wait are the product's own; only time, the process and the
+port are not there. The limits are those of the rendered plan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sparkloom.inputs.inventory import load as inventory
 from sparkloom.launch import patience
 from sparkloom.launch.resolve import resolve
 from sparkloom.onnode.rank import answers, kernels, life, procs, status_log
-from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.group import Identity
 from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.progress import Progress
@@ -114,7 +114,7 @@ class World:
         self._surround(patch)
 
     def _surround(self, patch: pytest.MonkeyPatch) -> None:
-        self.clock.rule(patch, Budget.__init__, Progress.__init__)
+        self.clock.rule(patch, RestartBudget.__init__, Progress.__init__)
         self.clock.took = lambda: self._took
         patch.setattr(life, "Engine", lambda words, environment, hear: Process(self, hear))
         patch.setattr(procs, "adopt", lambda: None)
@@ -141,7 +141,7 @@ class World:
         """A token, or after the supervisor's own patience none: a request waits behind the one that computes."""
         self.questions += 1
         free = self._opened() and not self._busy() and not (self.engine and self.engine.hung)
-        self._took = 0.2 if free else self.order.budgets.token
+        self._took = 0.2 if free else self.order.limits.token
         return "" if free else "timed out"
 
     def _page(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The cluster from inside a pod: the API by the pod's own token, other pods and Services by their addresses."""
+"""What a pod asks over HTTP: the cluster's API by its own token; other pods, Services and its engine by address."""
 
 from __future__ import annotations
 
@@ -66,10 +66,12 @@ class InCluster:
             raise Unreached("the cluster's API gave no JSON") from None
 
 
-def asked(address: str, port: int, path: str, who: str) -> bytes:
-    """What a pod or a Service answers to a GET."""
-    connection = http.client.HTTPConnection(address, port, timeout=POD_SECONDS)
-    return _answered(connection, "GET", path, {}, who)
+def asked(
+    address: str, port: int, path: str, who: str, seconds: float = POD_SECONDS, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """What a pod, a Service or an engine answers to a GET."""
+    connection = http.client.HTTPConnection(address, port, timeout=seconds)
+    return _answered(connection, "GET", path, headers or {}, who)
 
 
 def _answered(
@@ -83,11 +85,13 @@ def _answered(
     try:
         connection.request(method, path, body, headers=dict(headers))
         answer = connection.getresponse()
-        text = answer.read(MOST)
+        text = answer.read(MOST + 1)
     except (OSError, http.client.HTTPException) as error:
         raise Unreached(f"{who} does not answer: {error or type(error).__name__}") from None
     finally:
         connection.close()
     if answer.status != 200:
         raise Refused(answer.status, f"{who} answered {answer.status} {answer.reason}")
+    if len(text) > MOST:
+        raise Unreached(f"{who} answered with more than {MOST >> 20} MiB")
     return text

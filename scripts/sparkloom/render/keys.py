@@ -1,6 +1,6 @@
-"""The clients' key of a site: made once, kept in a file that its owner alone reads, given to the cluster as a Secret.
+"""The site's own key: made once, kept in a file that its owner alone reads, and known to the router by its hash.
 
-Rank 0's supervisor compares it. An engine has a key of its own, which it takes from a file in its pod (`engine.yaml` or
+An engine has a key of its own, which it takes from a file in its pod (`engine.yaml` or
 the bare key), never from its command line. That key, and what the ranks of a group know each other by, is kept by the
 cluster alone: no person ever needs it.
 """
@@ -18,9 +18,8 @@ from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.rank import proof
 
-SECRET, CLIENTS = "engine-own-key", "client-keys"
+SECRET = "engine-own-key"
 ENGINE_FILE, BARE_FILE = "engine.yaml", "key"  # what `--config` of SGLang and vLLM reads; what the supervisor reads
-CLIENTS_FILE = "keys"  # of the clients' Secret: one a line
 GROUP_FILE = "secret"  # of a group's Secret
 USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every engine's file take without quoting
 OURS_ONLY = 0o077
@@ -69,11 +68,6 @@ def ensure(path: Path, *, dry: bool = False) -> tuple[str, bool]:
     if not dry:
         write(path, key + "\n")
     return key, True
-
-
-def clients_data(key: str) -> dict[str, str]:
-    """Contents of the Secret by which rank 0's supervisor knows clients: it may change while the engine runs."""
-    return {CLIENTS_FILE: key + "\n"}
 
 
 def engine_data(kept: Mapping[str, str] | None) -> dict[str, str]:

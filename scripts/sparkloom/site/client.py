@@ -132,9 +132,6 @@ class Client:
         body = {"metadata": {"annotations": {annotation: f"{time.time():.3f}"}}}
         self.core.patch_namespaced_pod(pod, self.namespace, body)
 
-    def has_pod(self, name: str) -> bool:
-        return _or_none(lambda: self.core.read_namespaced_pod(name, self.namespace)) is not None
-
     def has_service(self, name: str) -> bool:
         return _or_none(lambda: self.core.read_namespaced_service(name, self.namespace)) is not None
 

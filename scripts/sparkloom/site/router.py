@@ -26,8 +26,8 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.render import keys
-from sparkloom.render.manifests import gateway, waker
 from sparkloom.render.manifests import router as objects
+from sparkloom.render.manifests import waker
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
 from sparkloom.site.client import Client, selector
 
@@ -40,15 +40,6 @@ PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
 GIVES = "playbooks/gateway.yml"
 Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
-# The Service last: while it is there, there may be more.
-ROUTER_S_WAY = tuple(
-    (kind, objects.LABELS, ())
-    for kind in (
-        ("apps/v1", "Deployment"), ("v1", "Secret"), ("v1", "ServiceAccount"),
-        ("networking.k8s.io/v1", "NetworkPolicy"), ("v1", "Service"),
-    )
-)  # fmt: skip
-ENGINE_S_WAY = (((gateway.API, "Middleware"), gateway.LABELS, gateway.BEFORE_AN_ENGINE),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +277,6 @@ def metrics(reached: Client, pod: str) -> str:
         return answer.read().decode(errors="replace") if answer.status == 200 else ""
     except (OSError, http.client.HTTPException, ApiException):
         return ""
-
-
-def take_away(reached: Client, *, routed: bool, dry: bool = False) -> list[str]:
-    """Kind and name of what the way to the models that this site has not, left in its namespace: a router's objects
-    where Traefik leads to an engine, or what Traefik asks an engine where it leads to a router."""
-    if not routed and not reached.has_service(objects.NAME):
-        return []
-    return taken(reached, ENGINE_S_WAY if routed else ROUTER_S_WAY, dry=dry)
 
 
 def taken(reached: Client, listed: Iterable[Picked], *, dry: bool) -> list[str]:

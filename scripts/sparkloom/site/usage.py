@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.onnode.prometheus import samples
 from sparkloom.render.manifests import router as objects
 from sparkloom.site import router
 from sparkloom.site.client import Client
@@ -30,7 +30,6 @@ FAMILIES = {
     "sparkloom_router_completion_tokens_total": "completion_tokens",
 }
 FIGURES = ("requests", "refused", "prompt_tokens", "completion_tokens")
-LINE = re.compile(r'^(sparkloom_router_\w+_total)\{person="([^"]*)",model="([^"]*)"(?:,status="(\d+)")?\} (\d+)$', re.M)
 
 Row = dict[str, int]
 Rows = dict[str, Row]  # by "person model"
@@ -38,19 +37,18 @@ Rows = dict[str, Row]  # by "person model"
 
 def counted(page: str) -> dict[str, int]:
     """Each series of a router's page, by its name."""
-    return {match[0].rpartition(" ")[0]: int(match[5]) for match in LINE.finditer(page)}
+    return {f"{one.name}{{{one.labels}}}": int(one.value) for one in samples(page, FAMILIES)}
 
 
 def add(rows: Rows, series: Mapping[str, float]) -> Rows:
     """Series as rows, on top of those that are there."""
-    for name, amount in series.items():
-        match = LINE.match(f"{name} 0")
-        if match is None or match[1] not in FAMILIES or not amount:
+    for one in samples("\n".join(f"{name} {amount}" for name, amount in series.items()), FAMILIES):
+        if not one.value:
             continue
-        row = rows.setdefault(f"{match[2]} {match[3]}", dict.fromkeys(FIGURES, 0))
-        row[FAMILIES[match[1]]] += round(amount)
-        if match[4] and not match[4].startswith("2"):
-            row["refused"] += round(amount)
+        row = rows.setdefault(f"{one.label('person')} {one.label('model')}", dict.fromkeys(FIGURES, 0))
+        row[FAMILIES[one.name]] += round(one.value)
+        if (status := one.label("status")) and not status.startswith("2"):
+            row["refused"] += round(one.value)
     return rows
 
 

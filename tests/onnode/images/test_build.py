@@ -112,7 +112,7 @@ def test_a_build_shows_its_step_is_found_at_work_and_leaves_an_archive_of_the_st
     told = node.log.read_text()
     assert told.count("docker buildx build") == 1 and "--provenance=false" in told
     assert f"--build-arg SOURCE_DATE_EPOCH={LOADED.recipe.epoch} -t {NAME}" in told and "--network" not in told
-    published = main.answer("publish", node.asked())
+    published = main.COMMANDS["publish"](node.asked())
     row = check.check(Store(node.folder / "store"), image_build.model(LOADED), published["revision"], deep=True)
     assert row["ok"] and row["bytes"] == node.archive.stat().st_size
     assert not list((node.folder / "work").iterdir()), "no second copy stays"
@@ -208,11 +208,11 @@ def handed_on(store: Path, revision: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 def imported(place: Place, file: Path) -> Mapping[str, Any]:
     asked = {"places": [place], "file": str(file)}
-    main.answer("import", asked)
-    status = until(lambda: told if (told := main.answer("importing", asked))["state"] in ("done", "failed") else None)
+    main.COMMANDS["import"](asked)
+    status = until(lambda: told if (told := main.COMMANDS["importing"](asked))["state"] in ("done", "failed") else None)
     assert status["state"] == "done", status
-    main.answer("settle", {**asked, "images": [{"image": NAME, "digest": ""}]})
-    return main.answer("built", {"places": [place], "image": NAME})
+    main.COMMANDS["settle"]({**asked, "images": [{"image": NAME, "digest": ""}]})
+    return main.COMMANDS["built"]({"places": [place], "image": NAME})
 
 
 def shared(place: Place, image: made.Made) -> set[str]:
@@ -247,7 +247,7 @@ def test_what_was_built_is_handed_on_imported_and_told_by_its_label(
     one = Building(node.asked())
     one.start()
     assert ended(one)["state"] == "done"
-    published = main.answer("publish", node.asked())
+    published = main.COMMANDS["publish"](node.asked())
     second = handed_on(node.folder / "store", published["revision"], tmp_path, monkeypatch)
     file = Store(second).link(image_build.model(LOADED)) / build.ARCHIVE
     found = imported(place, file)
@@ -309,7 +309,7 @@ def test_buildkit_itself_builds_a_recipe_and_containerd_has_it(place: Place, tmp
     one.start()
     status = ended(one)
     assert status["state"] == "done", status["cause"]
-    main.answer("publish", asked)
+    main.COMMANDS["publish"](asked)
     found = imported(place, Store(tmp_path / "store").link(image_build.model(loaded)) / build.ARCHIVE)
     assert found["made_of"] == asked["identity"], "the label of the Dockerfile came through"
     assert not image_build.decide(loaded, {"spark1": found}, "", again=False).build

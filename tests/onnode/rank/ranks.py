@@ -20,7 +20,7 @@ from typing import Any
 from tests.places import REPO
 
 ENGINE = Path(__file__).with_name("fake_engine.py")
-BUDGETS = {
+LIMITS = {
     "check": 1.0, "start": 20.0, "stop": 0.7, "drain": 3.0, "token": 5.0, "token_every": 0.3, "look": 0.2,
     "silence": 2.0, "blind": 6.0, "memory": 1.0, "beat": 0.2, "lost": 2.0, "restarts": 5, "window": 600.0,
 }  # fmt: skip
@@ -53,7 +53,7 @@ class Ranks:
         self.plan: dict[str, Any] = {
             "profile": "p", "engine": "sglang", "release": "0.5.12", "image": "i", "port": free_port(),
             "control_port": free_port(), "probe_port": free_port(), "rails": 0, "generates": "/health_generate",
-            "schedulers": ["sglang::scheduler"], "budgets": dict(BUDGETS),
+            "schedulers": ["sglang::scheduler"], "limits": dict(LIMITS),
             "members": [
                 {"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{11 + n}"} for n in range(count)
             ],

@@ -66,7 +66,7 @@ def test_four_ranks_serve_and_one_engine_s_death_restarts_them_all(four: Ranks) 
 
 def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:
     """It tells every process to go, in any order: the engine's end is no failure then."""
-    pair.plan["budgets"]["restarts"] = 0
+    pair.plan["limits"]["restarts"] = 0
     pair.start()
     pair.wait(pair.serving)
     os.kill(pair.status(1)["engine"], signal.SIGTERM)
@@ -112,7 +112,7 @@ def test_the_engine_s_log_is_streamed_with_rank_and_epoch_and_without_secrets(pa
 
 
 def test_never_ready_without_a_token(pair: Ranks) -> None:
-    pair.plan["budgets"] |= {"start": 2.0}
+    pair.plan["limits"] |= {"start": 2.0}
     pair.mode(0, "no-token")
     pair.start()
     pair.wait(lambda: "failed: no token 2 s after the start" in pair.log(0))
@@ -138,7 +138,7 @@ def counted(pair: Ranks) -> None:
     """An engine with counters, and no path of its own that makes a token; `blind` is longer than any test."""
     counters = {"metrics": "/metrics", "requests": ["fake:running"], "moves": ["fake:tokens"], "generates": ""}
     pair.plan |= counters
-    pair.plan["budgets"] |= {"blind": 600.0, "token": 1.0}
+    pair.plan["limits"] |= {"blind": 600.0, "token": 1.0}
     pair.start()
     pair.wait(pair.serving)
     time.sleep(1)  # its counters were seen
@@ -206,7 +206,7 @@ def test_another_transport_is_a_warning_when_the_policy_says_so(pair: Ranks) -> 
 
 
 def test_a_crash_loop_ends_at_its_budget_with_its_cause(pair: Ranks) -> None:
-    pair.plan["budgets"] |= {"restarts": 1}
+    pair.plan["limits"] |= {"restarts": 1}
     pair.plan["patterns"] = [
         {"rule": "mem-too-low", "severity": "error", "pattern": "increase --mem-fraction", "why": "", "fix": "raise it"}
     ]
@@ -231,7 +231,7 @@ def test_a_crash_loop_ends_at_its_budget_with_its_cause(pair: Ranks) -> None:
 @pytest.mark.parametrize("between", [0, 1])
 def test_what_served_and_was_ended_from_outside_is_between_two_failures(pair: Ranks, between: int) -> None:
     """Kills that come sooner after the token than a group proves itself in: twenty of them were a row without one."""
-    pair.plan["budgets"] |= {"restarts": 1, "window": 1.0}
+    pair.plan["limits"] |= {"restarts": 1, "window": 1.0}
     pair.start()
     pair.wait(pair.serving)
     for epoch in (2, 4):
@@ -245,7 +245,7 @@ def test_what_served_and_was_ended_from_outside_is_between_two_failures(pair: Ra
 
 
 def test_who_falls_at_its_first_token_each_time_is_given_up_in_true_words(pair: Ranks) -> None:
-    pair.plan["budgets"] |= {"restarts": 1, "window": 0.1}
+    pair.plan["limits"] |= {"restarts": 1, "window": 0.1}
     pair.start()
     for epoch in (1, 2):
         pair.wait(lambda: pair.serving(epoch=epoch))  # noqa: B023

@@ -42,7 +42,7 @@ def test_rank_0_starts_its_engine_when_the_others_lend_and_a_dead_lender_restart
 
 def test_a_lender_that_never_listens_is_named(pair: Ranks) -> None:
     pair.plan["lends"] = free_port()
-    pair.plan["budgets"] |= {"lend": 0.5}
+    pair.plan["limits"] |= {"lend": 0.5}
     pair.start()
     pair.wait(lambda: "failed: rank 1 on spark2 did not listen at 127.0.0.12:" in pair.log(0))
     assert all(not pair.status(n)["serving"] for n in range(2))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.rank import answers, causes, exposition, passed_on
+from sparkloom.onnode.rank import answers, causes, exposition, scraped
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.probes import Probes
 from sparkloom.onnode.rank.status_log import StatusLog
@@ -164,7 +164,7 @@ def test_a_rail_that_broke_is_the_one_that_is_told(log: StatusLog) -> None:
 def test_weights_that_changed_below_a_running_engine_are_told(tmp_path: Path) -> None:
     log = StatusLog(order(tmp_path, store="/models"), 0)
     assert told.one(page(log), "sparkloom_rank_weights_changed") == 0
-    log.weights(["weights of a/b: model-1.safetensors was changed after it was verified"])
+    log.faults("weights", ["weights of a/b: model-1.safetensors was changed after it was verified"])
     assert told.one(page(log), "sparkloom_rank_weights_changed") == 1
 
 
@@ -188,7 +188,7 @@ OWN = 'group="g",rank="0",node="spark1"'
 
 
 def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
-    made = passed_on.labelled(ENGINE, "sglang:", OWN)
+    made = scraped.labelled(ENGINE, "sglang:", OWN)
     samples = told.read(made)
     mine = {"group": "g", "rank": "0", "node": "spark1"}
     assert {s.name: s.value for s in samples} == {"sglang:num_running_reqs": 3, "sglang:plain": 7, "sglang:empty": 8}
@@ -199,8 +199,8 @@ def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
 
 def test_an_engine_speaks_of_nobody_else() -> None:
     """Somebody who took it over could else say that other groups are well, or that a host has no memory."""
-    made = passed_on.labelled(ENGINE + HOSTILE, "sglang:", OWN)
-    assert made == passed_on.labelled(ENGINE, "sglang:", OWN)
+    made = scraped.labelled(ENGINE + HOSTILE, "sglang:", OWN)
+    assert made == scraped.labelled(ENGINE, "sglang:", OWN)
 
 
 def test_a_long_page_costs_little() -> None:
@@ -210,7 +210,7 @@ def test_a_long_page_costs_little() -> None:
     took = []
     for _ in range(20):
         begun = time.thread_time()
-        passed_on.labelled(text, "vllm:", OWN)
+        scraped.labelled(text, "vllm:", OWN)
         took.append(time.thread_time() - begun)
     assert min(took) < 0.005
 

@@ -17,7 +17,7 @@ import pytest
 from sparkloom.judge import rules
 from sparkloom.launch import engines
 from sparkloom.onnode.rank import causes, kernels, procs, progress
-from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights import check
@@ -61,7 +61,7 @@ def test_wrong_weights_are_named(store: Store) -> None:
     os.utime(blob, ns=(1, 1))
     assert "model-00001.safetensors was changed after it was verified; run playbooks/models.yml" in fault(store)
     blob.write_bytes(b"weigh")
-    assert "has 5 bytes, verified were 7" in fault(store)
+    assert "has 5 bytes, expected 7" in fault(store)
     blob.unlink()
     assert "model-00001.safetensors is missing" in fault(store)
     shutil.rmtree(store.root / "manifests")
@@ -77,11 +77,11 @@ def test_a_link_that_leads_elsewhere_is_named(store: Store) -> None:
 
 def test_a_budget_counts_within_its_window_and_is_learned() -> None:
     now = [0.0]
-    budget = Budget(2, 100, lambda: now[0])
+    budget = RestartBudget(2, 100, lambda: now[0])
     assert budget.failed() and budget.pause() == 0
     assert budget.failed() and budget.pause() == 2
     now[0] = 50
-    other = Budget(2, 100, lambda: now[0] + 1000)
+    other = RestartBudget(2, 100, lambda: now[0] + 1000)
     other.learn(budget.ages())
     assert not other.failed()
     budget.token()
@@ -92,7 +92,7 @@ def test_a_budget_counts_within_its_window_and_is_learned() -> None:
 def test_a_row_without_a_token_is_counted_however_far_apart() -> None:
     """Five in 600 s never came together where one load takes 490 s."""
     now = [0.0]
-    budget = Budget(5, 600, lambda: now[0])
+    budget = RestartBudget(5, 600, lambda: now[0])
     for _ in range(5):
         now[0] += 490
         assert budget.failed("rank 1 on spark2: the engine ended with status 7; mem-too-low: X 81.3 GiB; fix: raise it")
@@ -104,7 +104,7 @@ def test_a_row_without_a_token_is_counted_however_far_apart() -> None:
 
 
 def test_a_new_rank_0_learns_the_row() -> None:
-    budget, other = Budget(2, 100), Budget(2, 100)
+    budget, other = RestartBudget(2, 100), RestartBudget(2, 100)
     assert budget.failed("a") and budget.failed("a")
     other.learn(budget.ages(), budget.row)
     assert not other.failed("a") and other.again() == 3

@@ -10,12 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
-from sparkloom.base.repository import REPO
-from sparkloom.onnode.rank import answers, clients, listening
+from sparkloom.onnode import interfaces
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.probes import Probes, answer
+from sparkloom.onnode.rank.probes import EACH, Probes, answer
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 from tests.onnode.rank.ranks import free_port
 
@@ -25,15 +23,6 @@ def log(tmp_path: Path) -> StatusLog:
     members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": members}
     return StatusLog(Order.of({**data, "run": str(tmp_path)}), 0)
-
-
-def given(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "") -> None:
-    """The engine's own key, and a client's."""
-    (folder / "key").write_text("the-engine-s-own\n")
-    if key:
-        (folder / "keys").write_text(f"{key}\n")
-    monkeypatch.setenv(answers.KEY_FILE, str(folder / "key"))
-    monkeypatch.setenv(clients.FILE, str(folder / "keys"))
 
 
 def ask(address: str, port: int, path: str) -> tuple[int, str]:
@@ -84,17 +73,12 @@ def test_whoever_shows_the_site_is_told_all_that_the_supervisor_knows(
     assert told["ended"]["epoch"] == 4 and told["ended"]["why"] == "rank 1 on spark2: rail b: net2 has no carrier"
 
 
-def test_as_many_as_a_key_may_have_on_their_way_are_answered_at_once(
-    log: StatusLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Traefik asks for each request: of 256 that came together half were hung up on, and their clients refused."""
-    given(tmp_path, monkeypatch, "the-key")
-    defaults = yaml.safe_load((REPO / "roles/gateway/defaults/main.yml").read_text())
+def test_a_crowd_is_answered_at_once(log: StatusLog) -> None:
     port, crowd = served(log), []
-    for _ in range(defaults["gateway_requests_at_once"]):
+    for _ in range(EACH):
         crowd.append(socket.create_connection(("127.0.0.5", port), 30))
     for one in crowd:
-        one.sendall(b"GET /key HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer the-key\r\n\r\n")
+        one.sendall(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n")
     heard = [one.recv(15) for one in crowd]
     for one in crowd:
         one.close()
@@ -144,34 +128,4 @@ def test_only_a_supervisor_that_is_gone_is_dead(age: float, live: bool, ready: b
 
 
 def test_loopback_has_no_interface_to_bind_to() -> None:
-    assert listening.interface("127.0.0.1") == listening.interface("203.0.113.9") == ""
-
-
-def test_a_key_is_judged_for_an_engine_that_cannot(
-    log: StatusLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Traefik asks before each request; no key here lets nobody in."""
-
-    def said(*headers: str) -> bytes:
-        request = "\r\n".join(
-            ["GET /key HTTP/1.1", "Host: x", "X-Forwarded-Uri: /v1/models", *headers, "", ""]
-        ).encode()
-        with socket.create_connection(("127.0.0.5", port), 10) as plug:
-            plug.sendall(request)
-            return plug.makefile("rb").read()
-
-    given(tmp_path, monkeypatch)
-    port = served(log)
-    assert said("Authorization: Bearer ").startswith(b"HTTP/1.1 401 "), "no key file yet"
-    (tmp_path / "keys").write_text("another-one\ns3cret-s3cret-s3cret\n")
-    admitted = said("authorization: Bearer s3cret-s3cret-s3cret")
-    assert admitted.startswith(b"HTTP/1.1 200 ") and b"\r\nAuthorization: Bearer the-engine-s-own\r\n" in admitted
-    assert said("Authorization: Bearer another-one").startswith(b"HTTP/1.1 200 ")
-    assert said("Authorization: Bearer the-engine-s-own").startswith(b"HTTP/1.1 401 "), "no client has that one"
-    for wrong in ((), ("Authorization: Bearer s3cret",), ("Authorization: s3cret-s3cret-s3cret",)):
-        refused = said(*wrong)
-        assert refused.startswith(b"HTTP/1.1 401 ") and b"invalid_api_key" in refused
-        assert b"s3cret-s3" not in refused and b"the-engine-s-own" not in refused
-    (tmp_path / "key").unlink()
-    assert said("Authorization: Bearer another-one").startswith(b"HTTP/1.1 401 "), "nothing to ask the engine with"
-    assert ask("127.0.0.5", port, "/keys")[0] == 404
+    assert interfaces.holding("127.0.0.1") == interfaces.holding("203.0.113.9") == ""

@@ -18,9 +18,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, ROUTER
 from sparkloom.render import certificates, pack
@@ -87,7 +87,6 @@ class Model:
         self.supervisor = Listening(address, SUPERVISOR, Supervisor, self)
         self.engine = Listening(address, ENGINE, Engine, self)
         self.ready = False
-        self.late = 0.0  # seconds after it is ready in which its port is still closed
         self.status: dict[str, Any] = {"phase": "engine", "text": "loads"}
         self.open = 0  # requests that its engine has
         self.clients = 0  # connections that the supervisor tells of beside those
@@ -101,8 +100,8 @@ class Model:
 
     def described(self, **more: Any) -> dict[str, Any]:
         return {
-            "name": self.name, "label": self.name, "model": self.name, "address": self.address, "port": ENGINE,
-            "sets": self.sets, "nodes": ["spark1"], "idle_seconds": 3600, "turn": "", "load_seconds": 490,
+            "name": self.name, "label": self.name, "model": self.name, "address": self.address,
+            "sets": self.sets, "idle_seconds": 3600, "turn": "", "load_seconds": 490,
             "limit_seconds": 60, **more,
         }  # fmt: skip
 
@@ -114,7 +113,6 @@ class Model:
             time.sleep(self.load)
             if self.born == born and self.status["phase"] == "engine":
                 self.ready = True
-                time.sleep(self.late)
                 self.engine.open()
 
         threading.Thread(target=loads, daemon=True).start()
@@ -183,6 +181,7 @@ class Figures(Quiet):
                 f"envoy_cluster_upstream_rq_total{own} {total}",
                 f"envoy_cluster_upstream_rq_active{own} {active}",
                 f"envoy_cluster_upstream_rq_pending_active{own} 0",
+                f"envoy_cluster_membership_healthy{own} {int(name not in router.away)}",
             ]
         self.give(200, ("\n".join(lines) + "\n").encode())
 
@@ -191,6 +190,7 @@ class Router:
     def __init__(self, name: str, address: str) -> None:
         self.name, self.address = name, address
         self.counts: dict[str, tuple[int, int]] = {}
+        self.away: set[str] = set()  # groups that its health checks do not find
         self.listening = Listening(address, FIGURES, Figures, self)
         self.listening.open()
 
@@ -354,6 +354,24 @@ class Site:
         self.api.server_close()
 
 
+class Told(NamedTuple):
+    """What the router hears: that the group is awake, or what it passes on to its client."""
+
+    status: int
+    awake: bool
+    code: str
+    words: str
+    again: str | None
+
+    @classmethod
+    def of(cls, connection: HTTPConnection) -> Told:
+        answer = connection.getresponse()
+        error = json.loads(answer.read())["error"]
+        headers = answer.headers
+        awake = headers["x-sparkloom-awake"] == "true"
+        return cls(answer.status, awake, error["code"], error["message"], headers["retry-after"])
+
+
 class Waker:
     def __init__(self, site: Site, port: int = 0) -> None:
         self.port = port or _free()
@@ -395,17 +413,16 @@ class Waker:
         mine = re.compile(rf'^sparkloom_waker_state{{group="[^"]+",model="{re.escape(name)}",state="(\w+)"}} 1$', re.M)
         return next(iter(mine.findall(self.get("/metrics")[1])), "")
 
-    def ask(self, group: str, body: Any = None, **headers: str) -> tuple[HTTPConnection, HTTPResponse]:
+    def ask(self, group: str, *, stream: bool = True, body: bytes = b"{}") -> HTTPConnection:
+        """As the router does; the answer is still to come."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
-        content = body if isinstance(body, bytes) else json.dumps(body if body is not None else {"stream": True})
-        named = {"x-sparkloom-group": group, "Authorization": "Bearer sk-own", "Content-Type": "application/json"}
-        connection.request("POST", CHAT, content, {**named, **headers})
-        return connection, connection.getresponse()
+        told = {"x-sparkloom-stream": "true"} if stream else {}
+        connection.request("POST", CHAT, body, {"x-sparkloom-group": group, "Authorization": "Bearer sk-own", **told})
+        return connection
 
-    def whole(self, group: str, body: Any = None) -> tuple[int, dict[str, str], bytes]:
-        connection, answer = self.ask(group, body)
-        with contextlib.closing(connection):
-            return answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.read()
+    def whole(self, group: str, *, stream: bool = True, body: bytes = b"{}") -> Told:
+        with contextlib.closing(self.ask(group, stream=stream, body=body)) as connection:
+            return Told.of(connection)
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)

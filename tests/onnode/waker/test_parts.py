@@ -1,53 +1,55 @@
-"""What the program is made of, each for itself: figures of the router, bodies, heads, and who holds the Lease."""
+"""What the program is made of, each for itself: figures of the router, and who holds the Lease."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sparkloom.onnode.kube import Refused, Unreached
-from sparkloom.onnode.waker import lease, use, wire
-from sparkloom.onnode.waker.body import Body, Full, Room, streams
+from sparkloom.onnode.waker import lease, use
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.told import Group
 from sparkloom.onnode.waker.use import Counters
-from sparkloom.onnode.waker.wire import Wrong
 from tests.onnode.waker.test_state import group
 
 GLM = Group(
-    "nvidia--glm-5.3-flash", "nvidia--glm-5.3-flash", "glm", "nvidia--glm-5-3-flash.site", 1, ("x",), (), 1, "", None, 1
+    "nvidia--glm-5.3-flash", "nvidia--glm-5.3-flash", "glm", "nvidia--glm-5-3-flash.site", ("x",), 1, "", None, 1
 )
 
 
-def page(name: str, total: int, now: int = 0, more: str = "") -> str:
-    """As Envoy 1.40.0 writes it; of a name with a dot, what is behind that goes into the series' own."""
+def page(name: str, total: int, now: int = 0, healthy: int = 1) -> str:
+    """As Envoy 1.40.0 writes it."""
     own = f'{{envoy_cluster_name="{name}"}}'
     return (
-        f"envoy_cluster_{more}upstream_rq_active_overflow{own} 7\nenvoy_cluster_{more}upstream_rq_total{own} {total}\n"
-        f"envoy_cluster_{more}upstream_rq_active{own} {now}\nenvoy_cluster_{more}upstream_rq_pending_active{own} 0\n"
+        f"envoy_cluster_upstream_rq_active_overflow{own} 7\nenvoy_cluster_upstream_rq_total{own} {total}\n"
+        f"envoy_cluster_upstream_rq_active{own} {now}\nenvoy_cluster_upstream_rq_pending_active{own} 0\n"
+        f"envoy_cluster_membership_healthy{own} {healthy}\n"
     )
 
 
+def read(pages: dict[str, str | None]) -> use.Counts:
+    return {pod: None if text is None else use.read(text) for pod, text in pages.items()}
+
+
 def told(counters: Counters, pages: dict[str, str | None], of: Group = GLM) -> str:
-    return counters.evidence((of,), pages)[of.name]
+    return counters.evidence((of,), read(pages))[of.name]
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("nvidia--glm-5", "3_flash_"), ("nvidia--glm-5-3-flash", ""), ("nvidia--glm-5_3-flash", "")],
-    ids=["by-its-name", "by-its-label", "by-another-spelling"],
-)
-def test_a_group_is_found_however_the_router_spells_it(name: str, more: str) -> None:
+@pytest.mark.parametrize("name", [GLM.label, GLM.address.partition(".")[0]])
+def test_a_group_is_found_under_its_name_without_dots(name: str) -> None:
     counters = Counters()
-    assert told(counters, {"a": page(name, 3, more=more)}) == "used"
-    assert told(counters, {"a": page(name, 3, more=more)}) == "idle"
-    assert told(counters, {"a": page(name, 3, 1, more=more)}) == "used"
-    assert told(counters, {"a": page(name, 4, more=more)}) == "used"
+    assert told(counters, {"a": page(name, 3)}) == "used"
+    assert told(counters, {"a": page(name, 3)}) == "idle"
+    assert told(counters, {"a": page(name, 3, 1)}) == "used"
+    assert told(counters, {"a": page(name, 4)}) == "used"
+
+
+def test_every_router_that_names_a_group_must_find_it_healthy() -> None:
+    chat, other = group("chat"), group("other")
+    pages = {"a": page("chat", 1) + page("other", 1), "b": page("chat", 0, healthy=0), "c": None}
+    assert not use.routed(chat, read(pages)) and use.routed(other, read(pages)) and use.routed(chat, {})
 
 
 def test_a_router_that_is_made_anew_is_no_use_until_it_counts() -> None:
@@ -80,84 +82,6 @@ def test_one_that_was_silent_for_a_look_is_held_against_what_it_said_before() ->
     told(counters, {"a": page("chat", 5)}, chat)
     told(counters, {"a": None}, chat)
     assert told(counters, {"a": page("chat", 5)}, chat) == "idle"
-
-
-WORDS = st.text(max_size=6) | st.sampled_from(["stream", '"stream": true', "\\"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | WORDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(st.dictionaries(WORDS, JSON, max_size=5), st.booleans(), st.booleans())
-def test_a_stream_is_found_as_a_parser_finds_it(body: dict[str, Any], plain: bool, spaced: bool) -> None:
-    text = json.dumps(body, ensure_ascii=plain, indent=1 if spaced else None).encode()
-    assert streams(text) == (body.get("stream") is True)
-
-
-@given(st.binary(max_size=200))
-def test_what_is_no_json_is_no_stream_or_any_but_never_an_error(body: bytes) -> None:
-    assert streams(body) in (True, False)
-
-
-def test_a_long_body_is_read_fast() -> None:
-    text = b'{"messages": "' + b"a\\n" * 3_000_000 + b'", "stream": true, "prompt": [' + b"1," * 1_000_000 + b"1]}"
-    assert streams(text)
-
-
-def test_bodies_have_room_together_and_give_it_back() -> None:
-    room = Room(100)
-    first, second = Body(room, 80), Body(room, 80)
-    first.expect(60)
-    first.add(b"x" * 60)
-    with pytest.raises(Full):
-        second.expect(50)
-    with pytest.raises(Wrong) as wrong:
-        second.add(b"x" * 81)
-    assert wrong.value.status == 413
-    first.end()
-    first.end()
-    second.expect(80)
-    assert room.taken == 80
-    second.end()
-    assert room.taken == 0
-
-
-def parsed(*lines: str) -> wire.Head:
-    return wire.parsed("\r\n".join(("POST /v1/x HTTP/1.1", *lines, "", "")).encode())
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("Content-Length: +5",), ("Content-Length: 5, 5",), ("Content-Length: 1", "Content-Length: 1"),
-        ("Transfer-Encoding: gzip, chunked",), ("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
-        ("Transfer-Encoding: chunked", "Content-Length: 3"), ("bad header: x",), (" folded: x",), ("no colon",),
-    ],
-)  # fmt: skip
-def test_a_head_that_two_would_read_in_two_ways_is_none(lines: tuple[str, ...]) -> None:
-    with pytest.raises(Wrong):
-        assert parsed(*lines).length is None
-
-
-def test_what_is_meant_for_this_connection_is_not_passed_on() -> None:
-    found = parsed("Connection: close, X-Mine", "X-Mine: 1", "TE: trailers", "Expect: 100-continue", "X-Theirs: 2")
-    assert found.passed_on == [("x-theirs", "2")]
-
-
-@given(st.lists(st.binary(min_size=1, max_size=20), max_size=6), st.integers(1, 30))
-def test_chunks_are_read_however_they_are_split(parts: list[bytes], cut: int) -> None:
-    text = b"".join(map(wire.chunk, parts)) + wire.LAST
-
-    async def read() -> bytes:
-        reader = asyncio.StreamReader(limit=wire.HEAD)
-        for start in range(0, len(text), cut):
-            reader.feed_data(text[start : start + cut])
-        reader.feed_eof()
-        return b"".join([piece async for piece in wire.pieces(reader, parsed("Transfer-Encoding: chunked"))])
-
-    assert asyncio.run(read()) == b"".join(parts)
 
 
 class Api:

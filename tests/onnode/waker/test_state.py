@@ -20,8 +20,7 @@ IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
 
 def group(name: str, turn: str = "") -> Group:
     return Group(
-        name, name, name, f"{name}.site", 8000, (f"{name}-rank0", f"{name}-rank1"), ("spark1", "spark2"), IDLE, turn,
-        LOAD, LIMIT,
+        name, name, name, f"{name}.site", (f"{name}-rank0", f"{name}-rank1"), IDLE, turn, LOAD, LIMIT,
     )  # fmt: skip
 
 
@@ -182,9 +181,7 @@ class Life(RuleBasedStateMachine):
                 self.waiters.remove(name)
                 self.site.groups.leave(name)
                 self.answers.append(verdict)
-                if verdict is True:  # handed on, and over at once
-                    self.site.groups.pipe(name)
-                    self.site.groups.piped(name)
+                if verdict is True:  # at its engine, and over at once
                     self.world.there[name].last = self.world.now
 
     @rule(name=names)
@@ -245,7 +242,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def counts_are_right(self) -> None:
         for name, state in self.site.groups.states.items():
-            assert state.waiting == self.waiters.count(name) and state.piped == 0
+            assert state.waiting == self.waiters.count(name)
 
     def teardown(self) -> None:
         """Whatever the cluster does or does not do from now on, everybody gets an answer."""
@@ -308,7 +305,6 @@ def test_an_idle_mate_goes_and_the_other_waits_until_its_pods_are_gone(site: Sit
     assert (site.world.there["day"].up, site.world.there["night"].up) == (0, 0)
     site.round()
     assert site.world.there["night"].up == 0  # pods of its mate are still there
-    assert site.groups.progress("night") == "night waits for day to be gone"
     site.world.there["day"].pods = 0
     site.round()
     assert site.world.there["night"].up == 2

@@ -198,7 +198,7 @@ def test_a_missing_file_and_a_wrong_revision_are_named(tmp_path: Path, made: Rep
     assert "no verified snapshot" in looked(tmp_path, "spark1", "0" * 40)["problems"][0]
     assert made.branches["main"] in looked(tmp_path, "spark1", "0" * 40)["problems"][0]
     (Store(tmp_path / "spark1").link(MODEL.id) / SHARD).resolve().unlink()
-    assert looked(tmp_path, "spark1")["problems"] == [f"{SHARD}: missing"]
+    assert looked(tmp_path, "spark1")["problems"] == [f"{SHARD} is missing"]
 
 
 def test_what_an_earlier_run_left_is_not_fetched_again(tmp_path: Path, made: Repository, hub: Serve) -> None:

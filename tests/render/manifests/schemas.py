@@ -33,13 +33,6 @@ NETWORK = {
     },
 }
 
-BY_HEADER = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["requestHeaderName"],
-    "properties": {"requestHeaderName": {"type": "string"}},
-}
-
 # Traefik's kinds, stricter than its own definitions: only what we write. The real ones judge on the rack.
 TRAEFIK = {
     "ServersTransport": {
@@ -54,34 +47,10 @@ TRAEFIK = {
         "maxIdleConnsPerHost": {"type": "integer", "minimum": -1},
     },
     "Middleware": {
-        "forwardAuth": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["address"],
-            "properties": {
-                "address": {"type": "string", "pattern": "^http://"},
-                "authRequestHeaders": {"type": "array", "items": {"type": "string"}},
-                "authResponseHeaders": {"type": "array", "items": {"type": "string"}},
-            },
-        },
         "buffering": {
             "type": "object",
             "additionalProperties": False,
             "properties": {"maxRequestBodyBytes": {"type": "integer"}},
-        },
-        "rateLimit": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "average": {"type": "integer"},
-                "burst": {"type": "integer"},
-                "sourceCriterion": BY_HEADER,
-            },
-        },
-        "inFlightReq": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"amount": {"type": "integer"}, "sourceCriterion": BY_HEADER},
         },
         "retry": {
             "type": "object",
@@ -94,7 +63,6 @@ TRAEFIK = {
                 "retryNonIdempotentMethod": {"type": "boolean"},
             },
         },
-        "replacePath": {"type": "object", "additionalProperties": False, "properties": {"path": {"type": "string"}}},
         "redirectScheme": {
             "type": "object",
             "additionalProperties": False,

@@ -214,13 +214,11 @@ def test_no_probe_starts_a_program_and_none_kills_within_an_engine_s_own_silence
                 assert probe["periodSeconds"] * probe["failureThreshold"] > longest
 
 
-def test_no_policy_opens_the_probes_port_but_to_traefik() -> None:
-    """The kubelet comes from the node itself, which every policy lets in; Traefik asks about a key."""
+def test_no_policy_of_a_group_opens_its_probes_port() -> None:
+    """The kubelet comes from the node itself, which every policy lets in; the router has a policy of its own."""
     policy, _ = case.of_kind(case.build(), "NetworkPolicy")
-    opened = {port["port"]: rule["from"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
-    assert ports.CONTROL not in opened
-    (peer,) = opened[ports.PROBES]
-    assert peer["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "traefik"}
+    opened = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+    assert not opened & {ports.CONTROL, ports.PROBES}
 
 
 def plan_of(objects: list[case.Object]) -> dict[str, Any]:
@@ -244,8 +242,8 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
-    budgets = Order.of(plan_of(case.build())).budgets
-    assert budgets.drain + budgets.stop < pod.GRACE_SECONDS
+    limits = Order.of(plan_of(case.build())).limits
+    assert limits.drain + limits.stop < pod.GRACE_SECONDS
 
 
 def test_the_program_and_its_plan_fit_into_a_config_map() -> None:
@@ -261,7 +259,7 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
     slow = model.model_copy(update={"measured": model.measured.model_copy(update={"load_seconds": 1800.0})})
     loaded = dataclasses.replace(launch.profile, profile=launch.profile.profile.model_copy(update={"model": slow}))
     objects = case.objects(dataclasses.replace(launch, profile=loaded), case.cluster())
-    assert plan_of(objects)["budgets"] == {"start": 3 * 1800 + patience.FIRST_COMPILE + patience.START_OVER}
+    assert plan_of(objects)["limits"] == {"start": 3 * 1800 + patience.FIRST_COMPILE + patience.START_OVER}
 
 
 @pytest.mark.parametrize(
@@ -271,8 +269,8 @@ def test_a_longer_measured_load_gets_a_longer_start() -> None:
 def test_a_prefill_in_one_piece_is_given_its_time(name: str, change: str) -> None:
     """None of the engine's counters moves in it."""
     longest = max(truth["seconds"] for truth in TRUTHS["prefills"].values())
-    assert plan_of(case.build(name, None, change))["budgets"]["silence"] > longest
-    assert "silence" not in plan_of(case.build(name))["budgets"]
+    assert plan_of(case.build(name, None, change))["limits"]["silence"] > longest
+    assert "silence" not in plan_of(case.build(name))["limits"]
 
 
 def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -> None:
@@ -330,7 +328,7 @@ def test_what_ranks_do_not_see_leaves_them_alone() -> None:
 
 def test_policy_closes_the_engine_port() -> None:
     policy, _ = case.of_kind(case.build(), "NetworkPolicy")
-    rule, _ = policy["spec"]["ingress"]
+    (rule,) = policy["spec"]["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": 30000}]
     assert {} not in rule["from"], "an empty peer is everybody"
     assert all(peer.keys() <= {"podSelector", "namespaceSelector"} for peer in rule["from"])

@@ -39,7 +39,7 @@ PEOPLE = (
     Key(name="alice", hash=hashed("sk-alice"), models=["qwen"], requests_per_minute=60, expires="2027-02-23"),
     Key(name="owner", hash=hashed("sk-owner")),
 )
-GATE = gateway.Terms(8000, ("/v1/models", "/v1/models/*", "/v1/chat/completions"), 100, 100, 512)
+GATE = Terms(timeout=8000, paths=("/v1/models", "/v1/models/*", "/v1/chat/completions"))
 
 
 def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[router.Model]]:
@@ -61,14 +61,14 @@ def test_golden_router_of_three_groups(tmp_path: Path) -> None:
     golden_files.check("router-of-three", "objects.yaml", manifests.to_yaml(built))
     golden_files.check("router-of-three", "clusters.yaml", files["clusters.yaml"])
     golden_files.check("router-of-three", "routes.yaml", files["routes.yaml"])
-    endpoint = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    endpoint = gateway.gateway("sparkloom", GATE, page=True)
     golden_files.check("router-of-three", "gateway.yaml", manifests.to_yaml(endpoint))
 
 
 @pytest.mark.parametrize("release", schemas.RELEASES)
 def test_objects_fit_their_kinds(tmp_path: Path, release: str) -> None:
     built, _ = rendered(tmp_path, page=True)
-    endpoint = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    endpoint = gateway.gateway("sparkloom", GATE, page=True)
     read = yaml.safe_load_all(manifests.to_yaml([*built, *endpoint]))
     assert [text for item in read for text in schemas.problems(item, release)] == []
 
@@ -161,17 +161,16 @@ def test_no_secret_and_no_hash_is_in_an_object(tmp_path: Path) -> None:
 
 
 def test_traefik_leads_to_the_router_alone() -> None:
-    objects_of = gateway.routed("sparkloom", objects.NAME, 8080, GATE)
+    objects_of = gateway.gateway("sparkloom", GATE)
     route, plain = case.of_kind(objects_of, "IngressRoute")
     post, get = route["spec"]["routes"]
     assert {rule["services"][0]["name"] for rule in (post, get)} == {"router"} and "Path(`/`)" not in get["match"]
     assert [named["name"] for named in post["middlewares"]] == [gateway.WHOLE]
     assert [named["name"] for named in get["middlewares"]] == [gateway.BODILESS]
     made = {item["metadata"]["name"] for item in case.of_kind(objects_of, "Middleware")}
-    assert not made & set(gateway.BEFORE_AN_ENGINE)
     there = {named["name"] for rule in [post, get, *plain["spec"]["routes"]] for named in rule["middlewares"]}
     assert there == made
-    shown = gateway.routed("sparkloom", objects.NAME, 8080, GATE, page=True)
+    shown = gateway.gateway("sparkloom", GATE, page=True)
     both = case.of_kind(shown, "IngressRoute")
     assert "Path(`/`)" in both[0]["spec"]["routes"][1]["match"] and "Path(`/`)" in both[1]["spec"]["routes"][0]["match"]
     assert "Path(`/`)" not in both[0]["spec"]["routes"][0]["match"], "nobody posts to a page"

@@ -66,7 +66,7 @@ def test_objects_fit_their_kinds(tmp_path: Path, release: str) -> None:
 def test_groups_on_demand_that_are_set_up_are_told_as_the_program_reads_them(tmp_path: Path) -> None:
     _, (chat,) = site(tmp_path / "site")  # oss is not set up, glm not on demand
     assert (chat.name, chat.model, chat.address) == ("chat", "qwen", "chat.sparkloom.svc.cluster.local")
-    assert (chat.sets, chat.nodes, chat.idle_seconds, chat.turn) == (("chat-rank0",), ("spark3",), 900.0, "")
+    assert (chat.sets, chat.idle_seconds, chat.turn) == (("chat-rank0",), 900.0, "")
     assert chat.limit_seconds == patience.wait_seconds(chat.load_seconds)
     file = tmp_path / "groups.json"
     file.write_text(one(rendered(tmp_path / "again"), "ConfigMap", "waker-groups")["data"]["groups.json"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.render.metrics import dashboards, panels, series
+from sparkloom.render.metrics import dashboards, series
 from tests.render.metrics.test_alerts import names_in
 
 MADE = {name: json.loads(text) for name, text in dashboards.files().items()}
@@ -40,7 +40,12 @@ def test_it_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("expr", "title"),
-    [(expr, f"{one.name}: {panel.title}") for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs],
+    [
+        (expr, f"{one.name}: {panel.title}")
+        for one in dashboards.every()
+        for panel in one.panels
+        for expr, _ in panel.exprs
+    ],
 )
 def test_a_panel_asks_for_series_that_somebody_gives(expr: str, title: str) -> None:
     asked = names_in(re.sub(r"(?:by|on) \([^)]*\)", "", expr))
@@ -51,6 +56,6 @@ def test_every_series_of_ours_is_shown_or_watched() -> None:
     """What nobody looks at need not be told."""
     from sparkloom.render.metrics import alerts
 
-    text = json.dumps([MADE, [alert.expr for alert in alerts.ALERTS]])
+    text = json.dumps([MADE, [alert.expr for alert in alerts.every()]])
     unused = {name for name in series.known() if name.startswith("sparkloom_") and name not in text}
     assert unused <= {"sparkloom_gpu_memory_used_bytes", "sparkloom_gpu_memory_total_bytes"}

@@ -19,7 +19,7 @@ import pytest
 from sparkloom import case
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank.probes import Probes
-from sparkloom.render.metrics import alerts, panels, scrapes, series
+from sparkloom.render.metrics import alerts, dashboards, scrapes, series
 from tests.onnode.rank.ranks import Ranks, free_port
 from tests.onnode.test_host_metrics import STAND_IN
 from tests.prometheus import program
@@ -75,7 +75,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
             "requests": ["sglang:num_running_reqs"],
             "moves": ["sglang:generation_tokens_total"],
         }
-        ranks.plan["budgets"]["silence"] = 60.0
+        ranks.plan["limits"]["silence"] = 60.0
         counters = sites.growing(sites.ENGINE)
         (folder / "counters").write_text(counters())
         ranks.start()
@@ -146,7 +146,10 @@ def test_everything_is_scraped_without_a_complaint(scraped: Prometheus) -> None:
 
 
 PANELS = [
-    (f"{one.name}: {panel.title}", expr) for one in panels.EVERY for panel in one.panels for expr, _ in panel.exprs
+    (f"{one.name}: {panel.title}", expr)
+    for one in dashboards.every()
+    for panel in one.panels
+    for expr, _ in panel.exprs
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import http.client
-import itertools
 import json
 import threading
 import time
@@ -19,7 +18,7 @@ from sparkloom.onnode.now.gather import HELD_BACK, held_back
 from sparkloom.render.router import envoy
 from testbed.standins.pacing.process import Engine
 from tests.render.router.running import ALICE, CHAT, PEOPLE, Answer, Router, asked, bearer, running, until
-from tests.render.router.waker import EVERY, Probe, Waker
+from tests.render.router.waker import Probe, Waker
 
 pytestmark = pytest.mark.oracle
 
@@ -59,16 +58,17 @@ class Site:
         self.probe.ready = True
         until(self.healthy, 15)
 
-    def stream(self, tokens: int = 5) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def ask(self, tokens: int = 5) -> http.client.HTTPConnection:
+        """A stream; its answer is still to come."""
         connection = self.router.connect()
         connection.request("POST", CHAT, json.dumps(asked(NAME, tokens)), bearer(ALICE))
-        return connection, connection.getresponse()
+        return connection
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     engine, probe = Engine(NAME, "ttft=0.05", "rate=60"), Probe()
-    other, waker = Engine("other", "ttft=0.05"), Waker(engine.port)
+    other, waker = Engine("other", "ttft=0.05"), Waker()
     more: dict[str, dict[str, Any]] = {
         NAME: {
             "waker": waker.address, "label": LABEL, "health_port": probe.port, "health_path": "/ready", "at_once": 8,
@@ -128,42 +128,62 @@ def used(router: Router) -> tuple[float, float]:
 
 
 def test_a_stream_waits_for_its_waking_and_goes_on_when_the_engine_is_up(site: Site) -> None:
-    """Each comment line is here when it is written; the engine's words follow in the same answer, also when the router
-    leads others to the engine itself by then; what was used is counted once."""
+    """Its engine is asked once, by the router; what was used is counted once."""
     site.asleep()
     before = used(site.router)
-    connection, answer = site.stream(tokens=240)
-    assert answer.status == 200 and answer.headers["content-type"] == "text/event-stream"
-    stamps = []
-    for _ in range(5):
-        assert answer.read1(4096).startswith(b": alpha starts")
-        stamps.append(time.monotonic())
-    gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
-    assert max(gaps) < 4 * EVERY and max(gaps) > EVERY / 3, "one after the other, not all at once"
-    site.engine.up()
-    site.probe.ready = True
-    site.waker.awake.set()
-    until(lambda: site.stat("upstream_rq_active", f"{LABEL}+waker") == 1)
-    until(site.healthy, 15)
+    waiting = site.ask(tokens=240)
+    until(lambda: site.waker.held == 1)
+    assert site.waker.heard[0]["x-sparkloom-stream"] == "true"
+    site.awake()
     heard = len(site.waker.heard)
     assert site.router.post(NAME).status == 200 and len(site.waker.heard) == heard, "others go to the engine now"
+    site.waker.awake.set()
+    answer = waiting.getresponse()
+    assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+    assert "x-sparkloom-awake" not in answer.headers
     text = answer.read()
-    connection.close()
+    waiting.close()
     assert text.count(b'"content": "') >= 240 - 60 and text.rstrip().endswith(b"data: [DONE]")
+    assert len(site.waker.heard) == heard and len(site.engine.truth()) == 2
     after = used(site.router)
     assert (after[0] - before[0], after[1] - before[1]) == (2, 241)
 
 
+@pytest.mark.parametrize("megabytes", [0, 3])
+def test_whoever_is_told_awake_reaches_the_engine_body_and_all(site: Site, megabytes: int) -> None:
+    site.asleep()
+    body = json.dumps(asked(NAME, 1, "a" * (megabytes << 20)))
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        waiting = [pool.submit(site.router.ask, "POST", CHAT, body=body) for _ in range(4 if megabytes else 24)]
+        until(lambda: site.waker.held == len(waiting))
+        site.awake()
+        site.waker.awake.set()
+        assert {future.result(30).status for future in waiting} == {200}
+
+
+def test_who_is_told_awake_while_the_engine_is_not_there_hears_it_in_words(site: Site) -> None:
+    site.asleep()
+    site.waker.awake.set()
+    answer = site.router.post(NAME)
+    assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "model_wakes", "42")
+    assert len(site.waker.heard) == 5, "and not again and again"
+
+
+def test_nobody_says_by_a_header_that_he_streams(site: Site) -> None:
+    site.asleep()
+    body = json.dumps({**asked(NAME, 1), "stream": False})
+    answer = site.router.ask("POST", CHAT, body=body, headers={"x-sparkloom-stream": "true"})
+    assert answer.code == "model_wakes" and "x-sparkloom-stream" not in site.waker.heard[0]
+
+
 def test_a_client_that_leaves_is_noticed_by_the_waker(site: Site) -> None:
     site.asleep()
-    connection, answer = site.stream()
-    answer.read1(100)
-    assert site.waker.held == 1
+    connection = site.ask()
+    until(lambda: site.waker.held == 1)
     page = site.router.ask("GET", f"/stats/prometheus?filter={HELD_BACK}", port=site.router.terms.metrics_port)
     told = held_back(page.body.decode())
     assert told[LABEL] == 0 and told[f"{LABEL}+waker"] == 1, "as the page reads it"
     connection.close()
-    answer.close()
     until(lambda: site.waker.left == 1 and site.waker.held == 0, 3)
 
 
@@ -255,7 +275,6 @@ def test_a_storm_in_the_moment_of_falling_asleep_ends_at_the_waker(site: Site) -
 
 
 def test_as_many_wait_at_the_waker_as_may_and_the_next_is_told_so(site: Site) -> None:
-    """Eight are what its engine takes; nobody waits in the router, who would hear no word there."""
     most = 8 + envoy.AT_WAKER
     site.asleep()
     plugs = []
@@ -264,8 +283,7 @@ def test_as_many_wait_at_the_waker_as_may_and_the_next_is_told_so(site: Site) ->
             connection = site.router.connect()
             connection.request("POST", CHAT, json.dumps(asked(NAME, 1)), bearer(ALICE))
             plugs.append(connection)
-        heads = [plug.getresponse() for plug in plugs]
-        assert {head.status for head in heads} == {200} and site.waker.held == most
+        until(lambda: site.waker.held == most)
         for _ in range(3):
             full = site.router.post(NAME)
             assert (full.status, full.code, full.headers["retry-after"]) == (503, "queue_full", "5")
@@ -281,7 +299,8 @@ def test_it_goes_on_demand_and_back_while_it_streams(made: Site) -> None:
     made.awake()
     router = made.router
     groups = router.groups
-    connection, answer = made.stream(tokens=300)
+    connection = made.ask(tokens=300)
+    answer = connection.getresponse()
     answer.read1(100)
     try:
         for now in ([replace(groups[0], waker=""), groups[1]], groups):

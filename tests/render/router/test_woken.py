@@ -72,7 +72,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def test_it_was_woken_by_the_first_request_and_sleeps_when_nobody_asks(pair: Pair) -> None:
     (first, *_) = pair.site.models["alpha"].asked
-    assert first[0]["authorization"] == "Bearer sk-own-key-of-engines", "each engine's own, by way of the waker"
+    assert first[0]["authorization"] == "Bearer sk-own-key-of-engines", "each engine's own"
     until(pair.asleep, IDLE + 20)
     assert pair.site.cluster.up("beta"), "which may idle for an hour"
 
@@ -83,8 +83,7 @@ def test_a_request_wakes_it_streams_and_the_next_goes_to_it_straight(pair: Pair)
     connection = pair.router.connect()
     connection.request("POST", CHAT, json.dumps(asked("alpha", 3)), bearer(ALICE))
     answer = connection.getresponse()
-    assert answer.status == 200 and answer.read1(4096).startswith(b": alpha ")
-    assert b"[DONE]" in answer.read()
+    assert answer.status == 200 and b"[DONE]" in answer.read()
     connection.close()
     over = threading.Event()
 

@@ -1,9 +1,7 @@
-"""The HTTP side of a waker, for what stands before it: comment lines until the engine is there, then its own bytes."""
+"""The HTTP side of a waker, for what stands before it: who streams is held, and sent to the engine in the end."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import select
 import socket
@@ -11,14 +9,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-EVERY = 0.3  # seconds between two comment lines
+LOOK = 0.1  # seconds until it sees that a client left
 
 
 class Waker:
-    """`awake`: set once the engine at `port` is to be asked; until then who streams is kept, and others hear 503."""
+    """`awake`: set once the engine is to be asked; until then who streams is kept, and others hear 503."""
 
-    def __init__(self, port: int) -> None:
-        self.port, self.awake, self.over = port, threading.Event(), False
+    def __init__(self) -> None:
+        self.awake, self.over = threading.Event(), False
         self.heard: list[dict[str, str]] = []
         self.left, self.held, self.looks = 0, 0, 0
         self._server: ThreadingHTTPServer | None = None
@@ -62,18 +60,22 @@ class _Asked(BaseHTTPRequestHandler):
         waker.heard.append({**{name.lower(): value for name, value in self.headers.items()}, "body": body.decode()})
         waker.held += 1
         try:
-            if waker.awake.is_set():
-                self._hand_on(body)
-            elif json.loads(body).get("stream"):
-                self._keep(body)
-            else:
-                words = {"error": {"message": "alpha wakes, 42 s more", "type": "server_error", "code": "model_wakes"}}
-                self._whole(503, json.dumps(words), ("retry-after", "42"))
+            self._held()
         except OSError:
             waker.left += 1
-            self.close_connection = True
         finally:
             waker.held -= 1
+        self.close_connection = True
+
+    def _held(self) -> None:
+        while "x-sparkloom-stream" in self.headers and not self.waker.awake.wait(LOOK):
+            if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+                raise OSError("left")
+        if self.waker.over:
+            raise OSError("over")
+        words = {"error": {"message": "alpha wakes, 42 s more", "type": "server_error", "code": "model_wakes"}}
+        awake = [("x-sparkloom-awake", "true")] if self.waker.awake.is_set() else []
+        self._whole(503, json.dumps(words), ("retry-after", "42"), *awake)
 
     def _whole(self, status: int, text: str, *more: tuple[str, str]) -> None:
         self.send_response(status)
@@ -81,43 +83,6 @@ class _Asked(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text.encode())
-
-    def _keep(self, body: bytes) -> None:
-        self._begin(200, "text/event-stream")
-        while not self.waker.awake.wait(EVERY):
-            self._piece(b": alpha starts\n\n")
-            if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
-                raise OSError("left")
-        if self.waker.over:
-            raise OSError("over")
-        with contextlib.closing(self._asked(body)) as answer:
-            self._pipe(answer)
-
-    def _hand_on(self, body: bytes) -> None:
-        with contextlib.closing(self._asked(body)) as answer:
-            self._begin(answer.status, answer.headers["content-type"])
-            self._pipe(answer)
-
-    def _asked(self, body: bytes) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.waker.port, timeout=30)
-        kept = {name: self.headers[name] for name in ("authorization", "content-type")}
-        connection.request("POST", self.path, body, kept)
-        return connection.getresponse()
-
-    def _begin(self, status: int, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-
-    def _pipe(self, answer: http.client.HTTPResponse) -> None:
-        while piece := answer.read1(65536):
-            self._piece(piece)
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _piece(self, piece: bytes) -> None:
-        self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-        self.wfile.flush()
 
     def log_message(self, *_: Any) -> None:
         pass

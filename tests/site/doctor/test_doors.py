@@ -106,4 +106,6 @@ def test_what_is_asked_here_is_dry_in_a_play_that_is_not() -> None:
     shared = NS(action_loader=NS(get=get))
     parts = ("connection", "play_context", "loader", "templar")
     action = NS(_task=ours, _shared_loader_obj=shared, **{f"_{part}": None for part in parts})
-    assert asking.Asking(action, {}, {}).run("sparkloom_key", {}) == {"changed": True} and made[0].check_mode is True
+    assert (
+        asking.Asking(action, {}, {}).run("sparkloom_gateway", {}) == {"changed": True} and made[0].check_mode is True
+    )

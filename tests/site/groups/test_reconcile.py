@@ -31,7 +31,7 @@ serve:
 """
 OPTIONS = {
     "force": True, "transport": "refuse", "timeout": 0, "restarts": 3, "smoke_tokens": 8, "smoke_timeout": 5,
-    "key_file": "", "memory_slack": 8, "rollback": False,
+    "memory_slack": 8, "rollback": False,
 }  # fmt: skip
 WAKER = {
     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "waker", "namespace": "sparkloom"},
@@ -118,7 +118,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         said = inventory / "group_vars" / "all" / "cluster.yml"
         said.write_text(said.read_text().replace("~/.kube/sparkloom-gb10", str(kubeconfig)))
         made = Site(tmp_path, inventory, cluster)
-        monkeypatch.setitem(OPTIONS, "key_file", str(tmp_path / "key"))
         monkeypatch.setattr(reconcile.kubernetes, "judge", lambda *_: [])
         monkeypatch.setattr(client.Client, "facts", lambda *_: {})
         monkeypatch.setattr(proof.Proof, "prove", lambda self, *_: made.prove(self.group))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from http.client import HTTPException
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import figures, settings
 from sparkloom.measure.bench.depth import GUESS, Depth, prompt, words
 from sparkloom.measure.bench.gauges import Gauges
-from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.request import Request
 from sparkloom.measure.bench.schedule import Crowd
 from sparkloom.measure.bench.settings import Prompts, Settings
 from sparkloom.measure.bench.target import Target
+from sparkloom.measure.interrupt import interruptible
 
 Say = Callable[[str, Crowd | None], None]
 Keep = Callable[["Run"], None]
@@ -32,6 +30,9 @@ class Run:
         self.model, self.planned = model, planned
         self.levels: list[dict[str, Any]] = []
         self.signal: int | None = None
+
+    def stop(self, number: int) -> None:
+        self.signal = number
 
     @property
     def complete(self) -> bool:
@@ -66,7 +67,7 @@ def served_model(target: Target, wanted: str | None) -> str:
     except OSError as error:
         message = f"{target.url} does not answer: {error.strerror or error}"
         raise InputError.single("--url", message, rule="no-answer") from None
-    except (Garbled, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (HTTPException, ValueError, KeyError, TypeError, AttributeError) as error:
         status, names = 0, []
         if not wanted:
             message = f"{target.url}/v1/models is no list of models ({error}); --model names one"
@@ -103,7 +104,7 @@ class Bench:
     def measure(self) -> Run:
         """All levels, or as many as there is time for before Ctrl-C."""
         gauges = Gauges(self._target)
-        with self._interruptible():
+        with interruptible(self.run.stop):
             loop = Loop(self._target)
             try:
                 if any(self._what.depths) or self._what.prompt_tokens:
@@ -216,7 +217,7 @@ class Bench:
 
     def _message(self, what: Settings, text: str) -> bytes:
         body = settings.body(what, self.run.model, text, what.max_tokens)
-        return self._target.message("POST", "/v1/chat/completions", body)
+        return self._target.message("POST", "/v1/chat/completions", body=body)
 
     def _ticking(self, loop: Loop, name: str, crowd: Crowd) -> None:
         """A line of progress now and every half second, as long as the crowd runs."""
@@ -227,19 +228,3 @@ class Bench:
                 loop.at(loop.now() + 0.5, tick)
 
         loop.at(loop.now(), tick)
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C (or SIGTERM) ends the level and keeps it, the second one ends the program."""
-
-        def stop(number: int, _: FrameType | None) -> None:
-            if self.run.signal is not None:
-                raise KeyboardInterrupt
-            self.run.signal = number
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

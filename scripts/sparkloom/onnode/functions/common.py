@@ -5,14 +5,27 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+Step = tuple[str, Callable[[], object]]  # what changes, and what does it
+Steps = Iterator[Step]
 ORIGIN = Path("/var/lib/sparkloom/origin/functions.json")
 
 
 class FunctionsError(Exception):
     """The plan cannot be met; the message says what was found and what to change."""
+
+
+def applied(steps: Iterable[Step], dry: bool) -> list[str]:
+    """What was changed, or would be; each step is done before the next one is looked for."""
+    changes = []
+    for text, act in steps:
+        changes.append(text)
+        if not dry:
+            act()
+    return changes
 
 
 def ip(*args: str) -> None:

@@ -7,11 +7,13 @@ set at every boot. Both ends and the switch have to agree on the priority.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common
-from sparkloom.onnode.functions.common import ask, text
+from sparkloom.onnode.functions.common import Steps, ask, text
 
 notes: list[str] = []
 ECN = ("roce_np", "roce_rp")
@@ -40,6 +42,10 @@ def set_pause(port: str, wanted: list[bool]) -> None:
     common.call("dcb", "pfc", "set", "dev", port, "prio-pfc", *words)
 
 
+def set_dscp(what: str, port: str, dscp: int, priority: int) -> None:
+    common.call("dcb", "app", what, "dev", port, "dscp-prio", f"{dscp}:{priority}")
+
+
 def trusted(port: str, dscp: int, priority: int) -> bool | None:
     """Whether the DSCP leads to the priority: mlx5 trusts DSCP as soon as one such entry exists."""
     held = shown("app", port, "dscp-prio")
@@ -55,56 +61,48 @@ def files(port: str, priority: int) -> dict[Path, str]:
     return {path: value for path, value in wanted.items() if path.exists()}
 
 
-def as_planned(plan: dict[str, Any], dry: bool) -> list[str]:
+def as_planned(plan: dict[str, Any]) -> Steps:
     wanted, port = plan.get("lossless"), plan["pf"]
     if not wanted:
-        return []
-    priority, dscp, changes = wanted["priority"], wanted["dscp"], []
+        return
+    priority, dscp = wanted["priority"], wanted["dscp"]
+
+    def set_first(was: dict[str, Any], act: Callable[[], object]) -> None:
+        common.remember(port, was)
+        act()
+
     held = pause(port)
     if held is None:
         notes.append(f"{port}: its driver offers no pause per priority (dcb pfc show), so it stays as it is")
     elif not held[priority]:
-        changes.append(f"{port}: pause for priority {priority}")
-        if not dry:
-            common.remember(port, {"pause": held})
-            set_pause(port, [n == priority for n in range(len(held))])
+        only = [n == priority for n in range(len(held))]
+        yield (
+            f"{port}: pause for priority {priority}",
+            partial(set_first, {"pause": held}, partial(set_pause, port, only)),
+        )
     known = trusted(port, dscp, priority)
     if known is None:
         notes.append(f"{port}: its driver takes no DSCP (dcb app show), so it trusts what it did")
     elif not known:
-        changes.append(f"{port}: DSCP {dscp} leads to priority {priority}")
-        if not dry:
-            common.remember(port, {"dscp": [dscp, priority]})
-            common.call("dcb", "app", "add", "dev", port, "dscp-prio", f"{dscp}:{priority}")
+        add = partial(set_dscp, "add", port, dscp, priority)
+        yield f"{port}: DSCP {dscp} leads to priority {priority}", partial(set_first, {"dscp": [dscp, priority]}, add)
     offered = files(port, priority)
     if not any("ecn" in path.parts for path in offered):
         notes.append(
             f"{port}: no switch for ECN in /sys; without NVIDIA's driver package the firmware's setting counts"
         )
     for path, value in offered.items():
-        was = text(path)
-        if was != value:
-            changes.append(f"{path}: {value}")
-            if not dry:
-                common.remember(port, {"files": {str(path): was}})
-                path.write_text(value + "\n")
-    return changes
+        if (was := text(path)) != value:
+            write = partial(path.write_text, f"{value}\n")
+            yield f"{path}: {value}", partial(set_first, {"files": {str(path): was}}, write)
 
 
-def as_before(plan: dict[str, Any], dry: bool) -> list[str]:
+def as_before(plan: dict[str, Any]) -> Steps:
     was, port = common.remembered().get(plan["pf"], {}), plan["pf"]
-    changes = []
     if "pause" in was:
-        changes.append(f"{port}: pause as before")
-        if not dry:
-            set_pause(port, was["pause"])
+        yield f"{port}: pause as before", partial(set_pause, port, was["pause"])
     if "dscp" in was:
         dscp, priority = was["dscp"]
-        changes.append(f"{port}: no rule for DSCP {dscp}, as before")
-        if not dry:
-            common.call("dcb", "app", "del", "dev", port, "dscp-prio", f"{dscp}:{priority}")
+        yield f"{port}: no rule for DSCP {dscp}, as before", partial(set_dscp, "del", port, dscp, priority)
     for path, value in was.get("files", {}).items():
-        changes.append(f"{path}: {value}, as before")
-        if not dry:
-            Path(path).write_text(f"{value}\n")
-    return changes
+        yield f"{path}: {value}, as before", partial(Path(path).write_text, f"{value}\n")

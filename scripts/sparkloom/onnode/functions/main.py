@@ -11,17 +11,17 @@ import fcntl
 import json
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common, lossless, parent, rail, stray
-from sparkloom.onnode.functions.common import FunctionsError
+from sparkloom.onnode.functions.common import FunctionsError, Steps, applied
 
 PLAN = Path("/etc/sparkloom/functions.json")
 
 
-def recover(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
+def recover(rails: list[rail.Rail], young: float) -> Steps:
     """Planned functions that are missing on the host and that a dead namespace holds."""
     missing = {
         f["mac"].lower(): (f["interface"], (each.pf / f"device/virtfn{f['vf']}").resolve().name)
@@ -29,72 +29,64 @@ def recover(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
         for f in each.plan["functions"]
         if each.address(f["interface"]) is None
     }
-    if not missing:
-        return []
     wanted = {mac: name for mac, (name, _) in missing.items()}
-    changes = []
-    for namespace, there, name in stray.find(wanted, {place: name for name, place in missing.values()}, young):
-        changes.append(f"{name}: back from {namespace}, whose pod is gone")
-        if not dry:
-            stray.bring_home(namespace, there, name)
-    return changes
+    yield from back(wanted, {place: name for name, place in missing.values()}, young)
 
 
-def port_home(each: rail.Rail, dry: bool, young: float) -> list[str]:
+def port_home(each: rail.Rail, young: float) -> Steps:
     """A port that pods get whole is in a living pod, or comes back from a dead one; its read-back misses it else."""
-    name, changes = each.plan["pf"], []
-    for namespace, there, _ in stray.find({}, {each.plan["pci"]: name}, young):
-        changes.append(f"{name}: back from {namespace}, whose pod is gone")
-        if not dry:
-            stray.bring_home(namespace, there, name)
-    return changes
+    yield from back({}, {each.plan["pci"]: each.plan["pf"]}, young)
 
 
-def as_planned(rails: list[rail.Rail], dry: bool, wait: float, young: float) -> list[str]:
-    changes = []
+def back(by_mac: dict[str, str], by_pci: dict[str, str], young: float) -> Steps:
+    for namespace, there, name in stray.find(by_mac, by_pci, young) if by_pci else ():
+        text = f"{name}: back from {namespace}, whose pod is gone"
+        yield text, partial(stray.bring_home, namespace, there, name)
+
+
+def as_planned(rails: list[rail.Rail], wait: float, young: float) -> Steps:
     for each in rails:
-        if each.plan.get("whole") and not rail.wait_for(each.pf, wait):
-            changes += port_home(each, dry, young)
-            continue
         if not rail.wait_for(each.pf, wait):
-            name = each.plan["pf"]
-            raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
+            if not each.plan.get("whole"):
+                name = each.plan["pf"]
+                raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
+            yield from port_home(each, young)
+            continue
         if common.number(each.pf / "device/sriov_numvfs"):
-            changes += recover([each], dry, young)
-        changes += each.as_planned()
-        changes += lossless.as_planned(each.plan, dry)
-    return changes
+            yield from recover([each], young)
+        yield from each.as_planned()
+        yield from lossless.as_planned(each.plan)
 
 
 def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
-    changes = recover([each for each in rails if not each.plan.get("whole")], dry, young)
+    changes = applied(recover([each for each in rails if not each.plan.get("whole")], young), dry)
     for each in rails:
         if each.plan.get("whole") and not rail.wait_for(each.pf, 0):
-            changes += port_home(each, dry, young)
+            changes += applied(port_home(each, young), dry)
     if held := [name for each in rails for name in each.in_use()] if not (changes and dry) else []:
         raise FunctionsError(
             f"{', '.join(held)}: in a pod, nothing was changed; stop what is served first, then undo again"
         )
     for each in rails:
-        changes += lossless.as_before(each.plan, dry)
-        changes += each.as_before()
+        changes += applied(lossless.as_before(each.plan), dry)
+        changes += applied(each.as_before(), dry)
     if not dry:
         common.ORIGIN.unlink(missing_ok=True)
     return changes
 
 
-def repaired(rails: Callable[[bool], list[rail.Rail]], dry: bool, steady: float, young: float) -> list[str]:
+def repaired(rails: list[rail.Rail], dry: bool, steady: float, young: float) -> list[str]:
     """Only what a pod left behind, and only what is still so after a while: CNI renames what it gives back itself.
 
     Everything else that a hand has changed is for the role to mend, and for the doctor to see.
     """
 
-    def mend(look: bool) -> list[str]:
-        found = [each for each in rails(look) if common.number(each.pf / "device/sriov_numvfs")]
-        changes = recover(found, look, young)
+    def mend(dry: bool) -> list[str]:
+        found = [each for each in rails if common.number(each.pf / "device/sriov_numvfs")]
+        changes = applied(recover(found, young), dry)
         for each in found:
-            renamed = each.name_functions()
-            changes += renamed + (each.set_macs() if renamed and not look else [])
+            renamed = applied(each.name_functions(), dry)
+            changes += renamed + (applied(each.set_macs(), dry) if renamed and not dry else [])
         return changes
 
     if not (first := mend(True)):
@@ -104,14 +96,12 @@ def repaired(rails: Callable[[bool], list[rail.Rail]], dry: bool, steady: float,
 
 
 def run(args: argparse.Namespace, plans: list[dict[str, Any]]) -> list[str]:
-    def rails(dry: bool) -> list[rail.Rail]:
-        return [rail.Rail(plan, args.sysfs, dry) for plan in plans]
-
+    rails = [rail.Rail(plan, args.sysfs) for plan in plans]
     if args.undo:
-        return as_before(rails(args.check), args.check, args.pod_start)
+        return as_before(rails, args.check, args.pod_start)
     if args.steady:
         return repaired(rails, args.check, args.steady, args.pod_start)
-    return as_planned(rails(args.check), args.check, args.wait, args.pod_start)
+    return applied(as_planned(rails, args.wait, args.pod_start), args.check)
 
 
 def main(words: list[str]) -> int:

@@ -7,10 +7,11 @@ machine. Without one it is another at each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from sparkloom.onnode.functions import common
-from sparkloom.onnode.functions.common import FunctionsError
+from sparkloom.onnode.functions.common import FunctionsError, Steps
 
 notes: list[str] = []
 
@@ -21,30 +22,28 @@ def held(port: str) -> dict[int, str]:
     return {int(entry["vf"]): str(entry.get("address", "")).lower() for entry in shown[0].get("vfinfo_list", ())}
 
 
-def as_planned(plan: dict[str, Any], here: Iterable[dict[str, Any]], dry: bool) -> list[str]:
+def as_planned(plan: dict[str, Any], here: Iterable[dict[str, Any]]) -> Steps:
     """Only of functions that are `here` on the host: what serves in a pod is left alone."""
-    known, port, changes = held(plan["pf"]), plan["pf"], []
+    known, port = held(plan["pf"]), plan["pf"]
+    before = {"parents_macs": {str(n): address for n, address in known.items()}}
+
+    def give(vf: int, mac: str) -> None:
+        common.remember(port, before)
+        tell(port, vf, mac)
+
     for function in here:
         vf, mac = function["vf"], function["mac"]
-        if known.get(vf) in (None, mac):
-            continue
-        changes.append(f"{port}: MAC {mac} for its function {vf}")
-        if not dry:
-            common.remember(port, {"parents_macs": {str(n): address for n, address in known.items()}})
-            tell(port, vf, mac)
-    return changes
+        if known.get(vf) not in (None, mac):
+            yield f"{port}: MAC {mac} for its function {vf}", partial(give, vf, mac)
 
 
-def as_before(plan: dict[str, Any], was: dict[str, Any], there: int, dry: bool) -> list[str]:
+def as_before(plan: dict[str, Any], was: dict[str, Any], there: int) -> Steps:
     """Functions that are gone took theirs along."""
-    port, changes = plan["pf"], []
+    port = plan["pf"]
     for vf, mac in held(port).items():
         before = was.get("parents_macs", {}).get(str(vf), mac)
         if before != mac and vf < there:
-            changes.append(f"{port}: MAC {before} for its function {vf}, as before")
-            if not dry:
-                tell(port, vf, before)
-    return changes
+            yield f"{port}: MAC {before} for its function {vf}, as before", partial(tell, port, vf, before)
 
 
 def tell(port: str, vf: int, mac: str) -> None:

@@ -6,11 +6,12 @@ import contextlib
 import os
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common, parent
-from sparkloom.onnode.functions.common import FunctionsError, number, text
+from sparkloom.onnode.functions.common import FunctionsError, Steps, number, text
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 FIRMWARE = (
@@ -39,23 +40,22 @@ def set_sysctls(interface: str) -> None:
 
 
 class Rail:
-    def __init__(self, plan: dict[str, Any], sysfs: Path, dry: bool) -> None:
-        self.plan, self.dry, self.net = plan, dry, sysfs / "class/net"
+    def __init__(self, plan: dict[str, Any], sysfs: Path) -> None:
+        self.plan, self.net = plan, sysfs / "class/net"
         self.pf: Path = self.net / plan["pf"]
 
-    def as_planned(self) -> list[str]:
-        """Makes it so; says what it changed."""
-        made = self.make()
-        if made and not self.dry:
-            self.wait_for_functions()
-        return made + self.name_functions() + self.set_macs() + parent.as_planned(self.plan, self.here(), self.dry)
+    def as_planned(self) -> Steps:
+        yield from self.make()
+        yield from self.name_functions()
+        yield from self.set_macs()
+        yield from parent.as_planned(self.plan, self.here())
 
-    def make(self) -> list[str]:
+    def make(self) -> Steps:
         """Create the functions when there are none; what exists is never torn down, a pod may hold it."""
         device, wanted = self.pf / "device", self.plan["count"]
         there, most = number(device / "sriov_numvfs"), number(device / "sriov_totalvfs")
         if there >= wanted:
-            return []
+            return
         name = self.plan["pf"]
         if wanted > most:
             advice = FIRMWARE.format(pci=self.plan.get("pci", name), wanted=wanted)
@@ -64,33 +64,30 @@ class Rail:
             raise FunctionsError(
                 f"{name} has {there} functions, the plan wants {wanted}: reboot the node, it starts from none"
             )
-        if not self.dry:
-            self.remember()
-            common.ip("link", "set", name, "up")
-            (device / "sriov_numvfs").write_text(f"{wanted}\n")
-        return [f"{name}: {wanted} functions made"]
+        yield f"{name}: {wanted} functions made", self._make
 
-    def home(self, vf: int) -> Path:
-        return self.pf / f"device/virtfn{vf}/net"
-
-    def wait_for_functions(self) -> None:
+    def _make(self) -> None:
+        self.remember()
+        common.ip("link", "set", self.plan["pf"], "up")
+        (self.pf / "device/sriov_numvfs").write_text(f"{self.plan['count']}\n")
         for function in self.plan["functions"]:
             wait_for(self.home(function["vf"]), 30)
         settle()
 
-    def name_functions(self) -> list[str]:
+    def home(self, vf: int) -> Path:
+        return self.pf / f"device/virtfn{vf}/net"
+
+    def name_functions(self) -> Steps:
         """udev's names differ between releases; the plan's name wins."""
-        changes = []
         for function in self.plan["functions"]:
-            home = self.home(function["vf"])
-            if self.address(function["interface"]) is not None or not home.exists():
-                continue
-            for name in [entry.name for entry in home.iterdir()]:
-                changes.append(f"{name}: renamed {function['interface']}")
-                if not self.dry:
-                    self.remember()
-                    self.rename(name, function["interface"])
-        return changes
+            home, wanted = self.home(function["vf"]), function["interface"]
+            if self.address(wanted) is None and home.exists():
+                for name in [entry.name for entry in home.iterdir()]:
+                    yield f"{name}: renamed {wanted}", partial(self._rename_first, name, wanted)
+
+    def _rename_first(self, name: str, wanted: str) -> None:
+        self.remember()
+        self.rename(name, wanted)
 
     def rename(self, name: str, wanted: str) -> None:
         common.ip("link", "set", name, "down")
@@ -107,17 +104,14 @@ class Rail:
         """The planned functions that are on the host."""
         return [function for function in self.plan["functions"] if self.address(function["interface"]) is not None]
 
-    def set_macs(self) -> list[str]:
-        changes = []
+    def set_macs(self) -> Steps:
         for function in self.plan["functions"]:
-            interface, mac = function["interface"], function["mac"]
-            if self.address(interface) in (None, mac):
-                continue
-            changes.append(f"{interface}: MAC {mac}")
-            if not self.dry:
-                self.remember()
-                self.set_mac(function["vf"], interface, mac)
-        return changes
+            if self.address(function["interface"]) not in (None, function["mac"]):
+                yield f"{function['interface']}: MAC {function['mac']}", partial(self._set_mac_first, function)
+
+    def _set_mac_first(self, function: dict[str, Any]) -> None:
+        self.remember()
+        self.set_mac(function["vf"], function["interface"], function["mac"])
 
     def set_mac(self, vf: int, interface: str, mac: str) -> None:
         """By the function itself, or where its driver leaves that to the parent, through the parent and a new start.
@@ -159,34 +153,28 @@ class Rail:
         there = number(self.pf / "device/sriov_numvfs")
         return [f["interface"] for f in self.plan["functions"] if f["vf"] < there and not self.address(f["interface"])]
 
-    def as_before(self) -> list[str]:
+    def as_before(self) -> Steps:
         """Nothing is taken from a pod: `in_use` is asked for all rails first."""
         was = common.remembered().get(self.plan["pf"], {})
         if "count" not in was:
-            return []
-        device, changes = self.pf / "device", []
-        there = number(device / "sriov_numvfs")
-        if there != was["count"]:
-            changes.append(f"{self.plan['pf']}: {was['count']} functions, as before")
-            if not self.dry:
-                (device / "sriov_numvfs").write_text("0\n")
-                if was["count"]:
-                    (device / "sriov_numvfs").write_text(f"{was['count']}\n")
-                    settle()
+            return
+        count = self.pf / "device/sriov_numvfs"
+        if number(count) != was["count"]:
+            yield f"{self.plan['pf']}: {was['count']} functions, as before", partial(self._make_again, was["count"])
         planned = {str(f["vf"]): f["interface"] for f in self.plan["functions"]}
         for vf, (name, mac) in was["functions"].items():
             now = planned.get(vf, name)
             if self.address(now) not in (None, mac):
-                changes.append(f"{now}: MAC {mac}, as before")
-                if not self.dry:
-                    self.set_mac(int(vf), now, mac)
+                yield f"{now}: MAC {mac}, as before", partial(self.set_mac, int(vf), now, mac)
             if now != name and self.address(now) is not None:
-                changes.append(f"{now}: renamed {name}, as before")
-                if not self.dry:
-                    self.rename(now, name)
-        changes += parent.as_before(self.plan, was, number(device / "sriov_numvfs"), self.dry)
+                yield f"{now}: renamed {name}, as before", partial(self.rename, now, name)
+        yield from parent.as_before(self.plan, was, number(count))
         if not was["up"] and self.is_up():
-            changes.append(f"{self.plan['pf']}: down, as before")
-            if not self.dry:
-                common.ip("link", "set", self.plan["pf"], "down")
-        return changes
+            yield f"{self.plan['pf']}: down, as before", partial(common.ip, "link", "set", self.plan["pf"], "down")
+
+    def _make_again(self, count: int) -> None:
+        file = self.pf / "device/sriov_numvfs"
+        file.write_text("0\n")
+        if count:
+            file.write_text(f"{count}\n")
+            settle()

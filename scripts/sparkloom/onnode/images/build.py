@@ -7,19 +7,21 @@ was cut off goes on there. Steps read the network only where the recipe download
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from shutil import which
 from typing import Any
 
+from sparkloom.onnode.images.content import Progress
 from sparkloom.onnode.images.kept import RUN, Kept
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
+from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.onnode.weights.manifest import Entry, Snapshot
 
@@ -100,7 +102,7 @@ class Building(Kept):
 
     def status(self) -> dict[str, Any]:
         """In the words in which a pull is followed; a build has steps, no bytes to count."""
-        told = {"have": 0, "total": 0, "moved": 0, "files_done": 0, "files": 0, "rate": 0.0, "cause": ""}
+        told = {**asdict(Progress()), "moved": 0, "rate": 0.0, "cause": ""}
         if (self.work / ARCHIVE).exists():
             return {**told, "state": "done"}
         begun = self.begun()
@@ -177,11 +179,7 @@ def publish(asked: dict[str, Any]) -> dict[str, Any]:
     """The archive becomes a verified snapshot of a store, from which the nodes hand it on as they do with weights."""
     one = Building(asked)
     archive = one.work / ARCHIVE
-    digest = hashlib.sha256()
-    with archive.open("rb") as stream:
-        while piece := stream.read(8 << 20):
-            digest.update(piece)
-    sha256, size = digest.hexdigest(), archive.stat().st_size
+    sha256, size = check.sha256(archive), archive.stat().st_size
     store, entry = Store(asked["store"]), Entry(ARCHIVE, size, sha256, sha256)
     snapshot = Snapshot(asked["model"], sha256[:40], (entry,))
     target = store.blob(snapshot.id, entry)

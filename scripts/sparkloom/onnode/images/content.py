@@ -18,8 +18,8 @@ LARGEST = 1_000_000  # bytes of a manifest; layers are larger, or small and no J
 class Progress:
     have: int = 0
     total: int = 0  # 0: the manifest is not there yet
-    done: int = 0
-    layers: int = 0
+    files_done: int = 0  # layers that are here
+    files: int = 0
 
 
 def progress(content: Path, since: float) -> Progress:

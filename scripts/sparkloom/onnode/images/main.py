@@ -10,17 +10,14 @@ import json
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode import asked as program
 from sparkloom.onnode.images import archive, build, reference, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.pull import Pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
-
-BUILDS = ("judge", "build", "building", "publish", "built")
-COMMANDS = ("look", "start", "status", "hold", "held", "receive", "import", "importing", "settle", *BUILDS)
 
 
 def named(*names: str) -> list[str]:
@@ -79,55 +76,48 @@ def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[s
     return {"changed": True}
 
 
-def _brought(command: str, asked: dict[str, Any]) -> dict[str, Any]:
-    file = Path(asked["file"])
-    if command == "receive":
-        return archive.begun(file, int(asked["size"]))
-    runtime = Runtime.here(asked["places"])
-    if command == "settle":
-        return settle(runtime, file, asked["images"])
-    importing = archive.Import(runtime, str(file))
-    return importing.start() if command == "import" else importing.status()
+def built(asked: dict[str, Any]) -> dict[str, Any]:
+    runtime = here(asked)
+    found = look(runtime, asked["image"])
+    return {**found, "made_of": build.made_of(runtime, found["tag"])}
 
 
-def _built(command: str, asked: dict[str, Any]) -> dict[str, Any]:
-    if command == "judge":
-        return build.judge(asked)
-    if command == "publish":
-        return build.publish(asked)
-    if command == "built":
-        runtime = Runtime.here(asked["places"])
-        found = look(runtime, asked["image"])
-        return {**found, "made_of": build.made_of(runtime, found["tag"])}
-    return Building(asked).start() if command == "build" else Building(asked).status()
+def here(asked: dict[str, Any]) -> Runtime:
+    return Runtime.here(asked["places"])
 
 
-def answer(command: str, asked: dict[str, Any]) -> dict[str, Any]:
-    if command in BUILDS:
-        return _built(command, asked)
-    if command == "held":
-        return held(asked)
-    if command in ("receive", "import", "importing", "settle"):
-        return _brought(command, asked)
-    runtime = Runtime.here(asked["places"])
-    if command == "look":
-        return look(runtime, asked["image"])
-    if command == "hold":
-        return hold(runtime, asked["image"], asked["digest"], bool(asked.get("retag")))
-    pull = Pull(runtime, asked["reference"])
-    return pull.start() if command == "start" else pull.status()
+def pull(asked: dict[str, Any]) -> Pull:
+    return Pull(here(asked), asked["reference"])
+
+
+def importing(asked: dict[str, Any]) -> archive.Import:
+    return archive.Import(here(asked), asked["file"])
+
+
+COMMANDS: program.Commands = {
+    "look": lambda asked: look(here(asked), asked["image"]),
+    "start": lambda asked: pull(asked).start(),
+    "status": lambda asked: pull(asked).status(),
+    "hold": lambda asked: hold(here(asked), asked["image"], asked["digest"], bool(asked.get("retag"))),
+    "held": held,
+    "receive": lambda asked: archive.begun(Path(asked["file"]), int(asked["size"])),
+    "import": lambda asked: importing(asked).start(),
+    "importing": lambda asked: importing(asked).status(),
+    "settle": lambda asked: settle(here(asked), Path(asked["file"]), asked["images"]),
+    "judge": build.judge,
+    "build": lambda asked: Building(asked).start(),
+    "building": lambda asked: Building(asked).status(),
+    "publish": build.publish,
+    "built": built,
+}
+
+
+def refusal(error: Exception) -> str:
+    if isinstance(error, ImageError):
+        return str(error)
+    known = isinstance(error, (OSError, subprocess.TimeoutExpired))
+    return f"the node's containerd did not answer: {error}" if known else ""
 
 
 def main(words: list[str]) -> int:
-    if len(words) != 1 or words[0] not in COMMANDS:
-        print(f"usage: images {'|'.join(COMMANDS)}  (JSON on standard input)", file=sys.stderr)
-        return 2
-    try:
-        print(json.dumps({"answer": answer(words[0], json.load(sys.stdin))}))
-    except ImageError as error:
-        print(json.dumps({"error": str(error)}))
-        return 1
-    except (OSError, subprocess.TimeoutExpired) as error:
-        print(json.dumps({"error": f"the node's containerd did not answer: {error}"}))
-        return 1
-    return 0
+    return program.run("images", words, COMMANDS, refusal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +41,14 @@ class Pull(Kept):
         rate = (seen.have - first["have"]) / passed if passed > 0 else 0.0
         if working:
             # what is asked for before the manifest is there, and what follows the last byte, has no bytes to count
-            asking = self.waiting if not seen.total else f"unpacking {seen.layers} layers"
+            asking = self.waiting if not seen.total else f"unpacking {seen.files} layers"
             return self._told("moving" if seen.have < seen.total else asking, seen, rate, "", first["have"])
         if self._code() == 0:
             return self._told("done", seen, rate, "", first["have"])
         return self._told("failed", seen, rate, self._cause(), first["have"])
 
     def _told(self, state: str, seen: Progress, rate: float, cause: str, before: float = 0) -> dict[str, Any]:
-        return {
-            "state": state,
-            "have": seen.have,
-            "total": seen.total,
-            "moved": int(seen.have - before),
-            "files_done": seen.done,
-            "files": seen.layers,
-            "rate": rate,
-            "cause": cause,
-        }
+        return {**asdict(seen), "state": state, "moved": int(seen.have - before), "rate": rate, "cause": cause}
 
     def _first(self, seen: Progress) -> dict[str, float]:
         """What was there when the manifest was first seen: layers of an older image count, but were not moved."""

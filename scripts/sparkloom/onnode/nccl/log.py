@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,19 +39,16 @@ class RankReport:
     plugin: str
     asked: dict[str, str]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(slots=True)
 class Report:
     verdict: Transport
     why: str
     ranks: list[RankReport]
-    rails: int
+    rails_planned: int
     size: int = 0
     nodes: int | None = None
-    missing: list[int] = field(default_factory=list)
+    missing_ranks: list[int] = field(default_factory=list)
     planned_nodes: int | None = None
 
     @property
@@ -60,15 +57,9 @@ class Report:
         return self.verdict == "roce" or (self.verdict == "local" and self.planned_nodes == 1)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "why": self.why,
-            "ranks": [rank.as_dict() for rank in self.ranks],
-            "rails_planned": self.rails,
-            "size": self.size,
-            "nodes": self.nodes,
-            "missing_ranks": self.missing,
-        }
+        told = asdict(self)
+        del told["planned_nodes"]
+        return told
 
 
 def read_files(files: Sequence[Path], *, rails: int = 2, nodes: int | None = None) -> Report:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from http.client import HTTPConnection, HTTPException
+import socket
+from http.client import HTTPConnection
 from pathlib import Path
 
-from sparkloom.onnode import smoke
+from sparkloom.onnode import kube, smoke
 from sparkloom.onnode.rank.order import Order
 
 KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
 PROMPT = "Say one word."
 PAGE_SECONDS = 10.0
-LONGEST_PAGE = 8 << 20  # bytes: of an engine that somebody took over, too
 
 
 def key() -> str | None:
@@ -28,7 +28,7 @@ def streamed(order: Order) -> str:
     """Empty when a token came, else what came instead."""
 
     def connect() -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", order.port, timeout=order.budgets.token)
+        return HTTPConnection("127.0.0.1", order.port, timeout=order.limits.token)
 
     try:
         smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
@@ -44,38 +44,29 @@ def again(order: Order) -> str:
     """
     if not order.generates:
         return streamed(order)
-    connection = HTTPConnection("127.0.0.1", order.port, timeout=order.budgets.token)
     try:
-        connection.request("GET", order.generates)
-        status = connection.getresponse().status
-    except (OSError, HTTPException) as problem:
-        return f"GET {order.generates}: {problem or type(problem).__name__}"
-    finally:
-        connection.close()
-    return "" if status == 200 else f"GET {order.generates} answered {status}"
+        kube.asked("127.0.0.1", order.port, order.generates, f"GET {order.generates}", order.limits.token)
+    except kube.Unreached as problem:
+        return str(problem)
+    return ""
 
 
 def page(order: Order) -> str | None:
     """The engine's own counters; None when it gives none now."""
-    connection = HTTPConnection("127.0.0.1", order.port, timeout=min(PAGE_SECONDS, order.budgets.token))
+    told = key()  # llama.cpp asks for it here too
+    headers = {"Authorization": f"Bearer {told}"} if told else {}
+    seconds = min(PAGE_SECONDS, order.limits.token)
     try:
-        told = key()  # llama.cpp asks for it here too
-        connection.request("GET", order.metrics, headers={"Authorization": f"Bearer {told}"} if told else {})
-        response = connection.getresponse()
-        body = response.read(LONGEST_PAGE)
-        whole = response.status == 200 and len(body) < LONGEST_PAGE
-        return body.decode(errors="replace") if whole else None
-    except (OSError, HTTPException):
+        return kube.asked("127.0.0.1", order.port, order.metrics, "the engine", seconds, headers).decode(
+            errors="replace"
+        )
+    except kube.Unreached:
         return None
-    finally:
-        connection.close()
 
 
 def listens(order: Order) -> bool:
     try:
-        connection = HTTPConnection("127.0.0.1", order.port, timeout=5)
-        connection.connect()
-        connection.close()
+        socket.create_connection(("127.0.0.1", order.port), timeout=5).close()
     except OSError:
         return False
     return True

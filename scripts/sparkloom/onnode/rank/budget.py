@@ -11,7 +11,7 @@ LONGEST_PAUSE = 10.0
 PROVED = 10.0  # seconds after the first token: a rank that falls at once has done so
 
 
-class Budget:
+class RestartBudget:
     """So many failures of its own in a row without a token, or within `window`, then the group stays down.
 
     The row is what counts for a large model: five loads of 490 s never fell into one window of 600 s. The window is

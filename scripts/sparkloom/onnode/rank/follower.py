@@ -69,7 +69,7 @@ class Follower(RankGroup):
             if self.start.is_set():
                 self._halt(f"{self.order.member(0)} is gone")
             self._wake()
-            await asyncio.sleep(self.order.budgets.beat * (REFUSED if refused else 1))
+            await asyncio.sleep(self.order.limits.beat * (REFUSED if refused else 1))
 
     async def _connection(self) -> bool:
         """One connection from beginning to end; True when rank 0 refused this rank, or this rank who answers there."""
@@ -80,7 +80,7 @@ class Follower(RankGroup):
             )  # fmt: skip
         except OSError:
             return False
-        wire.keep_alive(writer, self.order.budgets.lost)
+        wire.keep_alive(writer, self.order.limits.lost)
         connection = Wire(reader, writer)
         try:
             await asyncio.wait_for(wire.meet(connection, proof.secret(self.order.secret), self.me.rank), ANSWERED)
@@ -135,9 +135,9 @@ class Follower(RankGroup):
     async def _beat(self) -> None:
         while True:
             self._send({"beat": True})
-            if self._wire and time.monotonic() - self._heard > self.order.budgets.lost:
+            if self._wire and time.monotonic() - self._heard > self.order.limits.lost:
                 self._wire.abort()
-            await asyncio.sleep(self.order.budgets.beat)
+            await asyncio.sleep(self.order.limits.beat)
 
     def _send(self, message: Message) -> None:
         if self._wire is not None:

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from sparkloom.onnode.rank.budget import Budget
+from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
@@ -42,7 +42,7 @@ class RankGroup(ABC):
         self.answers = False  # tokens come from rank 0, in this epoch
         self.serves = False  # and every rank agreed to the way they went
         self.worked = 0.0  # when another rank last showed that its engine works although nothing comes out
-        self.budget = Budget(order.budgets.restarts, order.budgets.window)
+        self.budget = RestartBudget(order.limits.restarts, order.limits.window)
 
     @abstractmethod
     async def join(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode.rank import procs
-from sparkloom.onnode.rank.door import Door
+from sparkloom.onnode.rank.control_port import ControlPort
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.status_log import StatusLog
@@ -34,7 +34,7 @@ class Head(RankGroup):
         super().__init__(order, me, log)
         self.links: dict[int, Link] = {}
         self.refusals: dict[int, str] = {}
-        self._door: Door | None = None
+        self._control_port: ControlPort | None = None
         self._late: asyncio.TimerHandle | None = None
         self._follower = ""
         self._agreed = -1
@@ -44,10 +44,10 @@ class Head(RankGroup):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def join(self) -> None:
-        if len(self.order.members) > 1 and self._door is None:
-            door = Door(self.order, self.log, self._take, self._unproved)
-            door.open()
-            self._door = door
+        if len(self.order.members) > 1 and self._control_port is None:
+            opened = ControlPort(self.order, self.log, self._take, self._unproved)
+            opened.open()
+            self._control_port = opened
             self._task(self._beat())
         self._count()
 
@@ -235,7 +235,7 @@ class Head(RankGroup):
 
     async def _drained(self, why: str) -> None:
         """Requests that run may end; new ones are not sent here any more."""
-        limit = time.monotonic() + self.order.budgets.drain
+        limit = time.monotonic() + self.order.limits.drain
         while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.order.port)):
             self.log.progress("draining", f"{why}; {running} connections to the engine are open")
             await asyncio.sleep(0.5)
@@ -247,9 +247,9 @@ class Head(RankGroup):
             self._tell({"beat": True, "present": self.present, "waiting": self.waiting})
             now = time.monotonic()
             for link in list(self.links.values()):
-                if now - link.seen > self.order.budgets.lost:
-                    self._gone(link, f"no word for {self.order.budgets.lost:.0f} s")
-            await asyncio.sleep(self.order.budgets.beat)
+                if now - link.seen > self.order.limits.lost:
+                    self._gone(link, f"no word for {self.order.limits.lost:.0f} s")
+            await asyncio.sleep(self.order.limits.beat)
 
     def _tell(self, message: Message) -> None:
         for link in self.links.values():

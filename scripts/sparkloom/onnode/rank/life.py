@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import lenders, modules, patching, path, pinned, procs, proof, rails, sealed, waits
+from sparkloom.onnode.rank import modules, patching, path, procs, proof, rails, rpc_servers, sealed, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -105,14 +105,14 @@ class Life:
             await asyncio.sleep(EVERY)
             if self.engine:
                 with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
-                    self.log.rails(await asyncio.to_thread(rails.faults, self.order, self.me.rank))
+                    self.log.faults("rails", await asyncio.to_thread(rails.faults, self.order, self.me.rank))
 
     async def _weigh(self) -> None:
         """Weights that change under a running engine: the next start would refuse them, so it is said now."""
         while self.order.store:
             await asyncio.sleep(WEIGH_EVERY)
             if self.engine:
-                self.log.weights(await asyncio.to_thread(self._weights))
+                self.log.faults("weights", await asyncio.to_thread(self._weights))
 
     async def _check(self) -> None:
         """The group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
@@ -123,12 +123,12 @@ class Life:
                 named = self._waiting(phase, "refused", faults[0], begun, named)
                 await self._pause(EVERY)
         if self.memory.short:
-            waited = f"{self.order.budgets.memory:.0f} s"
+            waited = f"{self.order.limits.memory:.0f} s"
             self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
             self.log.mended(("refused",))
-            self.log.weights([])
-            self.log.say("checked", self._stand())
+            self.log.faults("weights", [])
+            self.log.say("checked", self._as_planned())
 
     def _secret(self) -> list[str]:
         """One rank has nobody to know."""
@@ -142,12 +142,12 @@ class Life:
     def _rails(self) -> list[str]:
         for text in rails.mend(self.order, self.me.rank):
             self.log.say("rails", text)
-        return rails.faults(self.order, self.me.rank) + pinned.faults(self.order)
+        return rails.faults(self.order, self.me.rank) + rails.unpinnable(self.order)
 
     def _weights(self) -> list[str]:
         return check.unverified(self.order.store, self.order.weights) if self.order.store else []
 
-    def _stand(self) -> str:
+    def _as_planned(self) -> str:
         mine = self.order.member(self.me.rank).rails
         standing = ", ".join(f"{rail.name} {rail.interface} {rail.address} MTU {rail.mtu}" for rail in mine)
         models = ", ".join(model["id"] for model in self.order.weights) if self.order.store else ""
@@ -155,7 +155,7 @@ class Life:
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        patience = self.order.budgets.check + (self.order.budgets.memory if phase == "memory" else 0)
+        patience = self.order.limits.check + (self.order.limits.memory if phase == "memory" else 0)
         if time.monotonic() - begun < patience:
             self.log.progress(phase, text)
         elif text != named:
@@ -209,7 +209,7 @@ class Life:
         log.epoch = group.epoch
         log.clear()
         log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": [], "compiling": False}
-        if (cause := await lenders.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
+        if (cause := await rpc_servers.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
             return await self._not_started(cause)
         words = found(self.words, self.order.programs)
         try:
@@ -231,10 +231,10 @@ class Life:
             if not self.leaving.is_set():
                 log.cause("failed", cause)
             group.lost(cause, own=bool(broken) or not followed)
-            await waits.first(self.order.budgets.lost, group.stop)  # without rank 0 it may not come
+            await waits.first(self.order.limits.lost, group.stop)  # without rank 0 it may not come
         log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": [], "moved": None, "requests": None}
         log.say(STOPPING, group.why or cause)
-        await engine.stop(self.order.budgets.stop)
+        await engine.stop(self.order.limits.stop)
         self.engine = None
         log.stopped(group.why or cause)
         log.say("stopped", "nothing of the engine is left")

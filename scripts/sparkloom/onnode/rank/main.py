@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from sparkloom.onnode.rank import clients, reading, status_log
+from sparkloom.onnode.rank import reading, status_log
 from sparkloom.onnode.rank.order import ADDRESS, CONFIG, PLAN, RANK, Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
@@ -24,8 +24,7 @@ def main(words: list[str]) -> int:
         print(f"sparkloom: {os.environ.get(PLAN, DEFAULT_PLAN)} is no plan of a group: {error}", flush=True)
         return 2
     if words == ["status"]:
-        told = status_log.read(order.run)
-        print(json.dumps(told and {**told, "clients": clients.names()}, indent=1))
+        print(json.dumps(status_log.read(order.run), indent=1))
         return 0
     if words[:1] != ["--"] or len(words) < 2:
         print(USAGE, file=sys.stderr)

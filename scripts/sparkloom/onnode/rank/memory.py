@@ -39,7 +39,7 @@ class Memory:
         self._short_since = self._short_since or time.monotonic()
         waited = time.monotonic() - self._short_since
         needs = self.order.memory_gib
-        if waited > self.order.budgets.memory and not available < needs <= now.get("MemTotal", 0.0):
+        if waited > self.order.limits.memory and not available < needs <= now.get("MemTotal", 0.0):
             return []
         wanted = f"{self.before:.0f} GiB were before the last load"
         return [f"memory: {available:.1f} GiB available, {wanted}; {holder(now)}"]

@@ -10,9 +10,7 @@ from typing import Any
 
 # What a rank is told in its environment: its number, the hash over all that was applied, this plan, its pod's address.
 RANK, CONFIG, PLAN, ADDRESS = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN", "SPARKLOOM_ADDRESS"
-KEY_PATH = "/key"  # of its probes: 200 when a request brings a client's key
 STATUS_PATH = "/status"  # of its probes: all that its supervisor says of itself
-TOO_LONG_PATH = "/too-long"  # of its probes: where the gateway leads a request that no engine shall see
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Budgets:
+class Limits:
     """Seconds and counts; nothing waits for ever in silence."""
 
     check: float = 45.0  # a cause is named after this long, and checking goes on
@@ -98,7 +96,7 @@ class Order:
     run: str = "/tmp/sparkloom"
     proc: str = "/proc"
     words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
-    budgets: Budgets = field(default_factory=Budgets)
+    limits: Limits = field(default_factory=Limits)
 
     def member(self, rank: int) -> Member:
         return self.members[rank]
@@ -121,5 +119,5 @@ class Order:
             for told in data["members"]
         )
         named = tuple(tuple(names) for names in data.get("programs", ()))
-        known_budgets = Budgets(**data.get("budgets", {}))
-        return cls(**{**plain, "members": members, "programs": named, "budgets": known_budgets})
+        known_budgets = Limits(**data.get("limits", {}))
+        return cls(**{**plain, "members": members, "programs": named, "limits": known_budgets})

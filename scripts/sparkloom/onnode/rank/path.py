@@ -43,13 +43,13 @@ async def listen(order: Order, rank: int, mark: str) -> dict[str, Echo]:
     """One socket on each of this rank's rails."""
     echoes = {}
     for rail in order.member(rank).rails:
-        plug = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        plug.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
-        plug.setblocking(False)
-        plug.bind((rail.address, order.control_port))
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+        sock.setblocking(False)
+        sock.bind((rail.address, order.control_port))
         ends = {end.address for member in order.members for end in member.rails if end.name == rail.name}
         made = partial(Echo, mark.encode()[:32], ends)
-        _, echo = await asyncio.get_running_loop().create_datagram_endpoint(made, sock=plug)
+        _, echo = await asyncio.get_running_loop().create_datagram_endpoint(made, sock=sock)
         echoes[rail.name] = echo
     return echoes
 

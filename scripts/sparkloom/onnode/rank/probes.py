@@ -1,4 +1,4 @@
-"""The kubelet's questions, answered over HTTP by a thread that does nothing else; the gateway's too.
+"""The kubelet's questions, answered over HTTP by a thread that does nothing else; the router's too.
 
 A probe that starts a Python took longer than the kubelet waits on a machine that compiles on all its cores, and four
 healthy ranks were killed for it. An answer from here costs no process and does not wait for the supervisor's own work.
@@ -7,29 +7,24 @@ healthy ranks were killed for it. An answer from here costs no process and does 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import re
 import socket
 import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, clients, exposition, listening, scraped
-from sparkloom.onnode.rank.order import KEY_PATH, STATUS_PATH, TOO_LONG_PATH
+from sparkloom.onnode import listening, prometheus
+from sparkloom.onnode.rank import scraped
+from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 END = b"\r\n\r\n"
 LONGEST = 4096  # bytes of a question
-EACH, TOTAL = 512, 640  # who asks at once, of one address and of all: Traefik asks for each client's request
+EACH, TOTAL = 512, 640  # who asks at once, of one address and of all
 BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 AGAIN = 2.0
-TAKES = 5.0  # to throw a request away that is too long
-LAST = b"0\r\n\r\n"  # of a request that comes in chunks
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
-LIMIT = "the request has no Content-Length, or is longer than this endpoint takes (gateway_body_megabytes)"
-TOO_LONG = {"error": {"message": LIMIT, "code": "request_too_large"}}
 
 
 class Probes:
@@ -37,7 +32,7 @@ class Probes:
 
     def __init__(self, log: StatusLog, address: str, port: int) -> None:
         self.log, self.address, self.port = log, address or "127.0.0.1", port
-        self._crowd = listening.Crowd(EACH, TOTAL)
+        self._limit = listening.ConnectionLimit(EACH, TOTAL)
         self._scraped = scraped.Scraped(log)
 
     def start(self) -> None:
@@ -51,19 +46,19 @@ class Probes:
         """For good; a port that something else holds is named and tried again."""
         while True:
             try:
-                plug = listening.at(self.address, self.port, BACKLOG)
+                listener = listening.at(self.address, self.port, BACKLOG)
             except OSError as error:
                 where = f"{self.address}:{self.port}"
                 self.log.note("probes", f"cannot listen at {where}: {error.strerror}; the kubelet gets no answer")
                 await asyncio.sleep(AGAIN)
                 continue
-            await listening.accept(plug, self._taken)
+            await listening.accept(listener, self._taken)
 
     async def _taken(self, given: socket.socket, address: str) -> None:
         """Without a stream: a flood of questions costs as little as it can."""
         me = asyncio.current_task()
         assert me is not None
-        self._crowd.enter(me, address, me.cancel)
+        self._limit.enter(me, address, me.cancel)
         late = asyncio.get_running_loop().call_later(PATIENCE, me.cancel)
         try:
             await self._answer(given)
@@ -71,7 +66,7 @@ class Probes:
             pass
         finally:
             late.cancel()
-            self._crowd.leave(me)
+            self._limit.leave(me)
             given.close()
 
     async def _answer(self, given: socket.socket) -> None:
@@ -80,61 +75,28 @@ class Probes:
             if not (piece := await loop.sock_recv(given, LONGEST - len(request))):
                 return
             request += piece
-        if asks(request, TOO_LONG_PATH):
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(_swallowed(given, request), TAKES)
         path = next((path for path in scraped.PAGES if END in request and asks(request, path)), "")
         await loop.sock_sendall(given, await self._page(path) if path else self.told(request))
 
     async def _page(self, path: str) -> bytes:
         if (page := await self._scraped.page(path)) is None:
             return _http("503 Service Unavailable", "the engine gives no counters now\n")
-        return _http("200 OK", page, exposition.KIND)
+        return _http("200 OK", page, prometheus.KIND)
 
     def told(self, request: bytes) -> bytes:
         if END not in request:
             return _http("431 Request Header Fields Too Large", f"a question has {LONGEST} bytes at most\n")
         request = request[: request.index(END)] + END
-        if asks(request, TOO_LONG_PATH):
-            return _http("413 Content Too Large", json.dumps(TOO_LONG), "application/json")
         if asks(request, STATUS_PATH):  # for the page and for `status --watch`, whom a policy lets in
             return _http("200 OK", json.dumps(dict(self.log.status)), "application/json")
-        return key_answer(request) if asks(request, KEY_PATH) else answer(request, self.verdict)
+        return answer(request, self.verdict)
 
     def verdict(self, what: str) -> tuple[bool, str]:
         return verdict(what, dict(self.log.status), time.time())
 
 
-async def _swallowed(given: socket.socket, request: bytes) -> None:
-    """The whole of a request: who is answered while he still sends finds a closed connection, and no answer."""
-    loop, told = asyncio.get_running_loop(), re.search(rb"(?im)^content-length: *([0-9]+)", request)
-    piece = request.partition(END)[2]
-    length, come, tail = int(told[1]) if told else None, len(piece), piece[-len(LAST) :]
-    while come < length if length is not None else tail != LAST:
-        if not (piece := await loop.sock_recv(given, 1 << 18)):
-            return
-        come, tail = come + len(piece), (tail + piece)[-len(LAST) :]
-
-
 def asks(request: bytes, path: str) -> bool:
     return request.split(b" ", 2)[1:2] == [path.encode()]
-
-
-def key_answer(request: bytes) -> bytes:
-    """Traefik hands this to the client when it is not 200. Without keys here nobody is let in.
-
-    Who is gets the engine's own key by way of Traefik, which puts these headers on the request in place of its own.
-    """
-    headers = {}
-    for line in request.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        headers[name.strip().lower()] = value.strip()
-    brought = (headers.get(name, b"") for name in (b"authorization", b"x-api-key"))
-    if (client := clients.admitted(*brought)) and (key := answers.key()):
-        more = (f"Authorization: Bearer {key}", f"{clients.HEADER}: {client}")
-        return _http("200 OK", "", "text/plain; charset=utf-8", *more)
-    told = {"error": {"message": "the API key is missing or wrong", "code": "invalid_api_key"}}
-    return _http("401 Unauthorized", json.dumps(told), "application/json", "WWW-Authenticate: Bearer")
 
 
 def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:
@@ -145,13 +107,12 @@ def answer(request: bytes, judge: Callable[[str], tuple[bool, str]]) -> bytes:
     return _http(status, f"{text}\n")
 
 
-def _http(status: str, text: str, kind: str = "text/plain; charset=utf-8", *more: str) -> bytes:
+def _http(status: str, text: str, kind: str = "text/plain; charset=utf-8") -> bytes:
     body = text.encode()
     lines = (
         f"HTTP/1.1 {status}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body)}",
         "Connection: close",
-        *more,
     )
     return "\r\n".join((*lines, "", "")).encode() + body

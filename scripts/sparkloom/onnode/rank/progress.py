@@ -25,7 +25,7 @@ class Progress:
         self.requests: float | None = None  # running and waiting; None: the engine does not tell
         self.looks = 0  # in a row that saw nothing
         self.mute = False  # it told once, and gives no page any more
-        self._clients = self.at - order.budgets.silence  # when somebody was last seen to wait for what cannot be seen
+        self._clients = self.at - order.limits.silence  # when somebody was last seen to wait for what cannot be seen
         self._moves: tuple[float, ...] | None = None
         self._patterns = [re.compile(pattern) for pattern in order.works]
 
@@ -59,13 +59,13 @@ class Progress:
         Without counters, clients that are connected may wait for work that cannot be seen. An engine that had counters
         and gives no page now is not one of those: llama.cpp answers for them in the thread that computes.
         """
-        now, budgets = self.clock(), self.order.budgets
+        now, limits = self.clock(), self.order.limits
         quiet = now - self.at
-        if quiet <= budgets.silence or self.looks < LOOKS:
+        if quiet <= limits.silence or self.looks < LOOKS:
             return 0.0
-        if self.requests is None and not self.mute and quiet <= budgets.blind and connections() > 0:
+        if self.requests is None and not self.mute and quiet <= limits.blind and connections() > 0:
             self._clients = now
-        return quiet if now - self._clients > budgets.silence else 0.0
+        return quiet if now - self._clients > limits.silence else 0.0
 
 
 def numbers(text: str, requests: Iterable[str], moves: Iterable[str]) -> tuple[float, tuple[float, ...]] | None:

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from sparkloom.onnode import separate
-from sparkloom.onnode.rank import links
+from sparkloom.onnode import interfaces
 from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
+IPC_LOCK = 1 << 14  # linux/capability.h
+HELD = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.M)
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
 
 
 def faults(order: Order, rank: int) -> list[str]:
     """One sentence per fault, none when both rails stand."""
-    here = links.addresses()
+    here = interfaces.addresses()
     return [text for rail in order.member(rank).rails for text in _rail(order, rail, here)]
+
+
+def unpinnable(order: Order) -> list[str]:
+    """Why RDMA cannot pin what it registers: without the right to, the engine says so an hour later, in ibverbs' words.
+
+    A limit holds for whoever lacks IPC_LOCK; a capability that is not effective counts for nothing.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if not order.rdma or limit == resource.RLIM_INFINITY:
+        return []
+    held = HELD.search((Path(order.proc) / "self/status").read_text())
+    if held and int(held[1], 16) & IPC_LOCK:
+        return []
+    return [
+        f"this pod may pin {limit >> 10} KiB, and RDMA registers gigabytes: its process has no IPC_LOCK, and its "
+        "runtime limits memlock; run as root in the pod, or LimitMEMLOCK=infinity for the node's K3s or containerd"
+    ]
 
 
 def mend(order: Order, rank: int) -> list[str]:
@@ -27,18 +47,18 @@ def mend(order: Order, rank: int) -> list[str]:
     The node did it when it gave the rail, if it could then. Without the right to do it the fault stands and is named;
     only who answers for an address is left as it is then, since most first answers are right.
     """
-    here, done = links.addresses(), []
+    here, done = interfaces.addresses(), []
     for rail in order.member(rank).rails:
-        _separate(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
-        if rail.interface in here and (size := links.mtu(rail.interface)) < rail.mtu:
-            refused = links.set_mtu(rail.interface, rail.mtu)
+        _own_address_only(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
+        if rail.interface in here and (size := interfaces.mtu(rail.interface)) < rail.mtu:
+            refused = interfaces.set_mtu(rail.interface, rail.mtu)
             if not refused:
                 done.append(f"rail {rail.name}: {rail.interface} came with MTU {size}; set to {rail.mtu} here")
     return done
 
 
-def _separate(settings: Path) -> None:
-    for name, value in separate.SETTINGS.items():
+def _own_address_only(settings: Path) -> None:
+    for name, value in interfaces.OWN_ADDRESS_ONLY.items():
         if (settings / name).is_file() and _read(settings / name) != value:
             with contextlib.suppress(OSError):  # a pod that is not privileged
                 (settings / name).write_text(value)
@@ -53,10 +73,10 @@ def _rail(order: Order, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> I
     if wanted not in given:
         have = ", ".join(f"{a}/{p}" for a, p in given) or "no IPv4 address"
         yield f"{name} has {have}, planned is {rail.address}/{rail.prefix}; {RENEW}"
-    size = links.mtu(rail.interface)
+    size = interfaces.mtu(rail.interface)
     if size < rail.mtu:
         yield f"{name} has MTU {size}, planned is {rail.mtu} (fabric.mtu in fabric.yml); {FABRIC}, then delete this pod"
-    is_up, carrier = links.up(rail.interface)
+    is_up, carrier = interfaces.up(rail.interface)
     if not is_up:
         yield f"{name} is down; {RENEW}"
     elif not carrier:

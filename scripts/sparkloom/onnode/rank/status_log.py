@@ -79,18 +79,11 @@ class StatusLog:
         kind = causes.stop(why)
         self.status["stops"] = {**self.status["stops"], kind: self.status["stops"].get(kind, 0) + 1}
 
-    def rails(self, faults: list[str]) -> None:
-        """What is wrong with this rank's rails while its engine runs: NCCL says nothing of it for minutes."""
-        if faults != self.status["rails"]:
-            self.status["rails"] = [self.hidden(fault) for fault in faults]
-            self.note("rails", "; ".join(faults) or "as planned again")
-            self.keep()
-
-    def weights(self, faults: list[str]) -> None:
-        """What is wrong with the weights below a running engine, which has read them long ago."""
-        if (told := [self.hidden(fault) for fault in faults]) != self.status["weights"]:
-            self.status["weights"] = told
-            self.note("weights", "; ".join(told) or "as verified again")
+    def faults(self, what: str, found: list[str]) -> None:
+        """What is wrong with this rank's `rails` or `weights` while its engine runs, which tells nothing of it."""
+        if (told := [self.hidden(fault) for fault in found]) != self.status[what]:
+            self.status[what] = told
+            self.note(what, "; ".join(told) or "as planned again")
             self.keep()
 
     def clear(self) -> None:

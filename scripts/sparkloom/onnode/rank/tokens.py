@@ -24,14 +24,14 @@ class Tokens:
         self._asking: asyncio.Task[str] | None = None
 
     def step(self) -> None:
-        now, budgets = time.monotonic(), self.order.budgets
+        now, limits = time.monotonic(), self.order.limits
         if self._asking and self._asking.done():
             problem, self._asking = self._asking.result(), None
             self._answered(problem)
         if self._looking and self._looking.done():
             page, self._looking = self._looking.result(), None
             self.progress.page(page)
-        if self.first and self._looking is None and now - self._looked > budgets.look:
+        if self.first and self._looking is None and now - self._looked > limits.look:
             self._looked = now
             self._looking = asyncio.ensure_future(asyncio.to_thread(self._page))
         if self._asking is None and self._due(now):
@@ -46,7 +46,7 @@ class Tokens:
     @property
     def served(self) -> bool:
         """It gave a token and has moved since; an engine that only computes a long prompt has."""
-        return self.first and time.monotonic() - self.progress.at < 3 * self.order.budgets.token_every
+        return self.first and time.monotonic() - self.progress.at < 3 * self.order.limits.token_every
 
     def silent(self) -> str:
         """Why the engine counts as dead, when it does."""
@@ -59,8 +59,8 @@ class Tokens:
     def _due(self, now: float) -> bool:
         """Often until the first token; then only an engine that has nothing else to do, or does not tell."""
         if not self.first:
-            return now - self._asked > min(FIRST_EVERY, self.order.budgets.token_every)
-        return not self.progress.requests and now - self._asked > self.order.budgets.token_every
+            return now - self._asked > min(FIRST_EVERY, self.order.limits.token_every)
+        return not self.progress.requests and now - self._asked > self.order.limits.token_every
 
     def _page(self) -> str | None:
         return answers.page(self.order) if self.order.metrics else None

@@ -120,7 +120,7 @@ class Watch:
             if self.compiling:
                 progress.note("a compiler")
                 self.group.works(self.compiling)
-        if self._looking is None and now - self._compiled > self.order.budgets.look:
+        if self._looking is None and now - self._compiled > self.order.limits.look:
             self._compiled = now
             self._looking = asyncio.ensure_future(asyncio.to_thread(self.kernels.look))
         if self.group.worked > progress.at:
@@ -130,9 +130,9 @@ class Watch:
         """Before the first token a budget, which a compiler may double; after it progress."""
         if self.log.rank or self.tokens.first:
             return "" if self.log.rank else self.tokens.silent()
-        budgets, now = self.order.budgets, time.monotonic()
-        compiles = now - self.tokens.progress.at < budgets.silence and now - self.begun < 2 * budgets.start
-        if now - self.begun > budgets.start and not compiles:
+        limits, now = self.order.limits, time.monotonic()
+        compiles = now - self.tokens.progress.at < limits.silence and now - self.begun < 2 * limits.start
+        if now - self.begun > limits.start and not compiles:
             return f"no token {now - self.begun:.0f} s after the start; last seen: {self.stage}"
         return ""
 

@@ -140,7 +140,7 @@ async def take(wire: Wire, secret: bytes, rank: int) -> Message:
 
 def keep_alive(writer: asyncio.StreamWriter, seconds: float) -> None:
     """A peer that vanished without a word is noticed by the kernel too."""
-    plug = writer.get_extra_info("socket")
-    if plug is not None:
-        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
-        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock = writer.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -72,7 +72,13 @@ class Groups:
         """Its engine answers, as was found without the cluster, which does not."""
         state = self.states.get(name)
         if state and state.seen and state.up and not state.ready:
-            self.looked(name, state.seen._replace(ready=True), "used")
+            self.looked(name, state.seen._replace(ready=True, routed=True), "used")
+
+    def silent(self, name: str) -> None:
+        """Its supervisor, asked just now, does not say that it is ready."""
+        state = self.states.get(name)
+        if state and state.seen:
+            state.seen = state.seen._replace(ready=False)
 
     def blind(self, why: str) -> None:
         self.problem = why
@@ -141,7 +147,7 @@ class Groups:
         state, now = self.states.get(name), self.clock()
         if state is None:
             return refusal.unknown(name)
-        if state.ready:
+        if state.reached:
             return True
         if self.leaving:
             return refusal.leaves(name)
@@ -162,33 +168,18 @@ class Groups:
     def rest(self, name: str) -> float:
         """Seconds until it is awake, as far as anybody knows."""
         state = self.states[name]
+        if state.ready:
+            return SOON
         load = state.group.load_seconds or UNKNOWN_LOAD
         return load if state.begun is None else max(SOON, load - (self.clock() - state.begun))
-
-    def progress(self, name: str) -> str:
-        """For one who waits."""
-        state = self.states[name]
-        if state.begun is None:
-            mates = [mate.group.name for mate in self._mates(state) if not mate.gone]
-            return f"{name} waits for {' and '.join(mates) or 'its own pods'} to be gone" if state.wanted else name
-        load = state.group.load_seconds
-        about = f" of about {load:.0f} s" if load else ""
-        return f"{name} starts, {self.clock() - state.begun:.0f} s{about}"
 
     def enter(self, name: str) -> None:
         self.states[name].waiting += 1
 
     def leave(self, name: str) -> None:
+        """He has his answer, or went away."""
         if state := self.states.get(name):
-            state.waiting -= 1
-
-    def pipe(self, name: str) -> None:
-        state = self.states[name]
-        state.piped, state.used = state.piped + 1, self.clock()
-
-    def piped(self, name: str) -> None:
-        if state := self.states.get(name):
-            state.piped, state.used = max(0, state.piped - 1), self.clock()
+            state.waiting, state.used = state.waiting - 1, self.clock()
 
     # --- what is to be done -----------------------------------------------------------------------------------
 
@@ -235,7 +226,7 @@ class Groups:
 
     def _may_sleep(self, state: State, now: float, *, asked: bool = False) -> bool:
         """`asked`: for a mate, who is let in where a failed start holds the place."""
-        unused = not (state.waiting or state.piped or state.wanted is not None) and state.use == "idle"
+        unused = not (state.waiting or state.wanted is not None) and state.use == "idle"
         rests = state.ready or state.partial or (asked and bool(state.failure))
         idle = now - max(state.used, state.failed if state.failure else 0.0) >= state.group.idle_seconds
         return state.up and self.fresh(state) and unused and rests and idle
@@ -261,7 +252,7 @@ class Groups:
                 continue
             if mate.ready:
                 used = f"was used {refusal.span(now - mate.used)} ago"
-                doing = "is in use" if mate.use != "idle" or mate.piped else used
+                doing = "is in use" if mate.use != "idle" else used
                 return refusal.in_turn(name, other, max(SOON, idle - (now - mate.used)), doing)
             if mate.failure:
                 doing, rest = "failed to start", idle - (now - max(mate.failed, mate.used))

@@ -1,19 +1,17 @@
 """The one loop that looks at the cluster and changes it: a step after the other, so no look is older than a change.
 
-What is read or changed is done in a thread; the loop of the streams never waits for it.
+Who reads or changes what is known of the groups holds `changed`; the cluster is asked without it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
 from sparkloom.onnode.kube import Unreached
-from sparkloom.onnode.rank import waits
 from sparkloom.onnode.waker import use
-from sparkloom.onnode.waker.cluster import Cluster, Pod, every, found
+from sparkloom.onnode.waker.cluster import Cluster, every, found
 from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.state import Act, Seen, Use
@@ -22,25 +20,7 @@ from sparkloom.onnode.waker.told import Group, Told
 EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes
 
 
-class Bell:
-    """Rung for all who wait for something to be another."""
-
-    def __init__(self) -> None:
-        self._rung = asyncio.Event()
-
-    def ring(self) -> None:
-        self._rung.set()
-        self._rung = asyncio.Event()
-
-    async def wait(self, seconds: float) -> None:
-        event = self._rung
-        with contextlib.suppress(waits.Late):
-            await asyncio.wait_for(event.wait(), seconds)
-
-
 class Look(NamedTuple):
-    """`pages`: of the router's pods; `connections` of groups whose engine answers."""
-
     seen: dict[str, Seen]
     uses: dict[str, Use]
     problems: list[str]
@@ -49,56 +29,61 @@ class Look(NamedTuple):
 class Keeper:
     def __init__(self, groups: Groups, told: Told, cluster: Cluster, lease: Lease, say: Callable[[str], None]) -> None:
         self.groups, self.told, self.cluster, self.lease, self.say = groups, told, cluster, lease, say
-        self.changed = Bell()  # for who waits
-        self.asked = asyncio.Event()  # for this loop
+        self.changed = threading.Condition()  # for who waits
+        self.asked = threading.Event()  # for this loop
         self.looked = float("-inf")  # when the last whole look was
         self.round_at = groups.clock()  # when the loop last came round
         self._counters = use.Counters()
         self._said = ""
 
-    async def run(self) -> None:
+    def run(self) -> None:
         """Until it is told to leave; the Lease is given up then."""
         try:
             while not self.groups.leaving:
-                self.asked.clear()
                 try:
-                    await self._round()
+                    self._round()
                 except Exception as error:  # what nobody thought of must not end the loop that all wait for
                     self._note(f"a look ended by {type(error).__name__}: {error}")
                 self.round_at = self.groups.clock()
-                await self._rest()
+                self._rest()
         finally:
-            await asyncio.to_thread(self.lease.release)
+            self.lease.release()
 
     def leave(self) -> None:
         """Nothing is changed from now on; who waits hears it."""
-        self.groups.leaving = True
+        with self.changed:
+            self.groups.leaving = True
+            self.changed.notify_all()
         self.asked.set()
-        self.changed.ring()
 
-    async def _rest(self) -> None:
-        moves = any(state.phase in ("waking", "going") or state.wanted for state in self.groups.states.values())
-        with contextlib.suppress(waits.Late):
-            await asyncio.wait_for(self.asked.wait(), MOVING if moves or not self.lease.mine else EVERY)
+    def _rest(self) -> None:
+        with self.changed:
+            moves = any(state.phase in ("waking", "going") or state.wanted for state in self.groups.states.values())
+        self.asked.wait(MOVING if moves or not self.lease.mine else EVERY)
+        self.asked.clear()
 
-    async def _round(self) -> None:
+    def _round(self) -> None:
         self._reread()
-        problem = await self._look()
-        if not self.groups.leaving and (why := await asyncio.to_thread(self._renewed)):
+        problem = self._look()
+        if not self.groups.leaving and (why := self._renewed()):
             problem = problem or why
-        self.groups.settle()
-        self.changed.ring()
-        for act in self.groups.acts():
+        with self.changed:
+            self.groups.settle()
+            self.changed.notify_all()
+            acts = self.groups.acts()
+        for act in acts:
             if self.lease.mine and not self.groups.leaving:
-                problem = await self._do(act) or problem
-        self.groups.blind(problem)
+                problem = self._do(act) or problem
+        with self.changed:
+            self.groups.blind(problem)
+            self.changed.notify_all()
         self._note(problem)
-        self.changed.ring()
 
     def _reread(self) -> None:
         try:
             if (listed := self.told.new()) is not None:
-                self.groups.told(listed)
+                with self.changed:
+                    self.groups.told(listed)
                 self.say(f"groups on demand: {', '.join(group.name for group in listed) or 'none'}")
         except (OSError, ValueError) as error:  # what was read before goes on
             self._note(f"{self.told.file} cannot be read: {error}")
@@ -110,18 +95,21 @@ class Keeper:
             return str(error)
         return "" if self.lease.mine else "another waker still decides"
 
-    async def _look(self) -> str:
+    def _look(self) -> str:
         listed = tuple(state.group for state in self.groups.states.values())
         began = self.groups.clock()
         try:
-            look = await asyncio.to_thread(self.look, listed, began)
+            look = self.look(listed, began)
         except Unreached as error:
-            for name in await asyncio.to_thread(self._answering, listed):
-                self.groups.answers(name)
+            answering = self._answering(listed)
+            with self.changed:
+                for name in answering:
+                    self.groups.answers(name)
             return str(error)
-        for name, seen in look.seen.items():
-            self.groups.looked(name, seen, look.uses.get(name, "used"))
-        self.looked = began
+        with self.changed:
+            for name, seen in look.seen.items():
+                self.groups.looked(name, seen, look.uses.get(name, "used"))
+            self.looked = began
         return "; ".join(look.problems)
 
     def look(self, listed: tuple[Group, ...], at: float) -> Look:
@@ -138,18 +126,21 @@ class Keeper:
             seen[group.name] = Seen(there.up, there.pods, False, "", at)
             heads[group.name] = there.head
         up = [group for group in listed if group.name in seen and seen[group.name].up]
-        for group, (ready, down) in zip(up, every(lambda one: self._said_of(one, heads[one.name]), up), strict=True):
-            seen[group.name] = seen[group.name]._replace(ready=ready, down=down)
-        return Look(seen, self._uses(listed, [group for group in up if seen[group.name].ready], pods), problems)
+        said = every(lambda one: self._said_of(one, heads[one.name]), up)
+        counts = {pod: None if page is None else use.read(page) for pod, page in self.cluster.counted(pods).items()}
+        for group, (ready, down) in zip(up, said, strict=True):
+            routed = use.routed(group, counts)
+            seen[group.name] = seen[group.name]._replace(ready=ready, down=down, routed=routed)
+        return Look(seen, self._uses(listed, [group for group in up if seen[group.name].ready], counts), problems)
 
     def _said_of(self, group: Group, head: str) -> tuple[bool, str]:
         if self.cluster.ready(group):
             return True, ""
         return False, self.cluster.down(head) if head else ""
 
-    def _uses(self, listed: tuple[Group, ...], ready: list[Group], pods: list[Pod]) -> dict[str, Use]:
+    def _uses(self, listed: tuple[Group, ...], ready: list[Group], counts: use.Counts) -> dict[str, Use]:
         """Of a group that is not ready only the router knows something."""
-        uses = self._counters.evidence(listed, self.cluster.counted(pods))
+        uses = self._counters.evidence(listed, counts)
         for group, count in zip(ready, every(self.cluster.connections, ready), strict=True):
             uses[group.name] = use.either(uses[group.name], count)
         return uses
@@ -158,36 +149,34 @@ class Keeper:
         """Without the API: who answers all the same."""
         return [group.name for group, yes in zip(listed, every(self.cluster.ready, list(listed)), strict=True) if yes]
 
-    async def _do(self, act: Act) -> str:
+    def _do(self, act: Act) -> str:
         """After one look more: what is asked meanwhile counts, and what cannot be seen is left."""
         before = self.looked
-        problem = await self._look()
+        problem = self._look()
         if self.looked == before:
             return problem
-        self.groups.settle()
-        if act.verb == "wake" and self.groups.may_wake(act.name):
-            return await self._scaled(act.name, 1)
-        if act.verb == "sleep" and self.groups.may_sleep(act.name):
-            self.groups.sleeps(act.name)
-            return await self._scaled(act.name, 0)
-        return ""
+        with self.changed:
+            self.groups.settle()
+            wakes = act.verb == "wake" and self.groups.may_wake(act.name)
+            sleeps = act.verb == "sleep" and self.groups.may_sleep(act.name)
+            if sleeps:
+                self.groups.sleeps(act.name)
+        return self._scaled(act.name, int(wakes)) if wakes or sleeps else ""
 
-    async def _scaled(self, name: str, replicas: int) -> str:
+    def _scaled(self, name: str, replicas: int) -> str:
         group = self.groups.states[name].group
         self.say(f"{name} {'starts' if replicas else 'is put to sleep'}: {', '.join(group.sets)} to {replicas}")
         try:
             for one in group.sets:
                 if not self.lease.mine:
                     raise Unreached("another waker may decide now")
-                await asyncio.to_thread(self.cluster.scale, one, replicas)
+                self.cluster.scale(one, replicas)
         except Unreached as error:
-            if name in self.groups.states:
+            with self.changed:
                 self.groups.undone(name, str(error))
             return str(error)
-        if replicas:
-            self.groups.woken(name)
-        else:
-            self.groups.slept(name)
+        with self.changed:
+            self.groups.woken(name) if replicas else self.groups.slept(name)
         return ""
 
     def _note(self, problem: str) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
 from sparkloom.onnode.kube import InCluster
-from sparkloom.onnode.waker.body import Room
 from sparkloom.onnode.waker.cluster import Cluster
 from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.keeper import Keeper
@@ -20,8 +19,7 @@ from sparkloom.onnode.waker.server import Server
 from sparkloom.onnode.waker.told import Told
 
 PORT = 8091
-GRACE = 50.0  # seconds that answers have which it passes on, when it is told to go; an engine that drains gives 40
-LATE = 4.0  # seconds in which some still come, who do not know yet that it leaves
+LATE = 4.0  # seconds in which some still come when it is told to go, who do not know yet that it leaves
 
 
 def main(words: list[str]) -> int:
@@ -36,7 +34,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--port", type=int, default=PORT)
     asked = parser.parse_args(words)
     try:
-        return asyncio.run(_run(asked))
+        return _run(asked)
     except OSError as error:
         say(f"{error}")
         return 2
@@ -46,7 +44,7 @@ def say(line: str) -> None:
     print(f"waker: {line}", flush=True)
 
 
-async def _run(asked: argparse.Namespace) -> int:
+def _run(asked: argparse.Namespace) -> int:
     clock = time.monotonic
     reached = InCluster()
     me = f"{os.environ.get('HOSTNAME') or socket.gethostname()}-{os.urandom(4).hex()}"
@@ -54,18 +52,19 @@ async def _run(asked: argparse.Namespace) -> int:
     lease = Lease(reached, asked.namespace, me, clock)
     cluster = Cluster(reached, asked.namespace, asked.probes, asked.figures)
     keeper = Keeper(groups, Told(asked.groups), cluster, lease, say)
-    server = Server(groups, keeper, Room(), say)
-    listener = await server.listen(asked.address, asked.port)
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    looks = asyncio.ensure_future(keeper.run())
+    server = Server((asked.address, asked.port), groups, keeper)
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    looks = threading.Thread(target=keeper.run)
+    looks.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     say(f"listens at {asked.address}:{asked.port} as {me}")
-    await told.wait()
-    say(f"leaves; {server.busy} requests are on their way")
+    told.wait()
+    say(f"leaves; {server.waiting} requests wait")
     keeper.leave()
     begun = clock()
-    await looks
-    while clock() - begun < GRACE and (server.busy or clock() - begun < LATE):
-        await asyncio.sleep(0.1)
-    listener.close()
+    looks.join()
+    while server.waiting or clock() - begun < LATE:
+        time.sleep(0.1)
+    server.shutdown()
     return 0

@@ -1,10 +1,12 @@
-"""What a client is told instead of an answer: OpenAI's form, with when to try again."""
+"""What the router asks, and what it hears: that the group is awake, or what its client is told, in OpenAI's form."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 
+GROUP, STREAM = "x-sparkloom-group", "x-sparkloom-stream"  # which group is asked for; whether the client streams
+AWAKE = "x-sparkloom-awake"  # in an answer, which no client sees: the router sends the request to the engine
 SOONEST, LATEST = 5, 60  # seconds of Retry-After: SDKs wait that long by themselves
 
 
@@ -25,10 +27,20 @@ class Refusal:
     code: str
     words: str
     again: int | None = None  # seconds of Retry-After
+    awake: bool = False
 
     def body(self) -> bytes:
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return json.dumps({"error": {"message": self.words, "type": kind, "code": self.code}}).encode()
+
+    def headers(self) -> dict[str, str]:
+        later = {} if self.again is None else {"Retry-After": str(self.again)}
+        return {**later, AWAKE: "true"} if self.awake else later
+
+
+def awake(name: str) -> Refusal:
+    """In words for a client too: a router tries only so often."""
+    return Refusal(503, "model_wakes", f"{name} is awake now; try again", SOONEST, awake=True)
 
 
 def wakes(name: str, seconds: float, since: float | None) -> Refusal:
@@ -49,10 +61,6 @@ def full(name: str, most: int) -> Refusal:
     return Refusal(503, "queue_full", f"{most} requests wait for {name} already", SOONEST)
 
 
-def crowded() -> Refusal:
-    return Refusal(503, "waker_full", "as much waits for models that start as there is room for", SOONEST)
-
-
 def blind(name: str, why: str) -> Refusal:
     return Refusal(503, "model_not_up", f"{name} sleeps and cannot be started now: {why or 'no look yet'}", 10)
 
@@ -63,7 +71,3 @@ def unknown(name: str) -> Refusal:
 
 def leaves(name: str) -> Refusal:
     return Refusal(503, "model_wakes", f"what starts {name} is made anew itself; try again", SOONEST)
-
-
-def lost(name: str) -> Refusal:
-    return Refusal(503, "engine_lost", f"the engine of {name} went away before its first word", 15)

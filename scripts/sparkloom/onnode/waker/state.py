@@ -15,13 +15,15 @@ Use = Literal["used", "perhaps", "idle"]  # since the last look; `perhaps` alone
 
 
 class Seen(NamedTuple):
-    """One look at a group: StatefulSets that want a pod, pods that are there, and what its rank 0 says."""
+    """One look at a group: StatefulSets that want a pod, pods that are there, what its rank 0 says, and whether the
+    routers' health checks know that it is ready."""
 
     up: int
     pods: int
     ready: bool
     down: str  # why its supervisor starts nothing any more
     at: float
+    routed: bool = True
 
 
 class Act(NamedTuple):
@@ -36,7 +38,6 @@ class State:
     seen: Seen | None = None
     use: Use = "used"
     waiting: int = 0
-    piped: int = 0
     wanted: float | None = None  # since when somebody wants it awake
     begun: float | None = None  # since when it starts
     ending: bool = False  # told to go; no look has shown it yet
@@ -53,6 +54,11 @@ class State:
     @property
     def ready(self) -> bool:
         return self.up and bool(self.seen and self.seen.ready)
+
+    @property
+    def reached(self) -> bool:
+        """A request that the router sends to its engine gets there."""
+        return self.ready and bool(self.seen and self.seen.routed)
 
     @property
     def partial(self) -> bool:

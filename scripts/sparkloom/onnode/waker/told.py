@@ -19,9 +19,7 @@ class Group:
     label: str
     model: str
     address: str
-    port: int
     sets: tuple[str, ...]
-    nodes: tuple[str, ...]
     idle_seconds: float
     turn: str
     load_seconds: float | None
@@ -40,9 +38,7 @@ class Group:
             label=str(told["label"]),
             model=str(told["model"]),
             address=str(told["address"]),
-            port=int(told["port"]),
             sets=tuple(map(str, told["sets"])),
-            nodes=tuple(map(str, told["nodes"])),
             idle_seconds=float(told["idle_seconds"]),
             turn=str(told["turn"]),
             load_seconds=None if load is None else float(load),

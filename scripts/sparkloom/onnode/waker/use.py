@@ -6,46 +6,55 @@ which the supervisor counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.waker.state import Use
 from sparkloom.onnode.waker.told import Group
 
-FILTER = "upstream_rq_(total|active|pending_active)$"
-# Envoy takes what is behind the first dot of a cluster's name for a part of the series' own.
-LINE = re.compile(
-    r'^envoy_cluster_(?:(\w+)_)?upstream_rq_(total|active|pending_active)\{envoy_cluster_name="([^"]+)"\} (\d+)$', re.M
-)
+WHAT = ("upstream_rq_total", "upstream_rq_active", "upstream_rq_pending_active", "membership_healthy")
+FILTER = f"({'|'.join(WHAT)})$"
+SERIES = {f"envoy_cluster_{what}": what for what in WHAT}
 HERE = "+waker"  # behind a group's name: the router's way to this program
 
 
 class Count(NamedTuple):
+    """`now`: requests that are on their way, or kept back; `healthy`: as the router's health checks found it."""
+
     total: int = 0
-    now: int = 0  # on their way, or kept back
+    now: int = 0
+    healthy: bool = True
 
 
-def called(group: Group) -> tuple[str, ...]:
+Counts = Mapping[str, Mapping[str, Count] | None]  # of each router's pod by its id; None of one that did not answer
+
+
+def called(group: Group) -> set[str]:
     """As the router may count it: by its name, or by one that has no dots."""
-    return group.name, group.label, group.address.partition(".")[0]
-
-
-def plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", name)
+    return {group.name, group.label, group.address.partition(".")[0]}
 
 
 def read(page: str) -> dict[str, Count]:
-    """By the cluster's name, as far as a series' name can tell it."""
+    """By the cluster's name."""
     found: dict[str, Count] = {}
-    for more, kind, name, value in LINE.findall(page):
-        key = plain(f"{name}.{more}" if more else name)
-        count = found.get(key, Count())
-        number = int(value)
-        found[key] = (
-            count._replace(total=count.total + number) if kind == "total" else count._replace(now=count.now + number)
-        )
+    for sample in samples(page, SERIES):
+        name, what, value = sample.label("envoy_cluster_name"), SERIES[sample.name], int(sample.value)
+        count = found.get(name, Count())
+        if what == "upstream_rq_total":
+            count = count._replace(total=value)
+        elif what == "membership_healthy":
+            count = count._replace(healthy=value > 0)
+        else:
+            count = count._replace(now=count.now + value)
+        found[name] = count
     return found
+
+
+def routed(group: Group, counts: Counts) -> bool:
+    """No router holds it for away."""
+    known = [one[name] for one in counts.values() if one for name in called(group) if name in one]
+    return all(count.healthy for count in known)
 
 
 class Counters:
@@ -54,26 +63,25 @@ class Counters:
     def __init__(self) -> None:
         self._before: dict[tuple[str, str], int] = {}
 
-    def evidence(self, groups: tuple[Group, ...], pages: Mapping[str, str | None]) -> dict[str, Use]:
-        """`pages`: of each pod by its id; None of one that did not answer. Without any pod nothing is known."""
-        read_pages = {pod: None if page is None else read(page) for pod, page in pages.items()}
+    def evidence(self, groups: tuple[Group, ...], pods: Counts) -> dict[str, Use]:
+        """Without any pod nothing is known."""
         now: dict[tuple[str, str], int] = {}
         told: dict[str, Use] = {}
         for group in groups:
-            uses = [self._of(group, pod, counts, now) for pod, counts in read_pages.items()]
+            uses = [self._of(group, pod, counts, now) for pod, counts in pods.items()]
             told[group.name] = "idle" if uses and not any(uses) else "used"
-        silent = {pod for pod, counts in read_pages.items() if counts is None}
+        silent = {pod for pod, counts in pods.items() if counts is None}
         self._before = {**{key: total for key, total in self._before.items() if key[0] in silent}, **now}
         return told
 
     def _of(self, group: Group, pod: str, counts: Mapping[str, Count] | None, now: dict[tuple[str, str], int]) -> bool:
         if counts is None:
             return True
-        names = {plain(name) for name in called(group)}
+        names = called(group)
         if not names & counts.keys():
             return True  # this router does not say what it knows of the group
         used = False
-        for name in (*names, *(plain(name + HERE) for name in called(group))):
+        for name in (*names, *(name + HERE for name in names)):
             if count := counts.get(name):
                 before = self._before.get((pod, name), 0)
                 now[pod, name] = count.total

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Protocol
 
 from sparkloom.onnode.weights import serve
@@ -92,30 +92,12 @@ def _known(job: Job, want: dict[str, Any]) -> Snapshot:
 
 def _fetch_all(job: Job, source: Source) -> None:
     """Files in the manifest's order, several at once; the first that cannot be had ends the transfer."""
-    waiting: queue.SimpleQueue[Intake] = queue.SimpleQueue()
-    for intake in job.intakes:
-        waiting.put(intake)
-    causes: list[BaseException] = []
-
-    def work() -> None:
-        while not causes:
-            try:
-                intake = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                _fetch(source, intake)
-            except BaseException as error:
-                causes.append(error)
-
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(job.spec["connections"])]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        while worker.is_alive() and not causes:
-            worker.join(0.2)
-    if causes:
-        raise causes[0]
+    pool = ThreadPoolExecutor(job.spec["connections"])
+    try:
+        for done in as_completed([pool.submit(_fetch, source, intake) for intake in job.intakes]):
+            done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _fetch(source: Source, intake: Intake) -> None:

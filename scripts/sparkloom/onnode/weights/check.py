@@ -33,7 +33,12 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
         wanted = commit or revision or "any revision"
         return answer | {"problems": [f"no verified snapshot of {model} at {wanted}{there}"]}
     snapshot, times = known
-    problems = [text for text in judge(store, snapshot, {} if deep else times) if text]
+
+    def judged(entry: Entry) -> str:
+        return fault(store.blob(snapshot.id, entry), entry, None if deep else times.get(entry.blob))
+
+    with ThreadPoolExecutor(HASHERS) as pool:
+        problems = [text for text in pool.map(judged, snapshot.files) if text]
     wrong = [] if problems else links(store, snapshot)
     return answer | {
         "manifest": snapshot.digest,
@@ -44,25 +49,18 @@ def check(store: Store, model: str, revision: str | None, *, deep: bool = False)
     }
 
 
-def judge(store: Store, snapshot: Snapshot, times: dict[str, int]) -> list[str]:
-    """One sentence per file, empty for a good one."""
-
-    def judged(entry: Entry) -> str:
-        return fault(store.blob(snapshot.id, entry), entry, times.get(entry.blob))
-
-    with ThreadPoolExecutor(HASHERS) as pool:
-        return list(pool.map(judged, snapshot.files))
-
-
-def fault(blob: Path, entry: Entry, verified: int | None) -> str:
+def fault(blob: Path, entry: Entry, verified: int | None, *, hashed: bool = True) -> str:
+    """Empty for a good one. `verified`: its time of change when it was; `hashed`: one with another time is read."""
     try:
         state = blob.stat()
-    except FileNotFoundError:
-        return f"{entry.path}: missing"
+    except OSError:
+        return f"{entry.path} is missing"
     if state.st_size != entry.size:
-        return f"{entry.path}: {state.st_size} bytes, expected {entry.size}"
+        return f"{entry.path} has {state.st_size} bytes, expected {entry.size}"
     if verified is not None and state.st_mtime_ns == verified:
         return ""
+    if not hashed:
+        return f"{entry.path} was changed after it was verified"
     actual = sha256(blob)
     return "" if actual == entry.sha256 else f"{entry.path}: sha256 {actual}, expected {entry.sha256}"
 
@@ -107,20 +105,10 @@ def _unverified(store: Store, model: str, revision: str | None) -> str:
         return f"no verified weights of {model} at {commit or 'any revision'} in {store.root}; {FIX}"
     snapshot, times = known
     for entry in snapshot.files:
-        if fault := _changed(store.blob(model, entry), entry, times.get(entry.blob)):
-            return f"weights of {model} at {snapshot.commit[:12]}: {fault}; {FIX}"
-    wrong = links(store, snapshot)
-    return f"weights of {model}: {wrong[0]}; {FIX}" if wrong else ""
-
-
-def _changed(blob: Path, entry: Entry, verified: int | None) -> str:
-    try:
-        state = blob.stat()
-    except OSError:
-        return f"{entry.path} is missing"
-    if state.st_size != entry.size:
-        return f"{entry.path} has {state.st_size} bytes, verified were {entry.size}"
-    return "" if state.st_mtime_ns == verified else f"{entry.path} was changed after it was verified"
+        if wrong := fault(store.blob(model, entry), entry, times.get(entry.blob), hashed=False):
+            return f"weights of {model} at {snapshot.commit[:12]}: {wrong}; {FIX}"
+    bad = links(store, snapshot)
+    return f"weights of {model}: {bad[0]}; {FIX}" if bad else ""
 
 
 def sha256(path: Path) -> str:

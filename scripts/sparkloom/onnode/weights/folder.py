@@ -80,7 +80,7 @@ class Folder:
             if _identity(descriptor) != identity:
                 raise _changed(path)
             file.seek(intake.have)
-            intake.drain(file)
+            intake.drain(file.readinto)
             check.forget(descriptor)
             if _identity(descriptor) != identity:
                 raise _changed(path)

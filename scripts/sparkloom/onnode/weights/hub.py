@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
+from sparkloom.onnode.weights import names
 from sparkloom.onnode.weights.intake import Intake
 from sparkloom.onnode.weights.layout import Store, wanted, write
 from sparkloom.onnode.weights.manifest import FILES, Entry, Snapshot
-from sparkloom.onnode.weights.names import Blob, Commit, FilePath, Sha256, StoreError, shown
+from sparkloom.onnode.weights.names import StoreError, shown
 
 PUBLIC = "https://huggingface.co"
 SMALL = 64 << 20  # bytes of the largest file that has no sha256 at the hub
@@ -92,7 +93,7 @@ class Hub:
         model, revision = want["id"], want["revision"]
         page = f"{self.endpoint}/{model}"
         try:
-            commit = Commit(api.model_info(model, revision=revision).sha)
+            commit = names.commit(api.model_info(model, revision=revision).sha)
             listed = islice(api.list_repo_tree(model, revision=commit, recursive=True), 2 * FILES)
             rows = [row for row in listed if hasattr(row, "blob_id")]
         except StoreError as error:
@@ -116,17 +117,17 @@ class Hub:
                 f"the hub does not answer at {page} ({type(error).__name__}); give a route to it, HF_ENDPOINT for "
                 "another hub, or model_store_import for a folder"
             ) from None
-        kept = [row for row in rows if wanted(FilePath(row.path), want)]
+        kept = [row for row in rows if wanted(names.file_path(row.path), want)]
         if not kept:
             raise StoreError(f"{page} at {commit} has none of {', '.join(want['include'])}; correct model.file")
         return commit, kept
 
     def _entry(self, store: Store, model: str, commit: str, row: Any) -> Entry:
         """What the hub lists it as: a name that is none is refused before anything is asked for or opened by it."""
-        path = FilePath(row.path)
+        path = names.file_path(row.path)
         if row.lfs is not None:
-            return Entry(path, row.size, Sha256(row.lfs.sha256), row.lfs.sha256)
-        name = Blob(row.blob_id)
+            return Entry(path, row.size, names.sha256(row.lfs.sha256), row.lfs.sha256)
+        name = names.blob(row.blob_id)
         if type(row.size) is not int or not 0 <= row.size <= SMALL:
             raise StoreError(f"{model}: the hub lists {path} with {shown(row.size)} bytes and no sha256")
         blob = store.repository(model) / "blobs" / name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from sparkloom.onnode.weights import check
@@ -74,11 +74,10 @@ class Intake:
             self._flushed = self.have
         return len(view)
 
-    def drain(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
+    def drain(self, read_into: Callable[[memoryview], int | None]) -> None:
         """All that a source still gives."""
-        buffer = bytearray(check.PIECE)
-        view = memoryview(buffer)
-        while size := source.readinto(buffer):
+        view = memoryview(bytearray(check.PIECE))
+        while size := read_into(view):
             self.write(view[:size])
 
     def restart(self) -> None:

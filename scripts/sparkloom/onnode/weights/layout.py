@@ -10,8 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode.weights import names
 from sparkloom.onnode.weights.manifest import Entry, Snapshot
-from sparkloom.onnode.weights.names import COMMIT, Commit, Model, StoreError
+from sparkloom.onnode.weights.names import COMMIT, StoreError
 
 
 class Store:
@@ -24,7 +25,7 @@ class Store:
         return self.root / f"models--{_folder(model)}"
 
     def snapshot(self, model: str, commit: str) -> Path:
-        return self.repository(model) / "snapshots" / Commit(commit)
+        return self.repository(model) / "snapshots" / names.commit(commit)
 
     def blob(self, model: str, entry: Entry) -> Path:
         return self.repository(model) / "blobs" / entry.blob
@@ -36,7 +37,7 @@ class Store:
         return self.root / "manifests" / _folder(model)
 
     def manifest(self, model: str, commit: str) -> Path:
-        return self.manifests(model) / f"{Commit(commit)}.json"
+        return self.manifests(model) / f"{names.commit(commit)}.json"
 
     def current(self, model: str) -> str | None:
         """The commit that engines get when they name the model only."""
@@ -44,7 +45,7 @@ class Store:
             text = (self.repository(model) / "refs" / "main").read_text().strip()
         except (FileNotFoundError, ValueError):
             return None
-        return Commit(text) if COMMIT.fullmatch(text) else None
+        return text if COMMIT.fullmatch(text) else None
 
     def commit(self, model: str, revision: str | None) -> str | None:
         """What a revision means here: itself where it is a commit, else the one that is current."""
@@ -83,7 +84,7 @@ class Store:
 
 
 def _folder(model: str) -> str:
-    return Model(model).replace("/", "--")
+    return names.model(model).replace("/", "--")
 
 
 def _point(link: Path, target: Path) -> None:
@@ -129,7 +130,7 @@ def remove(store: Store, models: list[str]) -> list[str]:
     gone = []
     for model in models:
         try:
-            Model(model)
+            names.model(model)
         except StoreError as error:
             raise StoreError(f"{error} in model_store_remove") from None
         if store.repository(model).is_dir():

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode import asked as program
 from sparkloom.onnode.weights import agent, check, layout
 from sparkloom.onnode.weights.job import RUN, Job, keep_secret
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.onnode.weights.names import StoreError
 
-COMMANDS = ("start", "status", "stop", "check", "list", "remove")
 STOPPING = 5.0
 
 
@@ -92,35 +90,26 @@ def _detach(log: Path) -> None:
         os.dup2(source, target)
 
 
-def answer(command: str, asked: dict[str, Any]) -> Any:
-    if command == "start":
-        return start(asked)
-    if command == "status":
-        return status()
-    if command == "stop":
-        return stop()
-    store = Store(asked["store"])
-    if command == "check":
-        deep = bool(asked.get("deep"))
-        return [check.check(store, want["id"], want["revision"], deep=deep) for want in asked["models"]]
-    if command == "list":
-        return layout.listing(store)
-    return layout.remove(store, asked["remove"])
+def checked(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    store, deep = Store(asked["store"]), bool(asked.get("deep"))
+    return [check.check(store, want["id"], want["revision"], deep=deep) for want in asked["models"]]
 
 
-def main(argv: list[str]) -> int:
-    if len(argv) != 1 or argv[0] not in COMMANDS:
-        print(f"usage: store {'|'.join(COMMANDS)}  (JSON on standard input)", file=sys.stderr)
-        return 2
-    try:
-        asked = {} if argv[0] in {"status", "stop"} else json.load(sys.stdin)
-        print(json.dumps({"answer": answer(argv[0], asked)}))
-    except StoreError as error:
-        print(json.dumps({"error": str(error)}))
-        return 1
-    except OSError as error:
-        print(json.dumps({"error": f"{error.strerror or error}: {error.filename or ''}"}))
-        return 1
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
-    return 0
+COMMANDS: program.Commands = {
+    "start": start,
+    "status": lambda asked: status(),
+    "stop": lambda asked: stop(),
+    "check": checked,
+    "list": lambda asked: layout.listing(Store(asked["store"])),
+    "remove": lambda asked: layout.remove(Store(asked["store"]), asked["remove"]),
+}
+
+
+def refusal(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or ''}"
+    return str(error) if isinstance(error, StoreError) else ""
+
+
+def main(words: list[str]) -> int:
+    return program.run("store", words, COMMANDS, refusal)

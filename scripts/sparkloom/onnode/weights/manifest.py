@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkloom.onnode.weights.names import Blob, Commit, FilePath, Model, Sha256, StoreError, shown
+from sparkloom.onnode.weights import names
+from sparkloom.onnode.weights.names import StoreError, shown
 
 FILES = 20_000  # of one snapshot
 LARGEST = 1 << 42  # bytes of one file
@@ -25,8 +26,9 @@ class Entry:
     sha256: str
 
     def __post_init__(self) -> None:
-        for field, made in (("path", FilePath), ("blob", Blob), ("sha256", Sha256)):
-            object.__setattr__(self, field, made(getattr(self, field)))
+        names.file_path(self.path)
+        names.blob(self.blob)
+        names.sha256(self.sha256)
         if type(self.size) is not int or not 0 <= self.size <= LARGEST:
             raise StoreError(f"{self.path} has '{shown(self.size)}' bytes; expected 0 to {LARGEST}")
         if len(self.blob) == len(self.sha256) and self.blob != self.sha256:
@@ -42,8 +44,8 @@ class Snapshot:
     files: tuple[Entry, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", Model(self.id))
-        object.__setattr__(self, "commit", Commit(self.commit))
+        names.model(self.id)
+        names.commit(self.commit)
         if len(self.files) > FILES:
             raise StoreError(f"{self.id} lists {len(self.files)} files; at most {FILES} are taken")
         object.__setattr__(self, "files", tuple(sorted(self.files, key=lambda file: file.path)))

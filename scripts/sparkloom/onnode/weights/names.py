@@ -1,4 +1,4 @@
-"""What a store's files may be called. Each name has one constructor, and no path is made of anything else.
+"""What a store's files may be called. Each name has one function that judges it; no path is made of anything else.
 
 A manifest comes from a hub, a folder, a disk or another node, and root on every node makes files by it.
 """
@@ -33,55 +33,35 @@ def _matching(text: object, pattern: re.Pattern[str], what: str) -> str:
     raise StoreError(f"'{shown(text)}' is no {what}")
 
 
-class Commit(str):
+def commit(text: object) -> str:
     """What a snapshot's folder is called."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Commit:
-        return super().__new__(cls, _matching(text, COMMIT, "commit: expected 40 hexadecimal digits"))
+    return _matching(text, COMMIT, "commit: expected 40 hexadecimal digits")
 
 
-class Blob(str):
+def blob(text: object) -> str:
     """What the hub cache calls a file's content."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Blob:
-        return super().__new__(cls, _matching(text, BLOB, "blob: expected 40 or 64 hexadecimal digits"))
+    return _matching(text, BLOB, "blob: expected 40 or 64 hexadecimal digits")
 
 
-class Sha256(str):
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Sha256:
-        return super().__new__(cls, _matching(text, SHA256, "sha256: expected 64 hexadecimal digits"))
+def sha256(text: object) -> str:
+    return _matching(text, SHA256, "sha256: expected 64 hexadecimal digits")
 
 
-class Model(str):
+def model(text: object) -> str:
     """org/name. Two hyphens stand for the slash in folders' names, so they are in no name."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Model:
-        parts = text.split("/") if isinstance(text, str) else []
-        good = len(parts) == 2 and all(PART.fullmatch(part) and ".." not in part and "--" not in part for part in parts)
-        if not good:
-            raise StoreError(f"'{shown(text)}' is no model's name; write org/name")
-        return super().__new__(cls, text)
+    parts = text.split("/") if isinstance(text, str) else []
+    if len(parts) == 2 and all(PART.fullmatch(part) and ".." not in part and "--" not in part for part in parts):
+        return str(text)
+    raise StoreError(f"'{shown(text)}' is no model's name; write org/name")
 
 
-class FilePath(str):
+def file_path(text: object) -> str:
     """A file's path inside a snapshot: it can lead nowhere else."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> FilePath:
-        if isinstance(text, str) and 0 < len(text) <= LONGEST and text.isprintable():
-            parts = text.split("/")
-            if len(parts) <= DEEPEST and all(_plain(part) for part in parts):
-                return super().__new__(cls, text)
-        raise StoreError(f"'{shown(text)}' is no path in a snapshot")
+    if isinstance(text, str) and 0 < len(text) <= LONGEST and text.isprintable():
+        parts = text.split("/")
+        if len(parts) <= DEEPEST and all(_plain(part) for part in parts):
+            return text
+    raise StoreError(f"'{shown(text)}' is no path in a snapshot")
 
 
 def _plain(part: str) -> bool:

@@ -9,11 +9,11 @@ import json
 import time
 from typing import Any
 
-from sparkloom.onnode.weights import wire
+from sparkloom.onnode.weights import names, wire
 from sparkloom.onnode.weights.intake import Intake
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.manifest import Snapshot
-from sparkloom.onnode.weights.names import Commit, StoreError, shown
+from sparkloom.onnode.weights.names import StoreError, shown
 
 SILENCE = 60.0  # seconds without an answer after which the other node counts as gone
 ANSWER = 30.0  # seconds for one answer
@@ -52,11 +52,11 @@ class Peer:
         while True:
             try:
                 answer, data = self._ask(turn, request)
-                heard = time.monotonic() if answer != "unknown" else heard
                 if answer == "manifest":
                     return data
-                if answer == "unknown" and time.monotonic() - heard > SILENCE:
-                    raise self._gone(wire.NotProved(f"it knows of no {shown(request)}"))
+                if answer == "unknown":
+                    raise wire.NotProved(f"it knows of no {shown(request)}")
+                heard = time.monotonic()
             except OSError as error:
                 if time.monotonic() - heard > SILENCE:
                     raise self._gone(error) from None
@@ -95,7 +95,7 @@ class Peer:
                 raise self._failed(connection.body(sha256))
             if answer != "file" or size != intake.entry.size - intake.have:
                 raise wire.NotProved(f"it answers {answer} of {size} bytes to {request}")
-            intake.drain(connection.stream())
+            intake.drain(connection.read_into)
             return True
 
     def _ask(self, turn: int, request: str) -> tuple[str, bytes]:
@@ -132,7 +132,7 @@ class Peer:
 def expected(snapshot: Snapshot, want: dict[str, Any]) -> None:
     """What a source calls this model must be what was asked for."""
     pinned = want["revision"] if len(want["revision"] or "") == len(snapshot.commit) else None
-    if snapshot.id != want["id"] or (pinned and Commit(pinned) != snapshot.commit):
+    if snapshot.id != want["id"] or (pinned and names.commit(pinned) != snapshot.commit):
         raise StoreError(
             f"asked for {want['id']} at {want['revision']}, was given {snapshot.id} at {snapshot.commit}; "
             "its source is not to be trusted"

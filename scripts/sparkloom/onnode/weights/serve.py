@@ -14,8 +14,10 @@ import socket
 import socketserver
 import threading
 import time
+from functools import partial
 from typing import Any
 
+from sparkloom.onnode.listening import ConnectionLimit
 from sparkloom.onnode.weights import check, wire
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.names import StoreError
@@ -41,7 +43,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.planned = _resolved(job.spec["peers"])
         self.most = 2 * int(job.spec["connections"]) + SPARE
         self._lock = threading.Lock()
-        self._strangers: dict[socket.socket, None] = {}  # in the order in which they came
+        self._strangers = ConnectionLimit(STRANGERS, STRANGERS)
         self._proved = 0
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -50,25 +52,19 @@ class Server(socketserver.ThreadingTCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """A stranger who holds his connection open keeps nobody out: the oldest of them makes room."""
         with self._lock:
-            self._strangers[request] = None
-            oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
-            if oldest:
-                del self._strangers[oldest]
-                _hang_up(oldest)
+            self._strangers.enter(request, "", partial(_hang_up, request))
         super().process_request(request, client_address)
 
     def admit(self, request: socket.socket) -> bool:
         """It has proved that it knows the secret."""
         with self._lock:
-            known = request in self._strangers
-            self._strangers.pop(request, None)
-            admitted = known and self._proved < self.most
+            admitted = self._strangers.leave(request) and self._proved < self.most
             self._proved += admitted
             return admitted
 
     def leave(self, request: socket.socket, *, admitted: bool) -> None:
         with self._lock:
-            self._strangers.pop(request, None)
+            self._strangers.leave(request)
             self._proved -= admitted
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import io
 import re
 import secrets
 import socket
@@ -110,8 +109,11 @@ class Connection:
             raise NotProved("what it sent was cut or changed on the way")
         return data
 
-    def stream(self) -> io.BufferedIOBase:
-        return _Counted(self._reader, self._left)
+    def read_into(self, buffer: memoryview) -> int:
+        """Of a file's bytes, and nothing that might come behind them; 0 at their end."""
+        size = self._reader.readinto(buffer[: self._left]) if self._left else 0
+        self._left -= size
+        return size
 
     def _line(self) -> str:
         return self._reader.readline(LINE).decode("ascii", "replace").rstrip("\n")
@@ -119,15 +121,3 @@ class Connection:
     def close(self) -> None:
         self._reader.close()
         self._socket.close()
-
-
-class _Counted(io.BufferedIOBase):
-    """A file's bytes, and nothing that might come behind them."""
-
-    def __init__(self, reader: io.BufferedReader, left: int) -> None:
-        self._reader, self._left = reader, left
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        size = self._reader.readinto(memoryview(buffer)[: self._left]) if self._left else 0
-        self._left -= size
-        return size

@@ -40,28 +40,23 @@ def network_policies(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
     """Whom an engine hears and whom it reaches. Two objects: of one with both directions K3s' controller lets pass
     from one rank to another's API what only the way in allows."""
     return [
-        _policy(launch, cluster, "", {"policyTypes": ["Ingress"], "ingress": _heard(launch)}),
-        _policy(launch, cluster, "-out", {"policyTypes": ["Egress"], "egress": _reached(cluster)}),
+        _policy(launch, cluster, "", ingress=_heard(launch)),
+        _policy(launch, cluster, "-out", egress=_reached(cluster)),
     ]
 
 
-def _policy(launch: Launch, cluster: Cluster, suffix: str, directions: dict[str, Any]) -> dict[str, Any]:
+def _policy(launch: Launch, cluster: Cluster, suffix: str, **ways: list[dict[str, Any]]) -> dict[str, Any]:
     metadata = names.metadata(launch, cluster.namespace, names.group(launch.group) + suffix)
-    spec = {"podSelector": {"matchLabels": names.selector(launch)}, **directions}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", metadata, spec=spec)
+    return names.network_policy(metadata, names.selector(launch), **ways)
 
 
 def _heard(launch: Launch) -> list[dict[str, Any]]:
-    """Engine port from this namespace, labelled namespaces and K3s' own Traefik only.
+    """Engine port from this namespace, where the router is, and from labelled namespaces only.
 
-    /health and /metrics take no key; Traefik alone may ask a supervisor about one. The rails are no part of the cluster
-    network: no policy covers them.
+    /health and /metrics take no key. The rails are no part of the cluster network: no policy covers them.
     """
-    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}, traefik()]
-    return [
-        {"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]},
-        {"from": [traefik()], "ports": [{"protocol": "TCP", "port": ports.PROBES}]},
-    ]
+    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}]
+    return [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}]
 
 
 def _reached(cluster: Cluster) -> list[dict[str, Any]]:
@@ -117,17 +112,12 @@ def headless_name(launch: Launch) -> str:
 
 
 def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    asked = supervision.PROBES
-    listed = [
-        {"name": "api", "port": launch.port, "targetPort": "api", "protocol": "TCP"},
-        {"name": asked, "port": ports.PROBES, "targetPort": asked, "protocol": "TCP"},
-    ]
     every = names.metadata(launch, namespace, headless_name(launch))
     ranks = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
-    api = {"type": "ClusterIP", "selector": names.selector(launch, 0), "ports": listed}
+    api = {"api": launch.port, supervision.PROBES: ports.PROBES}
     return [
         names.manifest("v1", "Service", every, spec=ranks),
-        names.manifest("v1", "Service", _metadata(launch, namespace), spec=api),
+        names.service(_metadata(launch, namespace), names.selector(launch, 0), api),
     ]
 
 

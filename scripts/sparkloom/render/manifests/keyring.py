@@ -1,20 +1,16 @@
-"""How rank 0 gets the engine's own key and the clients': files out of two Secrets.
+"""How rank 0 gets the engine's own key: files of a Secret, one of which the engine's own option names.
 
-The engine's own option names the first, and reads it once. The supervisor reads the second at each question: it is a
-whole folder, so that the kubelet renews it while the pod runs.
-They are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom show argv` shows the engine's line
-without the words that name the first: they are the pod's, as the mount is.
+The Secret is made by playbooks/serve.yml and is no part of what is rendered. `sparkloom show argv` shows the engine's
+line without the words that name the file: they are the pod's, as the mount is.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any
 
 from sparkloom.launch import engines
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
-from sparkloom.onnode.rank import clients
 from sparkloom.render import keys
 
 
@@ -28,14 +24,10 @@ def secret(launch: Launch) -> str:
 
 
 def volume(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
-    kept = {"key": secret(launch), "clients": keys.CLIENTS}
     if rank.index:
         return []
-    return [{"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}} for name, secret in kept.items()]
+    return [{"name": "key", "secret": {"secretName": secret(launch), "defaultMode": 0o440}}]
 
 
 def mount(rank: Rank) -> list[dict[str, Any]]:
-    places = {"key": base.KEY_FOLDER, "clients": str(PurePosixPath(clients.PLACE).parent)}
-    if rank.index:
-        return []
-    return [{"name": name, "mountPath": place, "readOnly": True} for name, place in places.items()]
+    return [] if rank.index else [{"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}]

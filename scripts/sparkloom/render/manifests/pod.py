@@ -12,7 +12,7 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
-from sparkloom.render.manifests import access, attachments, group_secret, keyring, names, probes, supervision, volumes
+from sparkloom.render.manifests import access, attachments, group_secret, keyring, names, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -77,7 +77,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         **({"ports": listening} if listening else {}),
         "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **offered}, "limits": offered},
         "securityContext": security(launch, cluster),
-        **probes.probes(),
+        **supervision.probes(),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
         "volumeMounts": [*volumes.mounts(launch), *group_secret.mount(launch), *keyring.mount(rank)],
     }

@@ -65,13 +65,17 @@ def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[d
         access.priority_class(),
         _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
         *_policies(wanted, space),
-        _service(wanted, space),
+        names.service(_metadata(space), SELECTOR, {"http": wanted.terms.port, "metrics": wanted.terms.metrics_port}),
         _deployment(wanted, cluster, files),
     ]
 
 
-def _object(api: str, kind: str, space: str, name: str = NAME, **content: Any) -> dict[str, Any]:
-    return names.manifest(api, kind, {"name": name, "namespace": space, "labels": dict(LABELS)}, **content)
+def _metadata(space: str, name: str = NAME) -> dict[str, Any]:
+    return {"name": name, "namespace": space, "labels": dict(LABELS)}
+
+
+def _object(api: str, kind: str, space: str, **content: Any) -> dict[str, Any]:
+    return names.manifest(api, kind, _metadata(space), **content)
 
 
 def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
@@ -82,15 +86,6 @@ def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
 
 def _words(terms: Terms) -> list[str]:
     return [PROGRAM, *envoy.argv(terms)[1:]]
-
-
-def _service(wanted: Wanted, space: str) -> dict[str, Any]:
-    listed = [
-        {"name": "http", "port": wanted.terms.port, "targetPort": "http", "protocol": "TCP"},
-        {"name": "metrics", "port": wanted.terms.metrics_port, "targetPort": "metrics", "protocol": "TCP"},
-    ]
-    spec = {"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed}
-    return _object("v1", "Service", space, spec=spec)
 
 
 def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
@@ -142,23 +137,23 @@ def _container(wanted: Wanted) -> dict[str, Any]:
 def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
     """Whom the router hears, whom it reaches, and that each rank 0 tells it whether it is ready.
 
-    The last one stands beside the ranks' own policies, which add up: they are the same with a router and without.
+    The last one stands beside the ranks' own policies, which add up.
     """
     mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
-    engines = {"matchLabels": dict(names.ENGINES)}
+    engines = dict(names.ENGINES)
     heard = [
         {"from": [access.traefik()], "ports": beside.tcp(wanted.terms.port)},
         {"from": _watchers(), "ports": beside.tcp(wanted.terms.metrics_port)},
     ]
     asked = beside.tcp(*sorted({*wanted.engines, ports.PROBES}))
-    reached = [{"to": [{"podSelector": engines}], "ports": asked}, access.name_service()]
+    reached = [{"to": [{"podSelector": {"matchLabels": engines}}], "ports": asked}, access.name_service()]
     if wanted.page:
         page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
         reached.append({"to": [page], "ports": beside.tcp(PAGE_PORT)})
     asks = [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]
-    yield _policy(space, NAME, mine["podSelector"], {"policyTypes": ["Ingress"], "ingress": heard})
-    yield _policy(space, f"{NAME}-out", mine["podSelector"], {"policyTypes": ["Egress"], "egress": reached})
-    yield _policy(space, f"{NAME}-asks", engines, {"policyTypes": ["Ingress"], "ingress": asks})
+    yield names.network_policy(_metadata(space), SELECTOR, ingress=heard)
+    yield names.network_policy(_metadata(space, f"{NAME}-out"), SELECTOR, egress=reached)
+    yield names.network_policy(_metadata(space, f"{NAME}-asks"), engines, ingress=asks)
 
 
 def _watchers() -> list[dict[str, Any]]:
@@ -168,8 +163,3 @@ def _watchers() -> list[dict[str, Any]]:
         {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
         {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
     ]
-
-
-def _policy(space: str, name: str, picked: dict[str, Any], directions: dict[str, Any]) -> dict[str, Any]:
-    spec = {"podSelector": picked, **directions}
-    return _object("networking.k8s.io/v1", "NetworkPolicy", space, name, spec=spec)

@@ -1,8 +1,8 @@
-"""The waker of groups on demand: a small pod that scales their StatefulSets, and holds who asks meanwhile.
+"""The waker of groups on demand: a small pod that scales their StatefulSets, and holds requests meanwhile.
 
 Its Python comes out of a ConfigMap, over an image that has Python and nothing of ours. It may scale the StatefulSets
-that are named here and no other, reads pods and StatefulSets, and holds no Secret: the router gives each request the
-key of its engine. A new one is there before the old one goes; a Lease says which of both decides.
+that are named here and no other, reads pods and StatefulSets, and holds no Secret. A new one is there before the old
+one goes; a Lease says which of both decides.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PORT = program.PORT
 PROGRAM, TOLD = "/waker/program", "/waker/groups"
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
 LABELS = {**SELECTOR, "app.kubernetes.io/component": NAME}
-MEMORY = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "448Mi"}}  # 256 of them for bodies
-GRACE = int(program.GRACE) + 8
+MEMORY = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "192Mi"}}
+GRACE = 30  # seconds, of which a pod that leaves takes five
 
 
 def waker(
@@ -44,17 +44,21 @@ def waker(
         access.priority_class(),
         _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
         *_rights(space, groups),
-        *_policies(space, groups, api),
+        *_policies(space, api),
         _object("coordination.k8s.io/v1", "Lease", space, lease.NAME),
         _object("v1", "ConfigMap", space, f"{NAME}-program", binaryData={NAME: pack.program(NAME).base64}),
         _object("v1", "ConfigMap", space, f"{NAME}-groups", data={GROUPS: told}),
-        _service(space),
+        names.service(_metadata(space), SELECTOR, {"http": PORT}),
         _deployment(image, cluster),
     ]
 
 
+def _metadata(space: str, name: str = NAME) -> dict[str, Any]:
+    return {"name": name, "namespace": space, "labels": dict(LABELS)}
+
+
 def _object(api: str, kind: str, space: str, name: str = NAME, **content: Any) -> dict[str, Any]:
-    return names.manifest(api, kind, {"name": name, "namespace": space, "labels": dict(LABELS)}, **content)
+    return names.manifest(api, kind, _metadata(space, name), **content)
 
 
 def _rights(space: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -76,37 +80,30 @@ def _rights(space: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _policies(space: str, groups: Sequence[Group], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+def _policies(space: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Whom it hears and whom it reaches; and, beside the others' own policies, which add up, that the router may lead
     here and be asked for its figures, and that ranks 0 say whether they are ready."""
     router, mine = {"podSelector": {"matchLabels": dict(ROUTER)}}, {"podSelector": {"matchLabels": dict(SELECTOR)}}
-    heads = {"matchLabels": {**names.ENGINES, names.RANK: "0"}}
+    heads = {**names.ENGINES, names.RANK: "0"}
     watcher = {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}}
-    engines = beside.tcp(*sorted({*(group.port for group in groups), ports.PROBES}))
+    here, probes, figures = beside.tcp(PORT), beside.tcp(ports.PROBES), beside.tcp(ROUTER_PORT)
     reached = [
         *access.api_server(api),
-        {"to": [{"podSelector": heads}], "ports": engines},
-        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
+        {"to": [{"podSelector": {"matchLabels": heads}}], "ports": probes},
+        {"to": [router], "ports": figures},
         access.name_service(),
     ]
 
-    def policy(name: str, picked: dict[str, Any], way: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
-        spec = {"podSelector": picked, "policyTypes": [way], way.lower(): ways}
-        return _object("networking.k8s.io/v1", "NetworkPolicy", space, name, spec=spec)
+    def named(suffix: str) -> dict[str, Any]:
+        return _metadata(space, NAME + suffix)
 
-    own, routers = mine["podSelector"], router["podSelector"]
     return [
-        policy(NAME, own, "Ingress", [{"from": [router, watcher], "ports": beside.tcp(PORT)}]),
-        policy(f"{NAME}-out", own, "Egress", reached),
-        policy(f"{NAME}-asks", heads, "Ingress", [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]),
-        policy(f"{NAME}-counts", routers, "Ingress", [{"from": [mine], "ports": beside.tcp(ROUTER_PORT)}]),
-        policy(f"{NAME}-asked", routers, "Egress", [{"to": [mine], "ports": beside.tcp(PORT)}]),
+        names.network_policy(named(""), SELECTOR, ingress=[{"from": [router, watcher], "ports": here}]),
+        names.network_policy(named("-out"), SELECTOR, egress=reached),
+        names.network_policy(named("-asks"), heads, ingress=[{"from": [mine], "ports": probes}]),
+        names.network_policy(named("-counts"), ROUTER, ingress=[{"from": [mine], "ports": figures}]),
+        names.network_policy(named("-asked"), ROUTER, egress=[{"to": [mine], "ports": here}]),
     ]
-
-
-def _service(space: str) -> dict[str, Any]:
-    listed = [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}]
-    return _object("v1", "Service", space, spec={"type": "ClusterIP", "selector": dict(SELECTOR), "ports": listed})
 
 
 def _words(space: str) -> list[str]:

@@ -1,15 +1,17 @@
-"""Panels as Grafana's JSON: as files to import, and as ConfigMaps that Grafana's sidecar finds by their label."""
+"""dashboards.yml as Grafana's JSON: files to import, and ConfigMaps that Grafana's sidecar finds by their label."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from sparkloom.base import document
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
-from sparkloom.render.metrics import labels
-from sparkloom.render.metrics.panels import EVERY, Dashboard, Panel
+from sparkloom.render.metrics import labels, series
 
 SCHEMA = 39  # of Grafana 10 and later
 HEIGHT, STAT_HEIGHT, WIDE = 8, 4, 24
@@ -17,12 +19,43 @@ FOUND = {"grafana_dashboard": "1"}
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
+class Panel(NamedTuple):
+    title: str
+    exprs: tuple[tuple[str, str], ...]  # (query, legend)
+    unit: str = "short"
+    kind: str = "timeseries"
+    width: int = 12  # of 24
+    most: float | None = None
+    help: str = ""
+
+
+class Dashboard(NamedTuple):
+    name: str
+    title: str
+    variables: tuple[tuple[str, str], ...]  # (name, query of its values)
+    panels: tuple[Panel, ...]
+
+
+@cache
+def every() -> tuple[Dashboard, ...]:
+    entries = document.own(Path(__file__).with_name("dashboards.yml").read_text(encoding="utf-8"))
+    return tuple(
+        Dashboard(one["name"], one["title"], tuple(one["variables"].items()), tuple(map(_read, one["panels"])))
+        for one in entries
+    )
+
+
+def _read(panel: dict[str, Any]) -> Panel:
+    exprs = tuple((series.selected(expr), legend) for legend, expr in panel["exprs"].items())
+    return Panel(**{**panel, "exprs": exprs})
+
+
 def name(dashboard: Dashboard) -> str:
     return f"sparkloom-{dashboard.name}"
 
 
 def files() -> dict[str, str]:
-    return {f"{name(one)}.json": json.dumps(made(one), indent=1) + "\n" for one in EVERY}
+    return {f"{name(one)}.json": json.dumps(made(one), indent=1) + "\n" for one in every()}
 
 
 def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
@@ -31,7 +64,7 @@ def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
             "v1", "ConfigMap", labels.meta(f"{name(one)}-dashboard", cluster.namespace, FOUND),
             data={f"{name(one)}.json": json.dumps(made(one), separators=(",", ":"))},
         )
-        for one in EVERY
+        for one in every()
     ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def objects(cluster: Cluster, image: str, keep_gb: int) -> list[dict[str, Any]]:
         names.manifest("v1", "ConfigMap", _meta(cluster), data=texts),
         _volume(cluster, keep_gb),
         _deployment(cluster, image, keep_gb, texts),
-        _service(cluster),
+        names.service(_meta(cluster), labels.PROMETHEUS, {"web": labels.PROMETHEUS_PORT}),
         _policy(cluster),
     ]
 
@@ -125,12 +125,6 @@ def _container(image: str, keep_gb: int) -> dict[str, Any]:
     }
 
 
-def _service(cluster: Cluster) -> dict[str, Any]:
-    listening = [{"name": "web", "port": labels.PROMETHEUS_PORT, "targetPort": "web", "protocol": "TCP"}]
-    spec = {"type": "ClusterIP", "selector": dict(labels.PROMETHEUS), "ports": listening}
-    return names.manifest("v1", "Service", _meta(cluster), spec=spec)
-
-
 def _policy(cluster: Cluster) -> dict[str, Any]:
     """It knows who used what: no engine may ask it. `kubectl port-forward` needs no way in.
 
@@ -138,5 +132,4 @@ def _policy(cluster: Cluster) -> dict[str, Any]:
     """
     readers = [{"namespaceSelector": {"matchLabels": {labels.READER: "true"}}}]
     heard = [{"from": readers, "ports": [{"protocol": "TCP", "port": labels.PROMETHEUS_PORT}]}]
-    spec = {"podSelector": {"matchLabels": dict(labels.PROMETHEUS)}, "policyTypes": ["Ingress"], "ingress": heard}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", _meta(cluster), spec=spec)
+    return names.network_policy(_meta(cluster), labels.PROMETHEUS, ingress=heard)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.onnode.rank import exposition, passed_on
+from sparkloom.onnode.rank import exposition, scraped
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker import server
 from sparkloom.render.manifests import names
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 def jobs(*, hosts: bool = True) -> tuple[Job, ...]:
     ranks = Job(series.RANKS, names.ENGINES, ports.PROBES, exposition.PATH)
-    engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, passed_on.PATH)
+    engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, scraped.ENGINE)
     router = Job(series.ROUTER, labels.ROUTER, labels.ROUTER_PORT, "/metrics")
     waker = Job(series.WAKER, labels.WAKER, program.PORT, server.METRICS)
     exporters = (Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics"),) if hosts else ()
@@ -143,22 +143,12 @@ def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, 
     """
     asked = [job for job in jobs() if job.name in (series.RANKS, series.HOSTS)]
     made = [
-        _policy(f"{job.name}-heard", namespace, job.pods, "Ingress", _said("ingress", _heard(job, peers)))
+        names.network_policy(labels.meta(f"{job.name}-heard", namespace), job.pods, ingress=_heard(job, peers))
         for job in asked
     ]
-    return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, "Egress", {})]
+    return [*made, names.network_policy(labels.meta(f"{series.HOSTS}-out", namespace), labels.HOSTS, egress=[])]
 
 
 def _heard(job: Job, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Nothing where nobody scrapes: to Kubernetes an empty list of peers means everybody."""
     return [{"from": list(peers), "ports": [{"protocol": "TCP", "port": job.port}]}] if peers else []
-
-
-def _said(way: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    """No rules, no key: the API server keeps an empty list as something else, and each apply would change it."""
-    return {way: rules} if rules else {}
-
-
-def _policy(name: str, namespace: str, pods: Mapping[str, str], kind: str, ways: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {"podSelector": {"matchLabels": dict(pods)}, "policyTypes": [kind], **ways}
-    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", labels.meta(name, namespace), spec=spec)

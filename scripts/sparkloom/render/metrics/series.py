@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from sparkloom.launch import engines
@@ -17,6 +18,7 @@ PEOPLE = (
     "sparkloom_router_prompt_tokens_total",
     "sparkloom_router_completion_tokens_total",
 )
+SELECTOR = re.compile(r"<(queued|running|generated|cache_usage|accept_length)([^<>]*)>")
 # Of Prometheus itself, for each target.
 SCRAPED = ("up",)
 # Of the node-exporter 1.9, by collector: those that are read here.
@@ -43,9 +45,9 @@ def named(ours: str) -> tuple[str, ...]:
     return tuple(sorted(name for each in gauges for name, (meant, _) in each.items() if meant == ours))
 
 
-def of_engines(ours: str) -> str:
-    """A selector for it, whatever the engine."""
-    return '{__name__=~"' + "|".join(named(ours)) + '"}'
+def selected(expr: str) -> str:
+    """A query with its selectors of engines' series spelt out: `<queued,group="a">`, whatever each engine calls it."""
+    return SELECTOR.sub(lambda found: f'{{__name__=~"{"|".join(named(found[1]))}"{found[2]}}}', expr)
 
 
 @cache

@@ -7,6 +7,7 @@ is ours: whose key it is, which model a body names, what was used. Both are conf
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ PATHS = (
     "/v1/models", "/v1/models/*", "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
     "/v1/messages/count_tokens", "/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/tokenize", "/v1/detokenize",
 )  # fmt: skip
+GRANTED = re.compile(r"/v1(?:/[a-z0-9_-]+)+(?:/\*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Terms:
     admin_port: int = 9901  # on loopback: it can end the program
     folder: str = "/etc/sparkloom-router"  # of these files, in the router's container
     swapped: str = "..data"  # in that folder, what the kubelet swaps whole; empty where files are put there one by one
-    paths: tuple[str, ...] = PATHS
+    paths: tuple[str, ...] = PATHS  # `*` at the end is a model's name
     megabytes: int = 100  # of a request
     timeout: int = 8000  # seconds without a byte: a long prompt behind a full queue
     retry_after: int = 15  # seconds, of a model that is not up
@@ -81,6 +83,10 @@ class Terms:
     def __post_init__(self) -> None:
         """A body takes six and a half times its length while router.lua reads and writes it (measured), and less than
         four until its answer begins: with a sixth of the memory for bodies, 100 MB need 856 MiB."""
+        for path in self.paths or ("",):
+            if not GRANTED.fullmatch(path):
+                message = f"'{path}' is no path below /v1 in small letters, with /* at its end at most (gateway_paths)"
+                raise InputError.single("the inventory", message, rule="gateway-path")
         needed = 6 * self.megabytes + 256
         if self.memory < needed:
             message = (

@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.client_keys import Key
+from sparkloom.onnode.waker.refusal import AWAKE, GROUP, STREAM
 from sparkloom.render.router import Group, Terms, people
 
 TYPES = "type.googleapis.com/envoy"
 FILTERS = f"{TYPES}.extensions.filters.http"
-HEADER = "x-sparkloom-group"  # what router.lua says of a request; what a client sends there is dropped first
 LUA, DOOR, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.door", "envoy.filters.http.buffer"
 SCRIPTS = ("door.lua", "router.lua")
 WAKER, EITHER = "+waker", "+on-demand"  # clusters of a group on demand; no group's name has a +
@@ -27,7 +27,7 @@ AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
 ADMIN, PAGE = "router-itself", "page-itself"
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
-A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"
+A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
 
 
@@ -176,7 +176,7 @@ def _filter(name: str, of: str, **content: Any) -> dict[str, Any]:
 def _dropped_first() -> dict[str, Any]:
     """Before a route is chosen: nobody chooses one by himself."""
     of = "extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation"
-    typed = _typed(of, mutations=[{"remove": HEADER}])
+    typed = _typed(of, mutations=[{"remove": GROUP}, {"remove": STREAM}])
     return {"name": "envoy.http.early_header_mutation.header_mutation", "typed_config": typed}
 
 
@@ -273,12 +273,18 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    """Again only where no byte of an answer has come, as when an engine went away with the request on its way."""
-    chosen = {"name": HEADER, "string_match": {"exact": group.name}}
+    """Again only where no byte of an answer has come, as when an engine went away with the request on its way; and when
+    a waker says that the group is awake now."""
+    chosen = {"name": GROUP, "string_match": {"exact": group.name}}
     again: dict[str, Any] = {"retry_on": "connect-failure,reset", "num_retries": 2}
     if group.waker:
-        again["retry_priority"] = _elsewhere()
-    dropped = {} if group.waker else {"request_headers_to_remove": [HEADER]}  # a waker has several groups
+        again = {
+            "retry_on": "connect-failure,reset,retriable-headers",
+            "retriable_headers": [{"name": AWAKE, "present_match": True}],
+            "num_retries": 4,  # three times the engine, as any other, and between them its waker
+            "retry_priority": _elsewhere(),
+        }
+    dropped = {} if group.waker else {"request_headers_to_remove": [GROUP]}  # a waker has several groups
     return {
         "name": group.name,
         "match": {"prefix": "/v1/", "headers": [chosen]},

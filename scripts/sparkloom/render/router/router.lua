@@ -219,9 +219,9 @@ local function rewritten(body, found, model, path)
   local streams = found.stream and sub(body, found.stream[1], found.stream[2]) == "true"
   local tells = streams and not found.stream_options and (path == "/v1/chat/completions" or path == "/v1/completions")
   local option = tells and '"stream_options":{"include_usage":true},' or ""
-  if option == "" and text_of(body, found.model) == model.name then return nil, false end
+  if option == "" and text_of(body, found.model) == model.name then return nil, streams, false end
   local brace, first, last = found[0], found.model[1], found.model[2]
-  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last), option ~= ""
+  return sub(body, 1, brace) .. option .. sub(body, brace + 1, first) .. model.name .. sub(body, last), streams, option ~= ""
 end
 
 function envoy_on_request(handle)
@@ -258,7 +258,7 @@ function envoy_on_request(handle)
     return refuse(handle, who.name, "", "404", "model_not_found",
       format("no model is called %s; served here: %s", asked:sub(1, 200), table.concat(names(who), ", ")))
   end
-  local changed, unasked = rewritten(body, found, model, path)
+  local changed, streams, unasked = rewritten(body, found, model, path)
   headers = handle:headers() -- what was taken before the wait for the body is not to be used after it
   local length = changed and held:setBytes(changed) or #body
   body, changed = nil, nil
@@ -266,6 +266,7 @@ function envoy_on_request(handle)
   headers:replace("content-length", format("%d", length)) -- it is all here, also what came in chunks
   headers:remove("transfer-encoding")
   headers:replace("x-sparkloom-group", model.group)
+  if streams and model.sleeps then headers:replace("x-sparkloom-stream", "true") end -- its waker holds it longer
   kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "person", who.name)
   kept:set(SPACE, "model", model.id)

@@ -31,7 +31,7 @@ ON_A_NODE = frozenset({
     "sparkloom_machine", "sparkloom_netplan", "sparkloom_probe", "sparkloom_sysctl", "sparkloom_units",
 })  # fmt: skip
 ON_THE_CONTROLLER = frozenset({
-    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_groups", "sparkloom_key",
+    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_groups",
     "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
     "sparkloom_render", "sparkloom_router", "sparkloom_stands", "sparkloom_store_plan", "sparkloom_waker",
 })  # fmt: skip

@@ -11,7 +11,6 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom import case
 from sparkloom.base.finding import Finding
-from sparkloom.base.repository import place
 from sparkloom.inputs import serving as serving_list
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
@@ -29,7 +28,6 @@ class Asked:
     cluster: Cluster
     group: RenderedGroup
     listed: Mapping[str, Any] | None
-    key_file: str
 
     @classmethod
     def of(cls, args: Data, listed: Mapping[str, Any] | None, cluster: Cluster) -> Asked:
@@ -39,7 +37,7 @@ class Asked:
             made = case.render_group(args["group"], listed, runs=observed.known(cluster), **how)
         else:
             made = case.render(args["profile"], cluster, seat=args["seat"], **how)
-        return cls(cluster, RenderedGroup(made, policy), listed, args["options"]["key_file"])
+        return cls(cluster, RenderedGroup(made, policy), listed)
 
     @property
     def entries(self) -> serving_list.Serving | None:
@@ -54,9 +52,8 @@ def of_cluster(asked: Asked) -> Data:
 
 def of_secrets(asked: Asked) -> Data:
     reached = client.of(asked.cluster)
-    clients, made = secrets.clients(reached, place(asked.key_file), dry=True)
-    kept = [clients, *secrets.of_group(reached, asked.group, dry=True)]
-    return {"changed": made or any(one.made for one in kept), "drift": [entry for one in kept for entry in one.drift]}
+    kept = list(secrets.of_group(reached, asked.group, dry=True))
+    return {"changed": any(one.made for one in kept), "drift": [entry for one in kept for entry in one.drift]}
 
 
 def of_objects(asked: Asked) -> Data:

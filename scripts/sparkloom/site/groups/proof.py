@@ -13,11 +13,10 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import place
 from sparkloom.onnode import loglines, smoke
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.render import keys, manifests
-from sparkloom.site import patience, rotation
+from sparkloom.site import patience
 from sparkloom.site.client import Client
 from sparkloom.site.groups import leftovers, records, waiting
 from sparkloom.site.groups.group import RenderedGroup
@@ -42,7 +41,6 @@ class Options:
     restarts: int
     smoke_tokens: int
     smoke_timeout: float
-    key_file: str
     memory_slack: float
     rollback: bool
     force: bool
@@ -65,8 +63,6 @@ class Proof:
         pods = {state.rank: state.pod for state in ready.states}
         transport, report = self._transport(pods)
         answer = self._answer(pods["0"])
-        key = keys.read(place(options.key_file))
-        rotation.wait(self.reached, pods["0"], key, self.say)
         self._record(record, transport, ready.seconds, memory, keep)
         self._keep(answer, report)
         told = f"transport: {transport or NO_RAILS}\n{ready.message}; applied manifests and the answer: {group.folder}"

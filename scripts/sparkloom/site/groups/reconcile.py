@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
-from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
 from sparkloom.render.manifests import names
@@ -136,8 +135,6 @@ class Reconciler:
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
             member |= {"kernels": group.kernels, "config_hash": group.rendered.digest}
-        clients, _ = secrets.clients(self.reached, place(self.options.key_file), dry=self.dry)
-        self._made(clients)
         self._keep()
 
     def end(self, planned: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The Secrets of a group, made once: the clients' key, the engine's own key, what the ranks know each other by.
+"""The Secrets of a group, made once: the engine's own key, what the ranks know each other by.
 
 What is in them is in no result and in no log.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from sparkloom.render import keys
 from sparkloom.site.checks import report
@@ -22,13 +21,6 @@ class Kept:
     name: str
     made: bool  # it was not there, or held something else
     drift: list[dict[str, str]]
-
-
-def clients(reached: Client, path: Path, *, dry: bool) -> tuple[Kept, bool]:
-    """From the file that its owner alone reads; and whether that file was made now."""
-    key, made = keys.ensure(path, dry=dry)
-    kept = _put(reached, keys.CLIENTS, keys.clients_data(key), {}, f"the key in {path}", dry=dry)
-    return kept, made
 
 
 def of_group(reached: Client, group: RenderedGroup, *, dry: bool) -> Iterator[Kept]:

@@ -9,7 +9,8 @@ import struct
 import time
 from collections.abc import Awaitable, Callable
 
-from sparkloom.onnode.rank import listening, proof, waits, wire
+from sparkloom.onnode import listening
+from sparkloom.onnode.rank import proof, waits, wire
 from sparkloom.onnode.rank.order import Member, Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Message, Wire
@@ -25,7 +26,7 @@ REFUSED = b'{"refused": "rank 0 refuses this rank: it came without the group\'s 
 Admitted = Callable[[Member, Wire, Message], Awaitable[None]]
 
 
-class Door:
+class ControlPort:
     """`admitted` gets a member's connection with its first words; `unproved` why a planned address was not let in."""
 
     def __init__(
@@ -33,14 +34,14 @@ class Door:
     ) -> None:
         self.order, self.log, self.admitted, self.unproved = order, log, admitted, unproved
         self.planned = {member.address: member for member in order.members[1:]}
-        self.crowd = listening.Crowd(EACH, TOTAL)
+        self.limit = listening.ConnectionLimit(EACH, TOTAL)
         self._listens: asyncio.Task[None] | None = None
         self._strangers, self._named = 0, -NAMED_EVERY
 
     def open(self) -> None:
         """An OSError when something else holds the port."""
-        plug = listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)
-        self._listens = asyncio.get_running_loop().create_task(listening.accept(plug, self._taken))
+        listener = listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)
+        self._listens = asyncio.get_running_loop().create_task(listening.accept(listener, self._taken))
 
     async def _taken(self, given: socket.socket, address: str) -> None:
         if member := self.planned.get(address):
@@ -64,11 +65,11 @@ class Door:
     async def _admit(self, given: socket.socket, member: Member) -> None:
         me = asyncio.current_task()
         assert me is not None
-        self.crowd.enter(me, member.address, me.cancel)
+        self.limit.enter(me, member.address, me.cancel)
         connection = None
         try:
             reader, writer = await asyncio.open_connection(sock=given, limit=wire.CHUNK)
-            wire.keep_alive(writer, self.order.budgets.lost)
+            wire.keep_alive(writer, self.order.limits.lost)
             connection = Wire(reader, writer)
             secret = proof.secret(self.order.secret)
             hello = await asyncio.wait_for(wire.take(connection, secret, member.rank), WITHIN)
@@ -79,7 +80,7 @@ class Door:
             connection.abort() if connection else given.close()
             return
         finally:
-            self.crowd.leave(me)
+            self.limit.leave(me)
         await self.admitted(member, connection, hello)
 
     def _refuse(self, member: Member, connection: Wire | None, why: str) -> None:

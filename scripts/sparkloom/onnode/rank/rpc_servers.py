@@ -1,4 +1,4 @@
-"""An engine whose other ranks only lend their memory: rank 0's looks for them once, at its start.
+"""An engine whose other ranks only lend their memory, as rpc-server does: rank 0 looks for them once, at its start.
 
 llama-server that comes before an rpc-server ends within a second. So rank 0 waits until each of them listens, over the
 same rail that the engine will take.
@@ -28,8 +28,8 @@ async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyn
         while not await _listens(member, order.lends):
             if group.stop.is_set() or any(event.is_set() for event in leaving):
                 return ""
-            if time.monotonic() - begun > order.budgets.lend:
-                return f"{member} did not listen at {where} in {order.budgets.lend:.0f} s; its own log says why"
+            if time.monotonic() - begun > order.limits.lend:
+                return f"{member} did not listen at {where} in {order.limits.lend:.0f} s; its own log says why"
             log.progress("lenders", f"{member} does not listen yet at {where}")
             await waits.first(EVERY, group.stop, *leaving)
     return ""
