@@ -66,10 +66,3 @@ class Compressed:
         for each in ("wkv", "wgate") if self.ratio > 1 else ("wkv",):
             yield Tensor(f"{name}.{each}.weight", (wide, self.hidden), "attention", linear=False, always="bf16")
         yield from norm(f"{name}.norm", width)
-
-    def kv_elements(self, tp: int = 1) -> float:
-        """Of the compressed entries, per token; the window's are of fixed number per request."""
-        return self.head_dim / self.ratio if self.ratio and self.stores else 0
-
-    def index_elements(self) -> float:
-        return self.index_dim / self.ratio if self.index_heads and self.index_keys != "none" else 0

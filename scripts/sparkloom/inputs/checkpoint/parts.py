@@ -108,18 +108,6 @@ class Attention:
         if self.sinks:
             yield vector(f"{name}.sinks", self.q_heads, "attention")
 
-    def kv_elements(self, tp: int = 1) -> float:
-        """Numbers that one token leaves in the cache of one rank: a head is not split, fewer heads are copied."""
-        if not self.keeps:
-            return 0
-        return max(1.0, self.kv_heads / tp) * (self.head_dim + self.values)
-
-    def index_elements(self) -> float:
-        """Beside them, for whom chooses."""
-        if self.choice is None:
-            return 0
-        return self.choice.head_dim / (1 if self.choice.per_token else self.choice.block)
-
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
@@ -174,12 +162,6 @@ class Latent:
             yield matrix(f"{name}.g_proj", self.q_heads * self.v_dim, self.hidden, "attention")
         if self.indexer:
             yield from self.indexer.tensors(f"{name}.indexer")
-
-    def kv_elements(self, tp: int = 1) -> float:
-        return self.kv_rank + self.rope
-
-    def index_elements(self) -> float:
-        return self.indexer.head_dim / self.indexer.block if self.indexer else 0
 
 
 @dataclass(frozen=True, slots=True)

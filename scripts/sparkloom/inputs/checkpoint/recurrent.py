@@ -41,13 +41,6 @@ class Mamba2:
             yield vector(f"{name}.{each}", self.heads, "mamba", always="f32" if each != "dt_bias" else "")
         yield from norm(f"{name}.norm", inner)
 
-    def state_elements(self) -> int:
-        """Of the state alone; the convolution's window is `conv_elements`."""
-        return self.heads * self.head_dim * self.state
-
-    def conv_elements(self) -> int:
-        return self.channels * (self.conv - 1)
-
 
 @dataclass(frozen=True, slots=True)
 class DeltaNet:
@@ -78,12 +71,6 @@ class DeltaNet:
         yield vector(f"{name}.A_log", self.v_heads, "linear")
         yield vector(f"{name}.dt_bias", self.v_heads, "linear")
         yield from norm(f"{name}.norm", self.v_dim)
-
-    def state_elements(self) -> int:
-        return self.v_heads * self.k_dim * self.v_dim
-
-    def conv_elements(self) -> int:
-        return self.channels * (self.conv - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +111,3 @@ class DeltaAttention:
         yield vector(f"{name}.A_log", self.heads, "linear", always="f32")
         yield vector(f"{name}.dt_bias", wide, "linear", always="f32")
         yield from norm(f"{name}.o_norm", self.head_dim)
-
-    def state_elements(self) -> int:
-        return self.heads * self.head_dim * self.head_dim
-
-    def conv_elements(self) -> int:
-        return self.channels * (self.conv - 1)

@@ -98,7 +98,3 @@ class Shape:
 
     def experts(self) -> Experts | None:
         return next((layer.forward for layer in self.layers if isinstance(layer.forward, Experts)), None)
-
-    def mixers(self, kind: str) -> list[Mixer]:
-        """The mixers of all layers of one kind (as `Layer.mixes` says it)."""
-        return [layer.mixer for layer in self.layers if layer.mixer is not None and layer.mixes == kind]
