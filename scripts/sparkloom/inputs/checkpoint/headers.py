@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint.config import parse
-from sparkloom.inputs.checkpoint.parts import Group
+from sparkloom.inputs.checkpoint.tensors import Group
 
 INDEX = "model.safetensors.index.json"
 FIRST = 100_000  # bytes of a file that are asked for at once; most headers are shorter

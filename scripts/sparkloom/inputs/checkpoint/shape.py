@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sparkloom.inputs.checkpoint.compressed import Compressed
-from sparkloom.inputs.checkpoint.parts import Attention, Experts, Latent, Mlp, Tensor, matrix, norm
-from sparkloom.inputs.checkpoint.recurrent import DeltaAttention, DeltaNet, Mamba2
+from sparkloom.inputs.checkpoint.parts import (
+    Attention,
+    Compressed,
+    DeltaAttention,
+    DeltaNet,
+    Experts,
+    Latent,
+    Mamba2,
+    Mlp,
+)
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 Mixer = Attention | Latent | Compressed | Mamba2 | DeltaNet | DeltaAttention
 Forward = Mlp | Experts

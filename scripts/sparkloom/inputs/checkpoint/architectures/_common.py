@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
-
-import yaml
 
 from sparkloom.inputs.checkpoint import parts
 from sparkloom.inputs.checkpoint.config import Config
@@ -63,19 +59,13 @@ def every(text: Config, interval: int, usual: str) -> list[str]:
 
 def part(kind: type[P], config: Config, **more: Any) -> P:
     """A part with the widths that config.json says in the words of `parts.yml`."""
-    words = dict(_words()[kind.__name__])
-    facts = config.about(words.pop("about"))
+    table = parts.tables()[kind.__name__]
+    facts = config.about(table["about"])
     widths = {
         field: facts.count(said[:-1]) if said.endswith("?") else facts.number(*said.split())
-        for field, said in words.items()
+        for field, said in table["words"].items()
     }
     return kind(**{**widths, **more})
-
-
-@cache
-def _words() -> dict[str, dict[str, str]]:
-    read: dict[str, dict[str, str]] = yaml.load(Path(parts.__file__).with_suffix(".yml").read_text(), yaml.CSafeLoader)
-    return read
 
 
 def attention(text: Config, **more: Any) -> Attention:

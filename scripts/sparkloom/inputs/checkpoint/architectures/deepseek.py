@@ -10,8 +10,9 @@ from typing import Any
 from sparkloom.inputs.checkpoint import towers
 from sparkloom.inputs.checkpoint.architectures._common import Reader, experts, mlp, model, number_of_layers, part
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Indexer, Latent, Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.parts import Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 
 def deepseek(config: Config) -> Shape:

@@ -19,10 +19,10 @@ from sparkloom.inputs.checkpoint.architectures._common import (
     number_of_layers,
     part,
 )  # fmt: skip
-from sparkloom.inputs.checkpoint.compressed import Compressed
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Experts, Tensor, matrix, norm, vector
+from sparkloom.inputs.checkpoint.parts import Compressed, Experts
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm, vector
 
 NORMS = ("attn_norm", "ffn_norm")
 ENDS = {"embedding": "embed", "head": "head", "last_norm": "norm"}

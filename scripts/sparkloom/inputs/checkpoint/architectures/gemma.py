@@ -15,8 +15,9 @@ from sparkloom.inputs.checkpoint.architectures._common import (
     model,
 )  # fmt: skip
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Tensor, vector
+from sparkloom.inputs.checkpoint.parts import Attention
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, vector
 
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
 BESIDE_EXPERTS = ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")

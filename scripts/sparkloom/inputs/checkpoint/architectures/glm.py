@@ -20,9 +20,9 @@ from sparkloom.inputs.checkpoint.architectures._common import (
 from sparkloom.inputs.checkpoint.architectures.deepseek import drafting, forward_of
 from sparkloom.inputs.checkpoint.architectures.deepseek_v4 import streams
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Indexer, Latent, Tensor
-from sparkloom.inputs.checkpoint.recurrent import DeltaAttention
+from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor
 
 
 def glm4(config: Config) -> Shape:

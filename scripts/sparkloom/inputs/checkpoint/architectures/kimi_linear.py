@@ -12,8 +12,7 @@ from sparkloom.inputs.checkpoint.architectures._common import (
     part,
 )  # fmt: skip
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Latent
-from sparkloom.inputs.checkpoint.recurrent import DeltaAttention
+from sparkloom.inputs.checkpoint.parts import DeltaAttention, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
 
 

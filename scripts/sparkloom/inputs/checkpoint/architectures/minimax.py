@@ -17,8 +17,9 @@ from sparkloom.inputs.checkpoint.architectures._common import (
     number_of_layers,
 )  # fmt: skip
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Choice, Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.parts import Choice
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 
 def m2(config: Config) -> Shape:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from sparkloom.inputs.checkpoint.architectures._common import Reader, attention, experts, mlp, model, part
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Mlp, Tensor, matrix, norm
-from sparkloom.inputs.checkpoint.recurrent import Mamba2
+from sparkloom.inputs.checkpoint.parts import Attention, Mamba2, Mlp
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
 MULTIPLE = 256  # a searched block's widths are rounded up to it

@@ -19,9 +19,9 @@ from sparkloom.inputs.checkpoint.architectures._common import (
     part,
 )  # fmt: skip
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Choice, Tensor, matrix, norm
-from sparkloom.inputs.checkpoint.recurrent import DeltaNet
+from sparkloom.inputs.checkpoint.parts import Attention, Choice, DeltaNet
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 TOWER = "qwen3_vl"
 FLASH = "model.language_model"  # where Qwen3.8-Flash-Next has its layers
