@@ -71,7 +71,7 @@ def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> 
         )
         old = section["precision"]
         made["precision"] = {**{k: v for k, v in old.items() if k == "embedding"}} | {
-            group: stored.get(group, "bf16") for group in {*old, "attention"} if group != "embedding" and old.get(group)
+            group: stored.get(group, "bf16") for group in dict.fromkeys((*old, "attention")) if group != "embedding" and old.get(group)
         }
         made["checkpoint"] = {"packing": packing or "bf16"}
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.base.document import Document
-from sparkloom.inputs.importers import containers
+from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
@@ -18,18 +18,6 @@ from sparkloom.inputs.importers.tokens import Word
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
 _OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")
 READ = {"image", "command", "entrypoint", "environment", "container_name"}
-SERVICE = {  # keys of a service that are options of a container under another name
-    "volumes": "volume", "ports": "publish", "network_mode": "network", "networks": "network", "ipc": "ipc",
-    "shm_size": "shm-size", "deploy": "gpus", "runtime": "runtime", "gpus": "gpus", "restart": "restart",
-    "privileged": "privileged", "cap_add": "cap-add", "ulimits": "ulimit", "devices": "device", "env_file": "env-file",
-    "security_opt": "security-opt", "user": "user", "working_dir": "workdir", "mem_limit": "memory",
-    "cpuset": "cpuset-cpus",
-    "pid": "pid", "hostname": "hostname", "logging": "log-driver", "stdin_open": "i", "tty": "t", "init": "init",
-    "platform": "platform", "labels": "label", "tmpfs": "tmpfs", "expose": "expose", "pull_policy": "pull",
-    "stop_grace_period": "stop-timeout",
-}  # fmt: skip
-OWN = {"healthcheck": "Sparkloom asks each rank itself", "depends_on": "a rank waits for its peers, not for services",
-       "profiles": "of compose: a rank runs on its node"}  # fmt: skip
 
 
 def fits(data: dict[str, Any]) -> bool:
@@ -67,7 +55,7 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
     for key, value in service.items():
         if key in READ:
             continue
-        why = OWN.get(key) or containers.WHY.get(SERVICE.get(key, ""), containers.OTHER)
+        why = theirs.COMPOSE.get(key) or theirs.OPTIONS.get(theirs.SERVICES.get(key, ""), containers.OTHER)
         for item in value if isinstance(value, list) else [value]:
             container.leftover.append(Leftover(f"service {name}: {key} {short(str(item))}", why))
     reader.containers[str(service.get("container_name") or name)] = container

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sparkloom.inputs.importers import theirs
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import Leftover
 
@@ -14,28 +15,6 @@ ALONE = re.compile(
     r"-[ditP]+|--(detach|interactive|tty|rm|privileged|init|read-only|publish-all|no-healthcheck|quiet|oom-kill-disable)"
 )
 SECRET = re.compile(r"(TOKEN|API_?KEYS?|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-POD = "each rank's pod has its own: no network of the host's, the rails as interfaces, 10 GiB of shared memory"
-HERE = "how somebody's container is kept; a pod is kept by Kubernetes"
-RIGHTS = "Sparkloom decides what a rank may do: privileged only where RDMA needs it"
-PORTS = "the API is reached through sparkloom's endpoint"
-LIMIT = "no limit is carried over: the engine's share of memory and the node's guard bound it"
-MOUNT = "a folder of the author's machine; weights and caches are mounted by sparkloom, anything else is not there"
-WHY = {
-    "gpus": "every rank has its Spark's GPU", "runtime": "every rank has its Spark's GPU",
-    "network": POD, "net": POD, "ipc": POD, "shm-size": POD, "pid": POD, "uts": POD, "hostname": HERE, "h": HERE,
-    "publish": PORTS, "p": PORTS, "expose": PORTS,
-    "name": HERE, "restart": HERE, "detach": HERE, "d": HERE, "it": HERE, "i": HERE, "t": HERE, "rm": HERE,
-    "init": HERE,
-    "pull": HERE, "label": HERE, "l": HERE, "log-driver": HERE, "log-opt": HERE, "cidfile": HERE, "stop-timeout": HERE,
-    "privileged": RIGHTS, "cap-add": RIGHTS, "cap-drop": RIGHTS, "security-opt": RIGHTS, "ulimit": RIGHTS,
-    "device": RIGHTS, "user": RIGHTS, "u": RIGHTS, "group-add": RIGHTS,
-    "volume": MOUNT, "v": MOUNT, "mount": MOUNT, "tmpfs": MOUNT, "volumes-from": MOUNT,
-    "env-file": "a file of the author's machine with variables that are not known here",
-    "memory": LIMIT, "m": LIMIT, "memory-swap": "swap is off on sparkloom's nodes",
-    "cpuset-cpus": "no cores are reserved", "cpus": "no cores are reserved",
-    "workdir": "a rank starts where its image does", "w": "a rank starts where its image does",
-    "platform": "a Spark is linux/arm64",
-}  # fmt: skip
 OTHER = "an option of the container that Sparkloom has no word for"
 
 
@@ -132,4 +111,4 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
 
 def _option(name: str, value: str) -> Leftover:
     dashes = "-" if len(name) == 1 or re.fullmatch(r"[ditP]+", name) else "--"
-    return Leftover(f"container option {dashes}{name} {value}".rstrip(), WHY.get(name, OTHER))
+    return Leftover(f"container option {dashes}{name} {value}".rstrip(), theirs.OPTIONS.get(name, OTHER))

@@ -14,23 +14,12 @@ from typing import Any
 
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
-from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
 SWITCHES = {"trust_remote_code", "enforce_eager", "enable_prefix_caching", "flash_attn", "cont_batching", "jinja"}
-MOD = "a script that changes the engine inside the container before it starts; what it changes is not known here"
-BUILD = "how the author builds the image; which image has it is `engine.image`"
-HOOK = "a command that sparkrun runs beside the engine: not executed, nothing of it is in the profile"
-WHY = {
-    "build_args": BUILD, "builder": BUILD, "builder_config": BUILD, "pre_exec": HOOK, "post_exec": HOOK,
-    "post_commands": HOOK, "stop_after_post": HOOK, "mods": MOD,
-    "benchmark": "how sparkrun benchmarks it; `sparkloom bench` has words of its own",
-    "distribution_config": "Sparkloom fetches and spreads what the profile names",
-    "mode": "follows from the nodes", "runtime_version": "is informational in sparkrun",
-}  # fmt: skip
 READ = {"recipe_version", "sparkrun_version", "name", "description", "model", "model_revision", "runtime", "container",
         "min_nodes", "max_nodes", "cluster_only", "solo_only", "defaults", "env", "command", "metadata"}  # fmt: skip
 TOLD = {"description", "maintainer", "category", "name", "tags", KEPT}  # of metadata: words about it, no facts
@@ -120,18 +109,21 @@ def _others(data: dict[str, Any]) -> list[Leftover]:
     found: list[Leftover] = []
     for key, value in data.items():
         if key == "executor_config" and isinstance(value, dict):
-            found += [
-                Leftover(f"executor_config: {k} {short(str(v))}", containers.WHY.get(k.replace("_", "-"), RIGHTS))
-                for k, v in value.items()
-            ]
+            usual = theirs.OPTIONS["privileged"]
+            why_not = {k: theirs.OPTIONS.get(k.replace("_", "-"), usual) for k in value}
+            found += [Leftover(f"executor_config: {k} {short(str(v))}", why_not[k]) for k, v in value.items()]
         elif key == "metadata" and isinstance(value, dict):
             why = "what sparkrun estimates memory from; Sparkloom takes a model's facts from its own files"
             found += [Leftover(f"metadata: {k} {short(str(v))}", why) for k, v in value.items() if k not in TOLD]
         elif key not in READ and value not in (None, [], {}, "", False):
-            why = WHY.get(key, MOUNT if "volume" in key else "a key of the recipe that is not known here")
+            why = theirs.RECIPE.get(key) or _of_unknown(key)
             items = value if isinstance(value, list) else [value]
             found += [Leftover(f"{key}: {short(_text(item))}", why) for item in items]
     return found
+
+
+def _of_unknown(key: str) -> str:
+    return theirs.OPTIONS["volume"] if "volume" in key else "a key of the recipe that is not known here"
 
 
 def _template(text: str, defaults: dict[str, Any], model: str, version: str, reader: Reader, line: int) -> set[str]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.inputs.catalogs import environment as catalogued
-from sparkloom.inputs.importers import Leftover, Started, short
+from sparkloom.inputs.importers import Leftover, Started, short, theirs
 from sparkloom.launch import engines
-from sparkloom.launch.imported import site, spoken
+from sparkloom.launch.imported import spoken
 from sparkloom.launch.imported.command import Said
 
 
@@ -20,7 +20,7 @@ def environment(
     for name, value in start.env.items():
         if own.get(name) == value:
             continue  # sparkloom's own, as it wrote it
-        why = "" if exported else engines.get(start.engine).sited_env.get(name) or site.why(name)
+        why = "" if exported else engines.get(start.engine).sited_env.get(name) or theirs.of_their_machine(name)
         if why:
             leftover.append(Leftover(f"env {name}={short(value)}", why))
         else:
