@@ -1,4 +1,4 @@
-"""What cannot be in an inventory, and which key of it to change."""
+"""What cannot be in a file, and which key of it to change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Loc = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that cannot be, and the key of the inventory to change."""
+    """One thing that cannot be, or should not, and the key of the file to change."""
 
     loc: Loc
     message: str

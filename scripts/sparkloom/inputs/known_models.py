@@ -70,8 +70,8 @@ def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> 
             (named["precision"] for named in precision.NAMES if named["packing"] == packing), {}
         )
         old = section["precision"]
-        made["precision"] = {**{k: v for k, v in old.items() if k == "embedding"}} | {
-            group: stored.get(group, "bf16") for group in dict.fromkeys((*old, "attention")) if group != "embedding" and old.get(group)
+        made["precision"] = {
+            group: word if group == "embedding" else stored.get(group, "bf16") for group, word in old.items()
         }
         made["checkpoint"] = {"packing": packing or "bf16"}
     else:
