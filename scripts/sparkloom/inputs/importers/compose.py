@@ -9,11 +9,9 @@ from typing import Any
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
-from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.expansion import Variables, split
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, short, variables
 from sparkloom.inputs.importers.shell import DEFAULT, Reader
-from sparkloom.inputs.importers.tokens import Word
 
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
 _OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")
@@ -50,7 +48,7 @@ def read(document: Document, programs: Programs) -> Found | None:
 
 def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
     container = Container(str(service.get("image") or ""), name, files=dict(_files(service, configs)))
-    for said in _variables(service.get("environment")):
+    for said in variables(service.get("environment")):
         container.leftover += containers.environment(container.env, said)
     for key, value in service.items():
         if key in READ:
@@ -74,21 +72,10 @@ def _files(service: dict[str, Any], configs: Any) -> Iterator[tuple[str, str]]:
             yield str(entry.get("target")), source["content"]
 
 
-def _variables(said: object) -> list[str]:
-    if isinstance(said, dict):
-        return [name if value is None else f"{name}={_text(value)}" for name, value in said.items()]
-    return [str(item) for item in said] if isinstance(said, list) else []
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _words(said: object) -> list[str]:
     if isinstance(said, list):
         return [str(item) for item in said]
-    text = str(said) if said is not None else ""
-    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
+    return split(str(said)) if said is not None else []
 
 
 def _interpolated(value: Any, taken: set[str]) -> Any:

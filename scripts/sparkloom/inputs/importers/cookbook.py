@@ -13,10 +13,8 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import containers, literals, theirs
-from sparkloom.inputs.importers.expansion import Variables
+from sparkloom.inputs.importers.expansion import split
 from sparkloom.inputs.importers.found import Found, Leftover, Started, short
-from sparkloom.inputs.importers.lexer import lex
-from sparkloom.inputs.importers.tokens import Word
 
 SPARK = "dgx-spark"
 _CELL = re.compile(r"\{\s*match\s*:")
@@ -109,7 +107,7 @@ def _said(cell: dict[str, Any]) -> str:
 
 
 def _start(cell: dict[str, Any], model: str, where: str, image: str) -> Started:
-    words = [word for flag in cell["flags"] for word in _words(_placed(str(flag), model))]
+    words = [word for flag in cell["flags"] for word in split(_placed(str(flag), model))]
     start = Started(theirs.COOKBOOK, words, where, image)
     for said in cell.get("env") or []:
         start.leftover += containers.environment(start.env, _placed(str(said), model))
@@ -119,10 +117,6 @@ def _start(cell: dict[str, Any], model: str, where: str, image: str) -> Started:
         if key not in ("match", "env", "flags", "verified")
     ]
     return start
-
-
-def _words(text: str) -> list[str]:
-    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
 
 
 def _placed(text: str, model: str) -> str:

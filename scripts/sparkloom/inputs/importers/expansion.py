@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkloom.inputs.importers import sums
-from sparkloom.inputs.importers.lexer import Lexer
+from sparkloom.inputs.importers.lexer import Lexer, lex
 from sparkloom.inputs.importers.tokens import Part, Word
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
@@ -160,6 +160,11 @@ class Variables:
         self.values[name] = None if OPEN.fullmatch(value) and OPEN.fullmatch(value)[1] == name else old + value  # type: ignore[index]
         self.lists.pop(name, None)
         return True
+
+
+def split(text: str) -> list[str]:
+    """A line's words as a shell without variables would have them."""
+    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
 
 
 def _behind(word: Word, count: int) -> Word:

@@ -15,7 +15,7 @@ from typing import Any
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, as_text, short, variables
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
@@ -59,7 +59,7 @@ def read(document: Document, programs: Programs) -> Found:
     files = _files(data.get("pre_exec"), programs, document.file)
     for start in reader.starts:
         start.image, start.files = start.image or str(data.get("container") or ""), {**files, **start.files}
-        for said in _variables(data.get("env")):
+        for said in variables(data.get("env")):
             start.leftover += containers.environment(start.env, said)
     metadata = data.get("metadata") or {}
     least, most = _nodes(data)
@@ -74,14 +74,6 @@ def read(document: Document, programs: Programs) -> Found:
 
 
 _KINDS = {dict: "a mapping", str: "text"}
-
-
-def _variables(env: object) -> list[str]:
-    """A mapping; some write a list, of `NAME=value` or of small mappings."""
-    if isinstance(env, dict):
-        return [f"{name}={_text(value)}" for name, value in env.items()]
-    items = env if isinstance(env, list) else []
-    return [said for item in items for said in (_variables(item) if isinstance(item, dict) else [str(item)])]
 
 
 def _files(hooks: object, programs: Programs, file: str) -> dict[str, str]:
@@ -118,7 +110,7 @@ def _others(data: dict[str, Any]) -> list[Leftover]:
         elif key not in READ and value not in (None, [], {}, "", False):
             why = theirs.RECIPE.get(key) or _of_unknown(key)
             items = value if isinstance(value, list) else [value]
-            found += [Leftover(f"{key}: {short(_text(item))}", why) for item in items]
+            found += [Leftover(f"{key}: {short(as_text(item))}", why) for item in items]
     return found
 
 
@@ -170,7 +162,7 @@ def _unused(defaults: dict[str, Any], used: set[str]) -> list[Leftover]:
     said = {"tensor_parallel", "pipeline_parallel", "data_parallel"}
     why = "stands in `defaults`, and no place of the command takes it"
     return [
-        Leftover(f"defaults: {key} {short(_text(value))}", why)
+        Leftover(f"defaults: {key} {short(as_text(value))}", why)
         for key, value in defaults.items()
         if key not in used | said
     ]
@@ -186,7 +178,7 @@ def _generated(
     if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
         reader.starts.append(Started(engine, [], where))
         why = f"for {runtime}, an engine that is not known here"
-        return [Leftover(f"defaults: {key} {short(_text(value))}", why) for key, value in defaults.items()]
+        return [Leftover(f"defaults: {key} {short(as_text(value))}", why) for key, value in defaults.items()]
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
     leftover = []
@@ -195,22 +187,16 @@ def _generated(
         if flag is None:
             leftover.append(
                 Leftover(
-                    f"defaults: {key} {short(_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
+                    f"defaults: {key} {short(as_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
                 )
             )
         elif key in SWITCHES:
-            words += [f"--{flag}"] if _text(value).lower() in ("true", "1", "yes", "on") else []
+            words += [f"--{flag}"] if as_text(value).lower() in ("true", "1", "yes", "on") else []
         else:
-            words += [f"--{flag}", _text(value)]
+            words += [f"--{flag}", as_text(value)]
     program = programs.get(engine, (("atlas", "serve"),))[0]
     text = shlex.join([*program, *words])
     apart = Reader({**programs, engine: [program]}, reader.file)
     apart.script(text, Variables(), line=int(where.rpartition(":")[2]))
     reader.starts += apart.starts
     return leftover
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict | list):
-        return json.dumps(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)

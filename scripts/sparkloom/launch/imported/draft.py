@@ -10,6 +10,7 @@ from typing import Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.importers import Found, Leftover, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
+from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
@@ -162,7 +163,7 @@ def _name(file: str) -> str:
 def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
     """An engine that nothing here serves: its words are kept, not understood."""
     start = found.starts[0]
-    leftover += [Leftover(short(text), f"words for {start.engine}") for text in _flags(start.words)]
+    leftover += [Leftover(short(" ".join(flag)), f"words for {start.engine}") for flag in by_flag(start.words)]
     leftover += [
         Leftover(f"env {name}={short(value)}", f"a variable for {start.engine}") for name, value in start.env.items()
     ]
@@ -178,16 +179,6 @@ def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
     }
     finding = Finding(start.where, "unknown-engine", message, expected="", fix=fix)
     return Draft(f"{name.lower().replace('/', '--')}--{_slug(stem)}", data, start, leftover, [finding], form=found.form)
-
-
-def _flags(words: list[str]) -> list[str]:
-    grouped: list[str] = []
-    for word in words:
-        if word.startswith("-") or not grouped:
-            grouped.append(word)
-        else:
-            grouped[-1] += f" {word}"
-    return grouped
 
 
 def _slug(text: str) -> str:
