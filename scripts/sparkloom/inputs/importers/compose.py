@@ -10,7 +10,7 @@ from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables, split
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short, variables
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short, variables
 from sparkloom.inputs.importers.shell import DEFAULT, Reader
 
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
@@ -25,25 +25,25 @@ def fits(data: dict[str, Any]) -> bool:
 def read(document: Document, programs: Programs) -> Found | None:
     data, taken = document.data, set[str]()
     reader = Reader(programs, document.file)
-    leftover: list[Leftover] = []
+    leftover = Leftovers()
     for name, service in data["services"].items():
         if not isinstance(service, dict):
-            leftover.append(Leftover(f"service {name}", "is no mapping"))
+            leftover.add(f"service {name}", "is no mapping")
             continue
         line = document.position(("services", name))[1]
         configs = _interpolated(data.get("configs") or {}, taken)
         if not _service(reader, name, _interpolated(service, taken), f"{document.file}:{line}", configs):
-            leftover.append(Leftover(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine"))
+            leftover.add(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine")
     if not reader.starts:
         return None
     for key in data:
         if key not in ("services", "version", "name", KEPT) and not key.startswith("x-"):
-            leftover.append(
-                Leftover(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
-            )
+            leftover.add(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
     leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(taken)]
     kept = _interpolated(data[KEPT], set()) if isinstance(data.get(KEPT), dict) else {}
-    return Found("compose file", document.file, reader.starts, leftover=[*leftover, *reader.leftover], kept=kept)
+    return Found(
+        "compose file", document.file, reader.starts, leftover=Leftovers([*leftover, *reader.leftover]), kept=kept
+    )
 
 
 def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
@@ -55,7 +55,7 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
             continue
         why = theirs.COMPOSE.get(key) or theirs.OPTIONS.get(theirs.SERVICES.get(key, ""), containers.OTHER)
         for item in value if isinstance(value, list) else [value]:
-            container.leftover.append(Leftover(f"service {name}: {key} {short(str(item))}", why))
+            container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
     reader.containers[str(service.get("container_name") or name)] = container
     entry, command = _words(service.get("entrypoint")), _words(service.get("command"))
     if reader.words([*entry, *command], where, Variables(), {}, container, 1):

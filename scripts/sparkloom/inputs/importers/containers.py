@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sparkloom.inputs.importers import theirs
 from sparkloom.inputs.importers.expansion import OPEN
-from sparkloom.inputs.importers.found import Leftover
+from sparkloom.inputs.importers.found import Leftover, Leftovers
 
 PROGRAMS = ("docker", "podman", "nerdctl")
 ALONE = re.compile(
@@ -23,7 +23,7 @@ class Container:
     image: str = ""
     name: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     words: list[str] = field(default_factory=list)  # behind the image
     mounts: dict[str, str] = field(default_factory=dict)  # path in the container -> path of the host
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text that the source itself has
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> Container:
         word = words[at]
         at += 1
         if re.fullmatch(r"\$\{\w+\[[@*]\]\}", word):  # a list that is set elsewhere: options, not the image
-            container.leftover.append(Leftover(word, "options of the container that are set outside of this file"))
+            container.leftover.add(word, "options of the container that are set outside of this file")
             continue
         if not word.startswith("-") or word == "-":
             container.image = word

@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import containers, literals, theirs
 from sparkloom.inputs.importers.expansion import split
-from sparkloom.inputs.importers.found import Found, Leftover, Started, short
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, short
 
 SPARK = "dgx-spark"
 _CELL = re.compile(r"\{\s*match\s*:")
@@ -42,15 +42,14 @@ def read(text: str, file: str, pick: str = "") -> Found:
     match = cell["match"]
     fields = dict(_fields(text))
     model, image = _name(fields, match) or _posted(text), str(fields.get("dockerImages", {}).get(match.get("hw"), ""))
-    leftover = [
-        Leftover(f"another cell: {_said(other)}", "one cell is read at a time; --pick WORDS takes another")
-        for _, other in cells
-        if other is not cell
-    ]
+    leftover = Leftovers()
+    for _, other in cells:
+        if other is not cell:
+            leftover.add(f"another cell: {_said(other)}", "one cell is read at a time; --pick WORDS takes another")
     if match.get("hw") not in (SPARK, None):
-        leftover.append(Leftover(f"match: hw {match['hw']}", "a cell for another machine than a DGX Spark"))
+        leftover.add(f"match: hw {match['hw']}", "a cell for another machine than a DGX Spark")
     for hint in fields.get("multiNodeHints", {}).get(match.get("hw"), []):
-        leftover.append(Leftover(f"hint: {short(str(hint))}", "a remark of the page for several nodes"))
+        leftover.add(f"hint: {short(str(hint))}", "a remark of the page for several nodes")
     nodes = _NODES.fullmatch(str(match.get("nodes")))
     count = int(nodes[1]) if nodes else 1
     claim = "verified" if cell.get("verified") else ""

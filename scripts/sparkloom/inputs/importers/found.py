@@ -23,6 +23,11 @@ class Leftover:
         return {"what": self.what, "why": self.why}
 
 
+class Leftovers(list[Leftover]):
+    def add(self, what: str, why: str) -> None:
+        self.append(Leftover(what, why))
+
+
 @dataclass(slots=True)
 class Started:
     """One engine as the source starts it: its words behind the program's, its environment, its image."""
@@ -32,7 +37,7 @@ class Started:
     where: str
     image: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    leftover: list[Leftover] = field(default_factory=list)  # of this start: options of its container, unknown values
+    leftover: Leftovers = field(default_factory=Leftovers)  # of this start: options of its container, unknown values
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text, where the source writes it
 
 
@@ -50,7 +55,7 @@ class Found:
     summary: str = ""
     release: str = ""  # of the engine, where the source says it
     claim: str = ""  # what the source says of itself: verified, official
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     kept: dict[str, Any] = field(default_factory=dict)  # what `sparkloom export` wrote beside the command
 
 

@@ -63,7 +63,7 @@ def _spelled(text: str, match: re.Match[str]) -> str:
     if _KEY.match(text, match.end()):
         return json.dumps(written)
     if written not in _WORDS:
-        raise NoLiteral(f"'{written[:20]}' is no literal", match.start())
+        raise NoLiteral(f"'{text[match.start() : match.start() + 20]}' is no literal", match.start())
     return _WORDS[written]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, as_text, short, variables
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, as_text, short, variables
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
@@ -69,7 +69,7 @@ def read(document: Document, programs: Programs) -> Found:
         model=str(data.get("model") or ""), revision=str(data.get("model_revision") or ""),
         least_nodes=least, most_nodes=most,
         summary=short(str(data.get("description") or metadata.get("description") or data.get("name") or "")),
-        leftover=[*leftover, *reader.leftover], kept=dict(kept) if isinstance(kept, dict) else {},
+        leftover=Leftovers([*leftover, *reader.leftover]), kept=dict(kept) if isinstance(kept, dict) else {},
     )  # fmt: skip
 
 
@@ -181,14 +181,12 @@ def _generated(
         return [Leftover(f"defaults: {key} {short(as_text(value))}", why) for key, value in defaults.items()]
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
-    leftover = []
+    leftover = Leftovers()
     for key, value in defaults.items():
         flag = known.get(key)
         if flag is None:
-            leftover.append(
-                Leftover(
-                    f"defaults: {key} {short(as_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
-                )
+            leftover.add(
+                f"defaults: {key} {short(as_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
             )
         elif key in SWITCHES:
             words += [f"--{flag}"] if as_text(value).lower() in ("true", "1", "yes", "on") else []
