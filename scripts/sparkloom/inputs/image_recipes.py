@@ -15,10 +15,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkloom.base import document
-from sparkloom.base.document import Document, Loc
+from sparkloom.base.document import Document, Fault, Loc
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
-from sparkloom.inputs.fault import Fault
 from sparkloom.inputs.profile import Strict
 from sparkloom.onnode.images import reference
 from sparkloom.onnode.images.reference import DIGEST

@@ -10,9 +10,8 @@ from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.deciding import decided
 from sparkloom.inputs.importers.expansion import OPEN, Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short
-from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.lexer import Word, lex
 from sparkloom.inputs.importers.starts import Starts
-from sparkloom.inputs.importers.tokens import Word
 
 SETS = {"export", "local", "declare", "readonly", "typeset"}
 QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
@@ -173,7 +172,8 @@ def _commands(text: str) -> str:
 
 def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
     if words and words[0].parts and words[0].parts[0].kind == "sum":
-        return v.holds(words[0].parts[0].text)
+        said = v.computed(words[0].parts[0].text)
+        return None if said is None else bool(said)
     return decided(texts)
 
 
