@@ -56,6 +56,17 @@ class Document:
         return f"{file}:{line}"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that cannot be, or should not, and the key of the file to change."""
+
+    loc: Loc
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(str(part) for part in self.loc)}: {self.message}"
+
+
 MOST = 16 << 20  # bytes of a file that people write
 
 

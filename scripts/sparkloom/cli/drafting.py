@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ranked
 from sparkloom.cli import show, show_findings
@@ -54,7 +53,7 @@ def new(
     made = draft.draft(found, cluster, platform, nodes=nodes, engine=engine, release=release)
     text = page.of(made)
     if output:
-        _written(output, text)
+        show.write(output, text)
     if json:
         show.out({**draft.shown(made), "file": str(output) if output else None}, True, str)
     elif not output:
@@ -81,14 +80,6 @@ def check(
     }  # fmt: skip
     show.out(data, json, _compared)
     raise typer.Exit(1 if any(finding.severity != "info" for finding in findings) else 0)
-
-
-def _written(output: Path, text: str) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        files.write(output, text)
-    except OSError as error:
-        raise InputError.single(str(output), f"cannot be written: {error.strerror}", rule="unwritable") from None
 
 
 def _told(made: draft.Draft, file: str) -> None:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.base import files
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import REPO, WORK, kept
@@ -67,11 +66,8 @@ def render(
         }
         show.out(told, json, lambda shown: show.say(shown["Dockerfile"]))
         return
-    try:
-        for file, content in context.items():
-            files.write(output / file, content)
-    except OSError as error:
-        raise InputError.single(str(output), f"cannot write here: {error.strerror}", rule="unwritable") from None
+    for file, content in context.items():
+        show.write(output / file, content)
     show.out({"folder": str(output), "files": sorted(context)}, json, lambda _: f"wrote {', '.join(sorted(context))}")
 
 

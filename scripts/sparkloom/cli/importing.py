@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show, show_import
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
@@ -109,9 +108,6 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        another = path.is_file() and path.read_bytes() != text.encode()
-        files.write(path, text)
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
+    another = path.is_file() and _read(path) != text.encode()
+    show.write(path, text)
     sys.stderr.write(f"wrote {path}{', in place of what it held' if another else ''}\n")

@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from sparkloom import case
-from sparkloom.base import files
-from sparkloom.base.errors import InputError
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
 from sparkloom.render import manifests
@@ -61,8 +59,4 @@ def _write(text: str, folder: Path | None, name: str) -> None:
     if folder is None:
         show.say(text)
         return
-    try:
-        path = files.write(folder / f"{name}.yaml", text)
-    except OSError as error:
-        raise InputError.single(str(folder), f"cannot write here: {error.strerror}", rule="unwritable") from None
-    sys.stderr.write(f"wrote {path}\n")
+    sys.stderr.write(f"wrote {show.write(folder / f'{name}.yaml', text)}\n")

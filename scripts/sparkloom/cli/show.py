@@ -6,9 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparkloom.base.errors import Problem
+from sparkloom.base import files
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.visible import visible
 from sparkloom.cli import streams
 
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "green"}
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """A file that somebody asked for; a place that takes none is unusable input."""
+    try:
+        return files.write(path, text)
+    except OSError as error:
+        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
 
 
 def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from typing import Any
 
+from sparkloom.base.document import Fault, Loc
 from sparkloom.base.errors import did_you_mean
 from sparkloom.inputs import ring
 from sparkloom.inputs.cluster import QUARTER, Cluster, Fabric, Port
-from sparkloom.inputs.fault import Fault, Loc
 
 __all__ = ["Fault", "address", "block", "faults", "kubernetes_networks", "predicted", "vfs_in_use"]
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparkloom.base import document
 
 if TYPE_CHECKING:
     from sparkloom.inputs.profile import Model
@@ -45,105 +48,40 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    pattern: str  # searched in the model id, any case
+    """An entry of `families.yml`."""
+
     architecture: str
-    facts: Facts = Facts()
+    facts: Facts
 
 
-# The first match counts. Sources: the published config.json of each family unless a comment says otherwise.
-FAMILIES = (
-    # the post on Ultra: FP4 in the experts, FP8 and BF16 elsewhere; flashinfer_cudnn without cuDNN never mattered there
-    Family(r"nemotron-3-ultra", "NemotronHForCausalLM", Facts(gated=False, kv_heads=2, fp4_outside_experts=False)),
-    Family(r"nemotron.*omni", "NemotronH_Nano_Omni_Reasoning_V3", Facts(multimodal=True, gated=False)),
-    Family(r"nemotron-(3|h|nano|cascade)", "NemotronHForCausalLM", Facts(gated=False)),
-    # checkpoints that keep everything but the routed experts in BF16
-    Family(
-        r"qwen3\.5-.*-a\d+b.*nvfp4",
-        "Qwen3_5MoeForConditionalGeneration",
-        Facts(multimodal=True, fp4_outside_experts=False),
-    ),
-    Family(r"qwen3\.[56].*-a\d+b", "Qwen3_5MoeForConditionalGeneration", Facts(multimodal=True, gated=True)),
-    Family(r"qwen3\.[56]", "Qwen3_5ForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"qwen3-(coder-)?next", "Qwen3NextForCausalLM"),
-    Family(r"qwen3-vl.*-a\d+b", "Qwen3VLMoeForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"qwen3.*-a\d+b", "Qwen3MoeForCausalLM", Facts(multimodal=False, gated=True)),
-    Family(r"qwen3", "Qwen3ForCausalLM", Facts(multimodal=False)),
-    # 744B parameters; weights beyond 108 GB a rank were never loaded on four nodes
-    Family(
-        r"glm-5(?!.*flash)",
-        "GlmMoeDsaForCausalLM",
-        Facts(multimodal=False, weights_gib=(("tp4-ep4", 108.0), ("tp4-ep1", 108.0), ("tp1-ep1", 108.0))),
-    ),
-    Family(
-        r"glm-4\.[5-7]-fp8",
-        "Glm4MoeForCausalLM",
-        Facts(multimodal=False, q_heads=96, kv_heads=8, head_dim=128, experts=160, expert_inter=1536, size_gb=362.0),
-    ),
-    Family(
-        r"glm-4\.[5-7](?!v|-air)",
-        "Glm4MoeForCausalLM",
-        Facts(multimodal=False, q_heads=96, kv_heads=8, head_dim=128, experts=160, expert_inter=1536),
-    ),
-    Family(r"glm-4\.[5-7]v", "Glm4vMoeForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"glm-4\.[5-7]", "Glm4MoeForCausalLM", Facts(multimodal=False)),
-    Family(r"minimax-m3", "MiniMaxM3SparseForConditionalGeneration", Facts(multimodal=True, fp4_outside_experts=False)),
-    Family(
-        r"minimax-m2",
-        "MiniMaxM2ForCausalLM",
-        Facts(
-            multimodal=False,
-            q_heads=48,
-            kv_heads=8,
-            head_dim=128,
-            experts=256,
-            expert_inter=1536,
-            fp4_outside_experts=False,
-        ),
-    ),
-    Family(r"gemma-4-26b-a4b", "Gemma4ForConditionalGeneration", Facts(multimodal=True, expert_inter=704)),
-    Family(r"gemma-4", "Gemma4ForConditionalGeneration", Facts(multimodal=True)),
-    # 225 GiB a rank over four nodes, said the logs' own arithmetic; its Flash variant takes about 42
-    Family(
-        r"deepseek-v4-pro",
-        "DeepseekV4ForCausalLM",
-        Facts(multimodal=False, weights_gib=(("tp4-ep4", 225.0), ("tp4-ep1", 225.0))),
-    ),
-    Family(r"deepseek-v4", "DeepseekV4ForCausalLM", Facts(multimodal=False)),
-    Family(r"deepseek-v3\.2", "DeepseekV32ForCausalLM", Facts(multimodal=False)),
-    Family(r"deepseek-(v3|r1)", "DeepseekV3ForCausalLM", Facts(multimodal=False)),
-    Family(r"gpt-oss", "GptOssForCausalLM", Facts(multimodal=False)),
-    Family(r"kimi-k2\.[5-9]", "KimiK25ForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"kimi-k2", "DeepseekV3ForCausalLM", Facts(multimodal=False)),
-    Family(r"step-3\.5", "Step3p5ForCausalLM", Facts(multimodal=False)),
-    Family(r"llama-4", "Llama4ForConditionalGeneration", Facts(multimodal=True)),
-    Family(r"llama-3", "LlamaForCausalLM", Facts(multimodal=False)),
-    Family(r"mistral-(small|medium|large-3)", "Mistral3ForConditionalGeneration", Facts(multimodal=True)),
-)
+_READ: dict[str, Any] = document.own(Path(__file__).with_suffix(".yml").read_text())
 # What a name says of its size: the first number of billions that is neither active (A17B) nor one expert's (17B-128E).
 BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])(?!-\d+e)", re.IGNORECASE)
-# Published parameter counts, in billions, of families whose names leave them out.
-PARAMETERS = {r"deepseek-(v3|r1)": 671.0, r"kimi-k2": 1000.0, r"llama-4-maverick": 400.0, r"llama-4-scout": 109.0}
-# The least that a parameter takes, in bytes: a checkpoint is never smaller, since not every layer is packed.
-LEAST_BYTES = {"modelopt": 0.5, "compressed-tensors": 0.5, "fp8": 1.0, "bf16": 2.0}
 MULTIMODAL = re.compile(r"ForConditionalGeneration$|_Omni_|_VL_|VLChat|Llava")
 
 
 @lru_cache(maxsize=512)
 def family(model_id: str) -> Family:
     """The family of a model by its name; an empty one when nothing matches."""
-    return next((known for known in FAMILIES if re.search(known.pattern, model_id, re.IGNORECASE)), Family("", ""))
+    known = next((row for row in _READ["families"] if re.search(row["id"], model_id, re.IGNORECASE)), None)
+    if known is None:
+        return Family("", Facts())
+    facts = dict(known.get("facts", {}))
+    return Family(known["architecture"], Facts(weights_gib=tuple(facts.pop("weights_gib", {}).items()), **facts))
 
 
 def least_size_gb(model_id: str, packing: str) -> float | None:
     """The least that the checkpoint of this name can weigh; None where its name tells neither size nor packing."""
-    billions = next((size for known, size in PARAMETERS.items() if re.search(known, model_id, re.IGNORECASE)), None)
+    billions = next(
+        (size for known, size in _READ["parameters"].items() if re.search(known, model_id, re.IGNORECASE)), None
+    )
     if billions is None:
         named = BILLIONS.search(model_id)
         billions = float(named.group(1)) if named else None
-    if billions is None or packing not in LEAST_BYTES:
+    if billions is None or packing not in _READ["least_bytes"]:
         return None
-    four_bits = "nvfp4" in model_id.lower()
-    return billions * (0.5625 if four_bits else LEAST_BYTES[packing])
+    least: float = 0.5625 if "nvfp4" in model_id.lower() else _READ["least_bytes"][packing]
+    return billions * least
 
 
 def facts_of(model: Model) -> Facts:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkloom.base import document
-from sparkloom.base.document import Document, Loc
+from sparkloom.base.document import Document, Fault, Loc
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
 from sparkloom.inputs.profile import Strict
@@ -161,14 +161,6 @@ class LoadedRecipe:
     folder: Path  # where its files lie
 
 
-@dataclass(frozen=True, slots=True)
-class Loose:
-    """One part of a recipe that its text does not fix."""
-
-    loc: Loc
-    message: str
-
-
 def names(folder: Path = FOLDER) -> list[str]:
     """Shipped ones, and those of the person's own folder."""
     own = os.environ.get(OWN)
@@ -200,32 +192,32 @@ def _bases(recipe: Recipe) -> Iterator[tuple[Loc, Base]]:
         yield ("build", "base"), recipe.build.base
 
 
-def unpinned(recipe: Recipe) -> list[Loose]:
+def unpinned(recipe: Recipe) -> list[Fault]:
     """Inputs of which the next build may take others: no two such builds are known to be alike."""
     bases = [
-        Loose((*loc, "image"), f"{'.'.join(map(str, loc))} {base.image} has no digest")
+        Fault((*loc, "image"), f"{'.'.join(map(str, loc))} {base.image} has no digest")
         for loc, base in _bases(recipe)
         if base.image != SCRATCH and not base.digest
     ]
     wheels = [
-        Loose(("wheels", number), f"wheel {wheel.name} {wheel.version} has no sha256")
+        Fault(("wheels", number), f"wheel {wheel.name} {wheel.version} has no sha256")
         for number, wheel in enumerate(recipe.wheels)
         if not wheel.sha256
     ]
     return bases + wheels
 
 
-def moving(recipe: Recipe) -> list[Loose]:
+def moving(recipe: Recipe) -> list[Fault]:
     """What a build takes as it finds it that day, and writes down in the image."""
     stage = recipe.build
     tags = [
-        Loose(("build", "git", number), f"{git.repository} is fetched by its tag {git.ref}, which can be set anew")
+        Fault(("build", "git", number), f"{git.repository} is fetched by its tag {git.ref}, which can be set anew")
         for number, git in enumerate(stage.git if stage else ())
         if not git.commit
     ]
     both = {("packages",): recipe.packages, ("build", "packages"): stage.packages if stage else []}
     apt = [
-        Loose(loc, f"{len(given)} packages of the distribution come as its archive has them that day")
+        Fault(loc, f"{len(given)} packages of the distribution come as its archive has them that day")
         for loc, given in both.items()
         if any("=" not in package for package in given)
     ]

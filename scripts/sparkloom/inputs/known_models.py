@@ -11,24 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sparkloom.inputs import precision
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.inputs.checkpoint.folder import Folder
 
-# Endings of names that say how the weights are packed, and what that makes of each group of tensors.
-_FOUR = {"experts": "int4-g128", "shared": "int4-g128", "dense": "int4-g128", "attention": "bf16"}
-_EIGHT = {"experts": "fp8", "shared": "fp8", "dense": "fp8", "attention": "fp8", "linear": "fp8"}
-_WIDE = {"experts": "bf16", "shared": "bf16", "dense": "bf16", "attention": "bf16", "linear": "bf16", "mamba": "bf16"}
-PACKINGS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    (r"-nvfp4(a16)?(-[a-z0-9]+)?", "modelopt", {}),
-    (r"-mxfp4", "mxfp4", {"experts": "mxfp4", "shared": "bf16", "dense": "bf16", "attention": "bf16"}),
-    (r"-awq(-4bit|-int4)?", "awq", _FOUR),
-    (r"(-int4)?-auto-?round", "auto-round", _FOUR),
-    (r"-gptq(-int4|-4bit)?", "gptq", _FOUR),
-    (r"-(int4|w4a16)", "compressed-tensors", _FOUR),
-    (r"-fp8", "fp8", _EIGHT),
-    (r"-bf16", "bf16", _WIDE),
-)
 _NVIDIA = re.compile(r"^nvidia-")
 BY_NAME = "precision and size are by the name alone, not this checkpoint's own"
 
@@ -65,9 +52,9 @@ def facts_of(model: str, config: Path | None = None) -> Facts | None:
 def split(model: str) -> tuple[str, str]:
     """A name without what says its packing, and that; both in small letters."""
     name = _NVIDIA.sub("", model.rpartition("/")[2].lower())
-    for pattern, packing, _ in PACKINGS:
-        if match := re.search(f"{pattern}$", name):
-            return name[: match.start()], packing
+    for named in precision.NAMES:
+        if match := re.search(f"{named['ending']}$", name):
+            return name[: match.start()], str(named["packing"])
     return name, ""
 
 
@@ -79,12 +66,12 @@ def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> 
     }
     made |= {"id": model, "source": f"shape as {other} (profile {profile}); packing and precision by the name only"}
     if packing != split(other)[1]:
-        precision = next((p for _, name, p in PACKINGS if name == packing), _WIDE)
+        stored: dict[str, str] = next(
+            (named["precision"] for named in precision.NAMES if named["packing"] == packing), {}
+        )
         old = section["precision"]
-        made["precision"] = {**{k: v for k, v in old.items() if k == "embedding"}} | {
-            group: precision.get(group, "bf16")
-            for group in {*old, "attention"}
-            if group != "embedding" and old.get(group)
+        made["precision"] = {
+            group: word if group == "embedding" else stored.get(group, "bf16") for group, word in old.items()
         }
         made["checkpoint"] = {"packing": packing or "bf16"}
     else:

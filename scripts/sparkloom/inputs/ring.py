@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkloom.base.document import Fault, Loc
 from sparkloom.base.errors import did_you_mean
 from sparkloom.inputs.cluster import CAGES, Cluster
-from sparkloom.inputs.fault import Fault, Loc
 
 SIZE = 3
 LONGEST_NAME = 7  # of a rail: the cable's number comes behind it

@@ -8,8 +8,8 @@ import pytest
 
 from sparkloom.inputs.checkpoint import architectures, as_model, reading
 from sparkloom.inputs.checkpoint.packing import BITS
-from sparkloom.inputs.checkpoint.parts import Tensor
 from sparkloom.inputs.checkpoint.reading import Checkpoint
+from sparkloom.inputs.checkpoint.tensors import Tensor
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.launch.memory import weights
 from tests.public_models import NAMES, facts, folder

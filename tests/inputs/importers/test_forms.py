@@ -176,6 +176,8 @@ def test_a_key_that_stands_twice_is_told() -> None:
         ("services: {a: {image: b}}", "no service starts an engine"),
         ("model: {id: x}\nengine: {name: vllm}\nlaunch: {}\n", "is a profile of sparkloom already"),
         ("{ match: {hw: f()}, flags: [] }", "no literal"),
+        ("{ match: {hw: " + "1" * 5000 + "}, flags: [] }", "no literal"),
+        ("{ match: {hw: [1 2]}, flags: [] }", "no literal"),
         ("model: a/b\ncontainer: c\ndefaults: [1]\n", "expected a mapping"),
     ],
 )

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sparkloom.inputs.importers import shell
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Started
-from sparkloom.inputs.importers.lexer import lex
-from sparkloom.inputs.importers.tokens import Word
+from sparkloom.inputs.importers.lexer import Word, lex
 from sparkloom.launch import engines
 
 PROGRAMS = engines.programs()

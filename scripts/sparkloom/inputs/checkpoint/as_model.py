@@ -10,9 +10,9 @@ from typing import Any
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint import attention_facts
 from sparkloom.inputs.checkpoint.packing import Scheme
-from sparkloom.inputs.checkpoint.parts import Group, Mlp
+from sparkloom.inputs.checkpoint.parts import DeltaAttention, DeltaNet, Mamba2, Mlp
 from sparkloom.inputs.checkpoint.reading import Checkpoint
-from sparkloom.inputs.checkpoint.recurrent import DeltaAttention, DeltaNet, Mamba2
+from sparkloom.inputs.checkpoint.tensors import Group
 
 # Groups of a checkpoint's tensors, by a profile's names for them.
 PRECISIONS: dict[str, tuple[Group, ...]] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sparkloom.inputs.checkpoint.compressed import Compressed
-from sparkloom.inputs.checkpoint.parts import Attention, Latent
+from sparkloom.inputs.checkpoint.parts import Attention, Compressed, Latent
 from sparkloom.inputs.checkpoint.shape import Layer, Mixer, Shape
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from sparkloom.base.errors import InputError
@@ -110,14 +109,6 @@ def parse(text: bytes | str, file: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError.single(file, f"expected a mapping at the top, found {type(data).__name__}", rule="bad-json")
     return data
-
-
-def runs(values: Iterable[Any]) -> str:
-    """`linear_attention x3, full_attention, ...` : a list of layers as a person would say it."""
-    counted: dict[str, int] = {}
-    for value in values:
-        counted[str(value)] = counted.get(str(value), 0) + 1
-    return ", ".join(f"{number} {value}" for value, number in counted.items())
 
 
 def _short(value: Any) -> str:

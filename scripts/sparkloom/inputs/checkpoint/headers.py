@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint.config import parse
-from sparkloom.inputs.checkpoint.parts import Group
+from sparkloom.inputs.checkpoint.tensors import Group
 
 INDEX = "model.safetensors.index.json"
 FIRST = 100_000  # bytes of a file that are asked for at once; most headers are shorter
@@ -171,11 +171,3 @@ def group_of(name: str, layers: int | None = None) -> Group:
 def layer_of(name: str) -> int | None:
     found = _LAYER.search(name)
     return int(next(part for part in found.groups() if part)) if found else None
-
-
-def summed(tensors: Iterable[Stored]) -> dict[str, int]:
-    """Bytes by type."""
-    sums: dict[str, int] = {}
-    for tensor in tensors:
-        sums[tensor.kind] = sums.get(tensor.kind, 0) + tensor.bytes
-    return sums

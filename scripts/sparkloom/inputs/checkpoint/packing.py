@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Tensor
+from sparkloom.inputs.checkpoint.tensors import Tensor
 
 BITS = {
     "f64": 64, "i64": 64, "f32": 32, "i32": 32, "u32": 32, "bf16": 16, "f16": 16, "i16": 16, "u16": 16,

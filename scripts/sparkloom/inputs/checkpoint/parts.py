@@ -1,58 +1,37 @@
-"""What a model's layers consist of: the tensors of each part, and what it keeps of a token or of a request.
+"""What a model's layers consist of: the tensors of each part, and how wide they are.
 
-A part knows nothing of any architecture: a reader (`architectures/`) says which parts a layer has and how wide they
-are. Sums over the parts are the model's parameters; a checkpoint's own headers judge them.
+A part knows nothing of any architecture: a reader (`architectures/`) says which parts a layer has. `parts.yml` lists
+the tensors of most. Sums over the parts are the model's parameters; a checkpoint's own headers judge them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
-from typing import Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
-Group = Literal[
-    "embedding", "head", "attention", "linear", "mamba", "experts", "shared", "router", "latent", "dense", "norms",
-    "vision", "draft", "tables", "other",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """One tensor, or as many equal ones as `copies` says (`*` in the name is their number)."""
-
-    name: str
-    shape: tuple[int, ...]
-    group: Group
-    copies: int = 1
-    linear: bool = True  # a matrix that tokens are multiplied with: what a packer may pack
-    always: str = ""  # a type that it has whatever the packer did: f32, bf16, f8, i64
-    scaled: int = 0  # numbers that share an exponent byte beside it; 0 = none do
-
-    @property
-    def elements(self) -> int:
-        return prod(self.shape) * self.copies
+from sparkloom.base import document
+from sparkloom.inputs.checkpoint.tensors import Tensor, biased, listed, matrix, norm, vector
 
 
-def matrix(name: str, rows: int, columns: int, group: Group, copies: int = 1) -> Tensor:
-    return Tensor(f"{name}.weight", (rows, columns), group, copies)
+@cache
+def tables() -> dict[str, dict[str, Any]]:
+    """By a part's class: the words of config.json for its widths, and its tensors."""
+    read: dict[str, dict[str, Any]] = document.own(Path(__file__).with_suffix(".yml").read_text())
+    return read
 
 
-def vector(name: str, size: int, group: Group = "norms", always: str = "") -> Tensor:
-    return Tensor(name, (size,), group, linear=False, always=always)
+class Listed:
+    """A part whose tensors are those of its table, with its own fields as widths."""
 
+    __slots__ = ()
+    place: str
 
-def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
-    if size:
-        yield vector(f"{name}.weight", size)
-        if bias:
-            yield vector(f"{name}.bias", size)
-
-
-def biased(name: str, rows: int, columns: int, group: Group, bias: bool = True) -> Iterator[Tensor]:
-    yield matrix(name, rows, columns, group)
-    if bias:
-        yield vector(f"{name}.bias", rows, group)
+    def tensors(self, at: str) -> Iterator[Tensor]:
+        table = tables()[type(self).__name__]
+        yield from listed(f"{at}.{self.place}", table["tensors"], lambda word: int(getattr(self, word)), table["group"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +61,6 @@ class Attention:
     norms: Literal["", "head", "layer"] = ""  # of queries and keys
     sinks: bool = False
     no_values: bool = False  # values are the keys: no projection of their own
-    keeps: bool = True  # False: it reads an earlier layer's keys and values
     choice: Choice | None = None
     place: str = "self_attn"
     kind = "attention"
@@ -95,34 +73,20 @@ class Attention:
         name = f"{at}.{self.place}"
         query, key, value = self.q_heads * self.head_dim, self.kv_heads * self.head_dim, self.kv_heads * self.values
         yield from biased(f"{name}.q_proj", query * (2 if self.gate else 1), self.hidden, "attention", self.bias)
-        if self.keeps:
-            yield from biased(f"{name}.k_proj", key, self.hidden, "attention", self.bias)
-            if not self.no_values:
-                yield from biased(f"{name}.v_proj", value, self.hidden, "attention", self.bias)
+        yield from biased(f"{name}.k_proj", key, self.hidden, "attention", self.bias)
+        if not self.no_values:
+            yield from biased(f"{name}.v_proj", value, self.hidden, "attention", self.bias)
         yield from biased(f"{name}.o_proj", self.hidden, self.q_heads * self.values, "attention", self.out_bias)
         if self.norms:
             whole = self.norms == "layer"
             yield from norm(f"{name}.q_norm", query if whole else self.head_dim)
-            if self.keeps:
-                yield from norm(f"{name}.k_norm", key if whole else self.head_dim)
+            yield from norm(f"{name}.k_norm", key if whole else self.head_dim)
         if self.sinks:
             yield vector(f"{name}.sinks", self.q_heads, "attention")
 
-    def kv_elements(self, tp: int = 1) -> float:
-        """Numbers that one token leaves in the cache of one rank: a head is not split, fewer heads are copied."""
-        if not self.keeps:
-            return 0
-        return max(1.0, self.kv_heads / tp) * (self.head_dim + self.values)
-
-    def index_elements(self) -> float:
-        """Beside them, for whom chooses."""
-        if self.choice is None:
-            return 0
-        return self.choice.head_dim / (1 if self.choice.per_token else self.choice.block)
-
 
 @dataclass(frozen=True, slots=True)
-class Indexer:
+class Indexer(Listed):
     """What chooses the tokens that a sparse attention looks at: a small head with keys of its own."""
 
     hidden: int
@@ -131,17 +95,11 @@ class Indexer:
     head_dim: int
     top: int  # tokens (or blocks) chosen
     block: int = 1  # tokens that one choice stands for
-    key_norm: Literal["bias", "plain", ""] = "bias"
-
-    def tensors(self, at: str) -> Iterator[Tensor]:
-        yield matrix(f"{at}.wq_b", self.heads * self.head_dim, self.q_rank, "attention")
-        yield matrix(f"{at}.wk", self.head_dim, self.hidden, "attention")
-        yield from norm(f"{at}.k_norm", self.head_dim if self.key_norm else 0, bias=self.key_norm == "bias")
-        yield matrix(f"{at}.weights_proj", self.heads, self.hidden, "attention")
+    place: str = "indexer"
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
+class Latent(Listed):
     """Attention over one compressed vector per token (MLA), the whole of it on every rank."""
 
     hidden: int
@@ -153,33 +111,22 @@ class Latent:
     v_dim: int
     indexer: Indexer | None = None
     chosen: bool = False  # tokens are chosen, by this layer's indexer or by an earlier one's
-    gate: bool = False  # an output gate as wide as the values
     place: str = "self_attn"
     window = 0
     kind = "attention"
 
+    @property
+    def key_dim(self) -> int:
+        return self.nope + self.rope
+
+    @property
+    def expanded_dim(self) -> int:
+        return self.nope + self.v_dim
+
     def tensors(self, at: str) -> Iterator[Tensor]:
-        name, wide = f"{at}.{self.place}", self.q_heads * (self.nope + self.rope)
-        if self.q_rank:
-            yield matrix(f"{name}.q_a_proj", self.q_rank, self.hidden, "attention")
-            yield from norm(f"{name}.q_a_layernorm", self.q_rank)
-            yield matrix(f"{name}.q_b_proj", wide, self.q_rank, "attention")
-        else:
-            yield matrix(f"{name}.q_proj", wide, self.hidden, "attention")
-        yield matrix(f"{name}.kv_a_proj_with_mqa", self.kv_rank + self.rope, self.hidden, "attention")
-        yield from norm(f"{name}.kv_a_layernorm", self.kv_rank)
-        yield matrix(f"{name}.kv_b_proj", self.q_heads * (self.nope + self.v_dim), self.kv_rank, "attention")
-        yield matrix(f"{name}.o_proj", self.hidden, self.q_heads * self.v_dim, "attention")
-        if self.gate:
-            yield matrix(f"{name}.g_proj", self.q_heads * self.v_dim, self.hidden, "attention")
+        yield from Listed.tensors(self, at)
         if self.indexer:
-            yield from self.indexer.tensors(f"{name}.indexer")
-
-    def kv_elements(self, tp: int = 1) -> float:
-        return self.kv_rank + self.rope
-
-    def index_elements(self) -> float:
-        return self.indexer.head_dim / self.indexer.block if self.indexer else 0
+            yield from self.indexer.tensors(f"{at}.{self.place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +195,122 @@ class Experts:
             yield matrix(f"{name}.shared_expert_gate", 1, self.hidden, "shared")
         if self.dense:
             yield from self.dense.tensors(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed(Listed):
+    """DeepSeek V4's attention: one shared head, most layers reading tokens that were compressed in blocks.
+
+    `ratio`: tokens that one cached entry stands for; 0 = the window only, 1 = every token.
+    """
+
+    hidden: int
+    q_heads: int
+    q_rank: int
+    head_dim: int
+    rope: int
+    o_rank: int
+    o_groups: int
+    window: int
+    ratio: int
+    index_heads: int = 0  # 0 = this layer chooses nothing
+    index_dim: int = 0
+    index_top: int = 0
+    stores: bool = True  # False: it reads the entries of the last layer before it that stores (V4.1)
+    index_keys: Literal["compressor", "latent", "none"] = "compressor"  # what the indexer's keys are made of
+    place: str = "attn"
+    kind = "compressed"
+
+    @property
+    def overlapping(self) -> bool:
+        """Blocks of four overlap: each has two sets of weights."""
+        return self.ratio == 4
+
+    def tensors(self, at: str) -> Iterator[Tensor]:
+        yield from Listed.tensors(self, at)
+        if self.ratio and self.stores:
+            yield from self._compressor(f"{at}.{self.place}.compressor", self.head_dim)
+        if self.index_heads:
+            yield from self._indexer(f"{at}.{self.place}.indexer")
+
+    def _indexer(self, name: str) -> Iterator[Tensor]:
+        yield matrix(f"{name}.wq_b", self.index_heads * self.index_dim, self.q_rank, "attention")
+        yield Tensor(f"{name}.weights_proj.weight", (self.index_heads, self.hidden), "attention", linear=False)
+        if self.index_keys == "compressor":
+            yield from self._compressor(f"{name}.compressor", self.index_dim)
+        elif self.index_keys == "latent":
+            yield Tensor(f"{name}.wk.weight", (self.index_dim, self.head_dim), "attention", linear=False)
+            yield from norm(f"{name}.k_norm", self.index_dim)
+
+    def _compressor(self, name: str, width: int) -> Iterator[Tensor]:
+        wide = width * (2 if self.overlapping else 1)
+        if self.index_keys == "compressor":  # V4; V4.1 has no positions here, and pairs of tokens at most
+            yield Tensor(f"{name}.ape", (self.ratio, wide), "attention", linear=False, always="f32")
+        for each in ("wkv", "wgate") if self.ratio > 1 else ("wkv",):
+            yield Tensor(f"{name}.{each}.weight", (wide, self.hidden), "attention", linear=False, always="bf16")
+        yield from norm(f"{name}.norm", width)
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba2(Listed):
+    """A state of fixed size per request instead of something per token; likewise the two after it."""
+
+    hidden: int
+    heads: int
+    head_dim: int
+    groups: int
+    state: int
+    conv: int
+    bias: bool = False  # of the projections
+    conv_bias: bool = True
+    place: str = "mixer"
+    window = 0
+    kind = "mamba"
+
+    @property
+    def channels(self) -> int:
+        return self.heads * self.head_dim + 2 * self.groups * self.state
+
+    @property
+    def projected(self) -> int:
+        return self.heads * self.head_dim + self.channels + self.heads
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaNet(Listed):
+    """Gated delta net (Qwen3-Next and after): keys shared by several value heads."""
+
+    hidden: int
+    k_heads: int
+    v_heads: int
+    k_dim: int
+    v_dim: int
+    conv: int
+    place: str = "linear_attn"
+    window = 0
+    kind = "linear"
+
+    @property
+    def channels(self) -> int:
+        return 2 * self.k_heads * self.k_dim + self.v_heads * self.v_dim
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaAttention(Listed):
+    """Kimi delta attention: as many key heads as value heads, with decay and gate of low rank."""
+
+    hidden: int
+    heads: int
+    head_dim: int
+    conv: int
+    place: str = "self_attn"
+    window = 0
+    kind = "linear"
+
+    @property
+    def k_heads(self) -> int:
+        return self.heads
+
+    @property
+    def v_heads(self) -> int:
+        return self.heads

@@ -17,8 +17,8 @@ from sparkloom.inputs.checkpoint.folder import Folder
 from sparkloom.inputs.checkpoint.headers import Contents
 from sparkloom.inputs.checkpoint.hub import Hub
 from sparkloom.inputs.checkpoint.packing import BITS, Packing
-from sparkloom.inputs.checkpoint.parts import Group, Tensor
 from sparkloom.inputs.checkpoint.shape import Shape
+from sparkloom.inputs.checkpoint.tensors import Group, Tensor
 
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
 AGREE = 0.02  # of the bytes; beyond it the file's widths and its tensors do not describe the same model

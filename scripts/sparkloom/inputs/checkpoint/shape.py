@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sparkloom.inputs.checkpoint.compressed import Compressed
-from sparkloom.inputs.checkpoint.parts import Attention, Experts, Latent, Mlp, Tensor, matrix, norm
-from sparkloom.inputs.checkpoint.recurrent import DeltaAttention, DeltaNet, Mamba2
+from sparkloom.inputs.checkpoint.parts import (
+    Attention,
+    Compressed,
+    DeltaAttention,
+    DeltaNet,
+    Experts,
+    Latent,
+    Mamba2,
+    Mlp,
+)
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 Mixer = Attention | Latent | Compressed | Mamba2 | DeltaNet | DeltaAttention
 Forward = Mlp | Experts
@@ -98,7 +106,3 @@ class Shape:
 
     def experts(self) -> Experts | None:
         return next((layer.forward for layer in self.layers if isinstance(layer.forward, Experts)), None)
-
-    def mixers(self, kind: str) -> list[Mixer]:
-        """The mixers of all layers of one kind (as `Layer.mixes` says it)."""
-        return [layer.mixer for layer in self.layers if layer.mixer is not None and layer.mixes == kind]

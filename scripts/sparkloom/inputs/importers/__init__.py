@@ -11,9 +11,9 @@ from typing import Any
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import compose, cookbook, kept, shell, sparkrun
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, short
 
-__all__ = ["Found", "Leftover", "Programs", "Started", "read", "short"]
+__all__ = ["Found", "Leftover", "Leftovers", "Programs", "Started", "read", "short"]
 
 FORMS = (
     "a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, or a script or command line "

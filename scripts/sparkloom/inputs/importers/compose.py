@@ -7,29 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.base.document import Document
-from sparkloom.inputs.importers import containers
+from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
-from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.expansion import Variables, split
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short, variables
 from sparkloom.inputs.importers.shell import DEFAULT, Reader
-from sparkloom.inputs.importers.tokens import Word
 
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
 _OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")
 READ = {"image", "command", "entrypoint", "environment", "container_name"}
-SERVICE = {  # keys of a service that are options of a container under another name
-    "volumes": "volume", "ports": "publish", "network_mode": "network", "networks": "network", "ipc": "ipc",
-    "shm_size": "shm-size", "deploy": "gpus", "runtime": "runtime", "gpus": "gpus", "restart": "restart",
-    "privileged": "privileged", "cap_add": "cap-add", "ulimits": "ulimit", "devices": "device", "env_file": "env-file",
-    "security_opt": "security-opt", "user": "user", "working_dir": "workdir", "mem_limit": "memory",
-    "cpuset": "cpuset-cpus",
-    "pid": "pid", "hostname": "hostname", "logging": "log-driver", "stdin_open": "i", "tty": "t", "init": "init",
-    "platform": "platform", "labels": "label", "tmpfs": "tmpfs", "expose": "expose", "pull_policy": "pull",
-    "stop_grace_period": "stop-timeout",
-}  # fmt: skip
-OWN = {"healthcheck": "Sparkloom asks each rank itself", "depends_on": "a rank waits for its peers, not for services",
-       "profiles": "of compose: a rank runs on its node"}  # fmt: skip
 
 
 def fits(data: dict[str, Any]) -> bool:
@@ -39,37 +25,37 @@ def fits(data: dict[str, Any]) -> bool:
 def read(document: Document, programs: Programs) -> Found | None:
     data, taken = document.data, set[str]()
     reader = Reader(programs, document.file)
-    leftover: list[Leftover] = []
+    leftover = Leftovers()
     for name, service in data["services"].items():
         if not isinstance(service, dict):
-            leftover.append(Leftover(f"service {name}", "is no mapping"))
+            leftover.add(f"service {name}", "is no mapping")
             continue
         line = document.position(("services", name))[1]
         configs = _interpolated(data.get("configs") or {}, taken)
         if not _service(reader, name, _interpolated(service, taken), f"{document.file}:{line}", configs):
-            leftover.append(Leftover(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine"))
+            leftover.add(f"service {name}: {short(str(service.get('image', '')))}", "starts no engine")
     if not reader.starts:
         return None
     for key in data:
         if key not in ("services", "version", "name", KEPT) and not key.startswith("x-"):
-            leftover.append(
-                Leftover(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
-            )
+            leftover.add(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
     leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(taken)]
     kept = _interpolated(data[KEPT], set()) if isinstance(data.get(KEPT), dict) else {}
-    return Found("compose file", document.file, reader.starts, leftover=[*leftover, *reader.leftover], kept=kept)
+    return Found(
+        "compose file", document.file, reader.starts, leftover=Leftovers([*leftover, *reader.leftover]), kept=kept
+    )
 
 
 def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
     container = Container(str(service.get("image") or ""), name, files=dict(_files(service, configs)))
-    for said in _variables(service.get("environment")):
+    for said in variables(service.get("environment")):
         container.leftover += containers.environment(container.env, said)
     for key, value in service.items():
         if key in READ:
             continue
-        why = OWN.get(key) or containers.WHY.get(SERVICE.get(key, ""), containers.OTHER)
+        why = theirs.COMPOSE.get(key) or theirs.OPTIONS.get(theirs.SERVICES.get(key, ""), containers.OTHER)
         for item in value if isinstance(value, list) else [value]:
-            container.leftover.append(Leftover(f"service {name}: {key} {short(str(item))}", why))
+            container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
     reader.containers[str(service.get("container_name") or name)] = container
     entry, command = _words(service.get("entrypoint")), _words(service.get("command"))
     if reader.words([*entry, *command], where, Variables(), {}, container, 1):
@@ -86,21 +72,10 @@ def _files(service: dict[str, Any], configs: Any) -> Iterator[tuple[str, str]]:
             yield str(entry.get("target")), source["content"]
 
 
-def _variables(said: object) -> list[str]:
-    if isinstance(said, dict):
-        return [name if value is None else f"{name}={_text(value)}" for name, value in said.items()]
-    return [str(item) for item in said] if isinstance(said, list) else []
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _words(said: object) -> list[str]:
     if isinstance(said, list):
         return [str(item) for item in said]
-    text = str(said) if said is not None else ""
-    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
+    return split(str(said)) if said is not None else []
 
 
 def _interpolated(value: Any, taken: set[str]) -> Any:

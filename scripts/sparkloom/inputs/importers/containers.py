@@ -6,36 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sparkloom.inputs.importers import theirs
 from sparkloom.inputs.importers.expansion import OPEN
-from sparkloom.inputs.importers.found import Leftover
+from sparkloom.inputs.importers.found import Leftover, Leftovers
 
 PROGRAMS = ("docker", "podman", "nerdctl")
 ALONE = re.compile(
     r"-[ditP]+|--(detach|interactive|tty|rm|privileged|init|read-only|publish-all|no-healthcheck|quiet|oom-kill-disable)"
 )
 SECRET = re.compile(r"(TOKEN|API_?KEYS?|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-POD = "each rank's pod has its own: no network of the host's, the rails as interfaces, 10 GiB of shared memory"
-HERE = "how somebody's container is kept; a pod is kept by Kubernetes"
-RIGHTS = "Sparkloom decides what a rank may do: privileged only where RDMA needs it"
-PORTS = "the API is reached through sparkloom's endpoint"
-LIMIT = "no limit is carried over: the engine's share of memory and the node's guard bound it"
-MOUNT = "a folder of the author's machine; weights and caches are mounted by sparkloom, anything else is not there"
-WHY = {
-    "gpus": "every rank has its Spark's GPU", "runtime": "every rank has its Spark's GPU",
-    "network": POD, "net": POD, "ipc": POD, "shm-size": POD, "pid": POD, "uts": POD, "hostname": HERE, "h": HERE,
-    "publish": PORTS, "p": PORTS, "expose": PORTS,
-    "name": HERE, "restart": HERE, "detach": HERE, "d": HERE, "it": HERE, "i": HERE, "t": HERE, "rm": HERE,
-    "init": HERE,
-    "pull": HERE, "label": HERE, "l": HERE, "log-driver": HERE, "log-opt": HERE, "cidfile": HERE, "stop-timeout": HERE,
-    "privileged": RIGHTS, "cap-add": RIGHTS, "cap-drop": RIGHTS, "security-opt": RIGHTS, "ulimit": RIGHTS,
-    "device": RIGHTS, "user": RIGHTS, "u": RIGHTS, "group-add": RIGHTS,
-    "volume": MOUNT, "v": MOUNT, "mount": MOUNT, "tmpfs": MOUNT, "volumes-from": MOUNT,
-    "env-file": "a file of the author's machine with variables that are not known here",
-    "memory": LIMIT, "m": LIMIT, "memory-swap": "swap is off on sparkloom's nodes",
-    "cpuset-cpus": "no cores are reserved", "cpus": "no cores are reserved",
-    "workdir": "a rank starts where its image does", "w": "a rank starts where its image does",
-    "platform": "a Spark is linux/arm64",
-}  # fmt: skip
 OTHER = "an option of the container that Sparkloom has no word for"
 
 
@@ -44,7 +23,7 @@ class Container:
     image: str = ""
     name: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     words: list[str] = field(default_factory=list)  # behind the image
     mounts: dict[str, str] = field(default_factory=dict)  # path in the container -> path of the host
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text that the source itself has
@@ -71,7 +50,7 @@ def run(words: Sequence[str]) -> Container:
         word = words[at]
         at += 1
         if re.fullmatch(r"\$\{\w+\[[@*]\]\}", word):  # a list that is set elsewhere: options, not the image
-            container.leftover.append(Leftover(word, "options of the container that are set outside of this file"))
+            container.leftover.add(word, "options of the container that are set outside of this file")
             continue
         if not word.startswith("-") or word == "-":
             container.image = word
@@ -132,4 +111,4 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
 
 def _option(name: str, value: str) -> Leftover:
     dashes = "-" if len(name) == 1 or re.fullmatch(r"[ditP]+", name) else "--"
-    return Leftover(f"container option {dashes}{name} {value}".rstrip(), WHY.get(name, OTHER))
+    return Leftover(f"container option {dashes}{name} {value}".rstrip(), theirs.OPTIONS.get(name, OTHER))

@@ -13,10 +13,8 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import containers, literals, theirs
-from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Started, short
-from sparkloom.inputs.importers.lexer import lex
-from sparkloom.inputs.importers.tokens import Word
+from sparkloom.inputs.importers.expansion import split
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, short
 
 SPARK = "dgx-spark"
 _CELL = re.compile(r"\{\s*match\s*:")
@@ -44,15 +42,14 @@ def read(text: str, file: str, pick: str = "") -> Found:
     match = cell["match"]
     fields = dict(_fields(text))
     model, image = _name(fields, match) or _posted(text), str(fields.get("dockerImages", {}).get(match.get("hw"), ""))
-    leftover = [
-        Leftover(f"another cell: {_said(other)}", "one cell is read at a time; --pick WORDS takes another")
-        for _, other in cells
-        if other is not cell
-    ]
+    leftover = Leftovers()
+    for _, other in cells:
+        if other is not cell:
+            leftover.add(f"another cell: {_said(other)}", "one cell is read at a time; --pick WORDS takes another")
     if match.get("hw") not in (SPARK, None):
-        leftover.append(Leftover(f"match: hw {match['hw']}", "a cell for another machine than a DGX Spark"))
+        leftover.add(f"match: hw {match['hw']}", "a cell for another machine than a DGX Spark")
     for hint in fields.get("multiNodeHints", {}).get(match.get("hw"), []):
-        leftover.append(Leftover(f"hint: {short(str(hint))}", "a remark of the page for several nodes"))
+        leftover.add(f"hint: {short(str(hint))}", "a remark of the page for several nodes")
     nodes = _NODES.fullmatch(str(match.get("nodes")))
     count = int(nodes[1]) if nodes else 1
     claim = "verified" if cell.get("verified") else ""
@@ -109,7 +106,7 @@ def _said(cell: dict[str, Any]) -> str:
 
 
 def _start(cell: dict[str, Any], model: str, where: str, image: str) -> Started:
-    words = [word for flag in cell["flags"] for word in _words(_placed(str(flag), model))]
+    words = [word for flag in cell["flags"] for word in split(_placed(str(flag), model))]
     start = Started(theirs.COOKBOOK, words, where, image)
     for said in cell.get("env") or []:
         start.leftover += containers.environment(start.env, _placed(str(said), model))
@@ -119,10 +116,6 @@ def _start(cell: dict[str, Any], model: str, where: str, image: str) -> Started:
         if key not in ("match", "env", "flags", "verified")
     ]
     return start
-
-
-def _words(text: str) -> list[str]:
-    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
 
 
 def _placed(text: str, model: str) -> str:

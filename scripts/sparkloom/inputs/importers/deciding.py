@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from fnmatch import fnmatchcase
 
 from sparkloom.inputs.importers.expansion import OPEN
+
+NUMBERS = {
+    "-eq": operator.eq, "-ne": operator.ne, "-gt": operator.gt, "-lt": operator.lt, "-ge": operator.ge,
+    "-le": operator.le,
+}  # fmt: skip
 
 
 def decided(words: list[str]) -> bool | None:
@@ -23,11 +29,6 @@ def decided(words: list[str]) -> bool | None:
         return inside[0] == "-z"
     if len(inside) == 3 and inside[1] in ("=", "==", "!="):
         return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
-    numbers = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
-    if len(inside) == 3 and inside[1] in numbers and inside[0].isdigit() and inside[2].isdigit():
-        left, right = int(inside[0]), int(inside[2])
-        return {
-            "-eq": left == right, "-ne": left != right, "-gt": left > right, "-lt": left < right,
-            "-ge": left >= right, "-le": left <= right,
-        }[inside[1]]  # fmt: skip
+    if len(inside) == 3 and inside[1] in NUMBERS and inside[0].isdigit() and inside[2].isdigit():
+        return bool(NUMBERS[inside[1]](int(inside[0]), int(inside[2])))
     return None

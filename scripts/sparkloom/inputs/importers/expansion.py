@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkloom.inputs.importers import sums
-from sparkloom.inputs.importers.lexer import Lexer
-from sparkloom.inputs.importers.tokens import Part, Word
+from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
-_SUM = re.compile(r"[\d\s()+*/%-]+")
-_TRUTH = re.compile(r"[\d\s()+*/%<>=!&|-]+")
+_SUM = re.compile(r"[\d\s()+*/%<>=!&|-]+")
 DEPTH = 20
 MOST = 100_000  # characters or words of one variable: `A="$A$A"` doubles, and no launch needs more
 
@@ -84,8 +82,8 @@ class Variables:
         if part.kind == "text":
             return part.text
         if part.kind == "command":
-            total = self._sum(part.text)
-            return f"${{({part.text.strip()})}}" if total is None else total
+            total = self.computed(part.text[1:-1]) if re.fullmatch(r"\(.*\)", part.text, re.DOTALL) else None
+            return f"${{({part.text.strip()})}}" if total is None else str(total)
         if part.kind in ("array", "sum"):
             return f"({part.text})"
         match = _NAMED.fullmatch(part.text)
@@ -108,14 +106,13 @@ class Variables:
             return f"${{{_shown(match)}}}" if value is None else value
         return value
 
-    def holds(self, text: str) -> bool | None:
-        """What `((A > 4))` says; None where not all of it is known."""
+    def computed(self, text: str) -> int | None:
+        """What `A * 4` comes to, or `A > 4` says, as 0 or 1; None where not all of it is known."""
         inside = re.sub(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda m: self.values.get(m[1]) or m[1], text)
-        if not _TRUTH.fullmatch(inside) or len(inside) > 200:
+        if not _SUM.fullmatch(inside) or len(inside) > 200:
             return None
         spelled = inside.replace("&&", " and ").replace("||", " or ")
-        said = sums.computed(re.sub(r"!(?!=)", " not ", spelled))
-        return None if said is None else bool(said)
+        return sums.computed(re.sub(r"!(?!=)", " not ", spelled))
 
     def inner(self, text: str, depth: int = 0) -> str:
         """The text behind `:-`, which may have variables in it again."""
@@ -127,14 +124,6 @@ class Variables:
             if lexer.at == before:
                 break
         return "".join(self._value(part, depth + 1) for part in word.parts)
-
-    def _sum(self, text: str) -> str | None:
-        """`$((A * 4))`, where everything in it is a number."""
-        if not (text.startswith("(") and text.endswith(")")):
-            return None
-        inside = re.sub(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda m: self.values.get(m[1]) or m[1], text[1:-1])
-        total = sums.computed(inside) if _SUM.fullmatch(inside) and len(inside) <= 200 else None
-        return None if total is None else str(total)
 
     def assign(self, text: str, word: Word) -> bool:
         """`NAME=value`, `NAME+=value`, `NAME=(...)`. False where the word is no assignment."""
@@ -160,6 +149,11 @@ class Variables:
         self.values[name] = None if OPEN.fullmatch(value) and OPEN.fullmatch(value)[1] == name else old + value  # type: ignore[index]
         self.lists.pop(name, None)
         return True
+
+
+def split(text: str) -> list[str]:
+    """A line's words as a shell without variables would have them."""
+    return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
 
 
 def _behind(word: Word, count: int) -> Word:

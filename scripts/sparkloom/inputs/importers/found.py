@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,11 @@ class Leftover:
         return {"what": self.what, "why": self.why}
 
 
+class Leftovers(list[Leftover]):
+    def add(self, what: str, why: str) -> None:
+        self.append(Leftover(what, why))
+
+
 @dataclass(slots=True)
 class Started:
     """One engine as the source starts it: its words behind the program's, its environment, its image."""
@@ -31,7 +37,7 @@ class Started:
     where: str
     image: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    leftover: list[Leftover] = field(default_factory=list)  # of this start: options of its container, unknown values
+    leftover: Leftovers = field(default_factory=Leftovers)  # of this start: options of its container, unknown values
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text, where the source writes it
 
 
@@ -49,14 +55,40 @@ class Found:
     summary: str = ""
     release: str = ""  # of the engine, where the source says it
     claim: str = ""  # what the source says of itself: verified, official
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     kept: dict[str, Any] = field(default_factory=dict)  # what `sparkloom export` wrote beside the command
+
+
+def by_flag(words: Sequence[str], dash: str = "-") -> list[list[str]]:
+    """Each flag with the words behind it; those before the first flag are a group of their own."""
+    groups: list[list[str]] = []
+    for word in words:
+        if word.startswith(dash) or not groups:
+            groups.append([word])
+        else:
+            groups[-1].append(word)
+    return groups
+
+
+def variables(said: object) -> list[str]:
+    """`NAME=value` of a mapping, or of a list of such texts or of small mappings."""
+    if isinstance(said, dict):
+        return [name if value is None else f"{name}={as_text(value)}" for name, value in said.items()]
+    items = said if isinstance(said, list) else []
+    return [one for item in items for one in (variables(item) if isinstance(item, dict) else [str(item)])]
+
+
+def as_text(value: object) -> str:
+    """A value of YAML as a command line has it."""
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=--api-key[ =])\S+|(?<=--token[ =])\S+|\bsk-[A-Za-z0-9-]{8,}")
 
 
-def short(text: str) -> str:
+def short(words: str) -> str:
     """Somebody's words in one line, no secret among them."""
-    line = _SECRETS.sub("(secret)", " ".join(text.split()))
+    line = _SECRETS.sub("(secret)", " ".join(words.split()))
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."

@@ -1,14 +1,25 @@
-"""A literal of JavaScript as plain data, as SGLang's cookbook keeps its cells. Expressions are refused, not run."""
+"""A literal of JavaScript as plain data, as SGLang's cookbook keeps its cells. Expressions are refused, not run.
+
+It is respelled as JSON, sign by sign, and the standard library reads that.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from itertools import accumulate
 from typing import Any
 
-_SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_$][\w$.-]*")
-_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
-_WORDS = {"true": True, "false": False, "null": None, "undefined": None}
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:\s|//[^\n]*|/\*.*?\*/)+)
+    |(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)
+    |(?P<number>-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))
+    |(?P<name>[A-Za-z_$][\w$.-]*)
+    |(?P<sign>[][{}:,])""",
+    re.DOTALL | re.VERBOSE,
+)
+_KEY = re.compile(r"(\s|//[^\n]*|/\*.*?\*/)*:", re.DOTALL)
+_WORDS = {"true": "true", "false": "false", "null": "null", "undefined": "null"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\n": ""}
 DEPTH = 60
 
@@ -22,88 +33,46 @@ class NoLiteral(ValueError):
 
 
 def read(text: str, at: int) -> tuple[Any, int]:
-    """The value that begins at `at`, and where it ends."""
-    return _value(text, at, 0)
+    """The object that begins at `at`, and where it ends."""
+    pieces: list[tuple[str, int]] = []  # of JSON, each with where it stands in the text
+    depth = 0
+    while not pieces or depth > 0:
+        match = _TOKEN.match(text, at)
+        if match is None or depth > DEPTH:
+            raise NoLiteral(f"'{text[at : at + 20]}' is no literal, does not end, or nests too deep", at)
+        if match.lastgroup != "blank":
+            depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(match[0], 0)
+            if match[0] in ("}", "]") and pieces and pieces[-1][0] == ",":  # JSON has no comma before an end
+                pieces.pop()
+            pieces.append((_spelled(text, match), at))
+        at = match.end()
+    return _parsed(pieces), at
 
 
-def _blank(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def _spelled(text: str, match: re.Match[str]) -> str:
+    """One sign, word, number or text as JSON has it."""
+    written = match[0]
+    if match.lastgroup == "text":
+        return json.dumps(re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), written[1:-1], flags=re.DOTALL))
+    if match.lastgroup == "number":
+        if "x" in written:
+            return str(int(written, 16))
+        return written if re.fullmatch(r"-?(0|[1-9]\d*)", written) else repr(float(written))
+    if match.lastgroup == "sign":
+        return written
+    if _KEY.match(text, match.end()):
+        return json.dumps(written)
+    if written not in _WORDS:
+        raise NoLiteral(f"'{text[match.start() : match.start() + 20]}' is no literal", match.start())
+    return _WORDS[written]
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    at = _blank(text, at)
-    character = text[at : at + 1]
-    if depth > DEPTH or not character:
-        raise NoLiteral("ends before its value, or nests too deep", at)
-    if character == "{":
-        return _object(text, at + 1, depth)
-    if character == "[":
-        return _array(text, at + 1, depth)
-    if character in "\"'`":
-        return _string(text, at + 1, character)
-    if number := _NUMBER.match(text, at):
-        written = number[0]
-        return (
-            int(written, 0)
-            if re.fullmatch(r"-?(0x[\da-fA-F]+|\d+)", written) and not re.fullmatch(r"-?0\d+", written)
-            else float(written)
-        ), number.end()
-    name = _NAME.match(text, at)
-    if name and name[0] in _WORDS:
-        return _WORDS[name[0]], name.end()
-    raise NoLiteral(f"'{text[at : at + 20]}' is no literal", at)
-
-
-def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
-    result: dict[str, Any] = {}
-    while True:
-        at = _blank(text, at)
-        if text.startswith("}", at):
-            return result, at + 1
-        if text[at : at + 1] in ('"', "'"):
-            key, at = _string(text, at + 1, text[at])
-        elif match := _NAME.match(text, at):
-            key, at = match[0], match.end()
-        else:
-            raise NoLiteral(f"'{text[at : at + 20]}' is no key", at)
-        at = _blank(text, at)
-        if not text.startswith(":", at):
-            raise NoLiteral(f"no colon behind '{key}'", at)
-        result[key], at = _value(text, at + 1, depth + 1)
-        at = _comma(text, at, "}")
-
-
-def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
-    result: list[Any] = []
-    while True:
-        at = _blank(text, at)
-        if text.startswith("]", at):
-            return result, at + 1
-        value, at = _value(text, at, depth + 1)
-        result.append(value)
-        at = _comma(text, at, "]")
-
-
-def _comma(text: str, at: int, end: str) -> int:
-    at = _blank(text, at)
-    if text.startswith(",", at):
-        return at + 1
-    if not text.startswith(end, at):
-        raise NoLiteral(f"expected , or {end}", at)
-    return at
-
-
-def _string(text: str, at: int, quote: str) -> tuple[str, int]:
-    parts: list[str] = []
-    while at < len(text) and text[at] != quote:
-        if text[at] == "\\":
-            following = text[at + 1 : at + 2]
-            parts.append(_ESCAPES.get(following, following))
-            at += 2
-        else:
-            parts.append(text[at])
-            at += 1
-    if at >= len(text):
-        raise NoLiteral("a text does not end", at)
-    return "".join(parts), at + 1
+def _parsed(pieces: list[tuple[str, int]]) -> Any:
+    try:
+        return json.loads(" ".join(piece for piece, _ in pieces))
+    except json.JSONDecodeError as error:
+        ends = accumulate(len(piece) + 1 for piece, _ in pieces)
+        at = next((place for end, (_, place) in zip(ends, pieces, strict=True) if end > error.pos), pieces[-1][1])
+        raise NoLiteral(error.msg.lower(), at) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise NoLiteral(str(error), pieces[0][1]) from None

@@ -9,10 +9,9 @@ from sparkloom.inputs.importers import syntax
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.deciding import decided
 from sparkloom.inputs.importers.expansion import OPEN, Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
-from sparkloom.inputs.importers.lexer import lex
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short
+from sparkloom.inputs.importers.lexer import Word, lex
 from sparkloom.inputs.importers.starts import Starts
-from sparkloom.inputs.importers.tokens import Word
 
 SETS = {"export", "local", "declare", "readonly", "typeset"}
 QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
@@ -86,12 +85,12 @@ class Reader(Starts):
         """What runs or not, as the author's machine has it: engines in there are found, values are not believed."""
         apart, before = v.copy(), len(self.starts)
         quiet = self.leftover
-        self.leftover = []
+        self.leftover = Leftovers()
         self._block(body, apart, inside, depth)
         mine, self.leftover = self.leftover, quiet
         for start in self.starts[before:]:
-            start.leftover.append(
-                Leftover(f"{self.file}:{line}: {short(said)}", "the start stands in there; when, is not known here")
+            start.leftover.add(
+                f"{self.file}:{line}: {short(said)}", "the start stands in there; when, is not known here"
             )
         self.leftover += mine
         v.forget(apart)
@@ -126,7 +125,7 @@ class Reader(Starts):
             return verdict
         where = f"{self.file}:{command.line}"
         if not self.words(texts, where, v, own, inside, depth) and texts and texts[0] not in QUIET:
-            self.leftover.append(Leftover(f"{where}: {short(' '.join(texts))}", NOT_RUN))
+            self.leftover.add(f"{where}: {short(' '.join(texts))}", NOT_RUN)
         return None if texts and texts[0] in ("[", "[[", "test") else True
 
     def _told(self, command: syntax.Command, texts: list[str], v: Variables) -> None:
@@ -173,7 +172,8 @@ def _commands(text: str) -> str:
 
 def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
     if words and words[0].parts and words[0].parts[0].kind == "sum":
-        return v.holds(words[0].parts[0].text)
+        said = v.computed(words[0].parts[0].text)
+        return None if said is None else bool(said)
     return decided(texts)
 
 

@@ -14,23 +14,12 @@ from typing import Any
 
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, theirs
-from sparkloom.inputs.importers.containers import MOUNT, RIGHTS
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Programs, Started, short
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, as_text, short, variables
 from sparkloom.inputs.importers.shell import Reader
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
 SWITCHES = {"trust_remote_code", "enforce_eager", "enable_prefix_caching", "flash_attn", "cont_batching", "jinja"}
-MOD = "a script that changes the engine inside the container before it starts; what it changes is not known here"
-BUILD = "how the author builds the image; which image has it is `engine.image`"
-HOOK = "a command that sparkrun runs beside the engine: not executed, nothing of it is in the profile"
-WHY = {
-    "build_args": BUILD, "builder": BUILD, "builder_config": BUILD, "pre_exec": HOOK, "post_exec": HOOK,
-    "post_commands": HOOK, "stop_after_post": HOOK, "mods": MOD,
-    "benchmark": "how sparkrun benchmarks it; `sparkloom bench` has words of its own",
-    "distribution_config": "Sparkloom fetches and spreads what the profile names",
-    "mode": "follows from the nodes", "runtime_version": "is informational in sparkrun",
-}  # fmt: skip
 READ = {"recipe_version", "sparkrun_version", "name", "description", "model", "model_revision", "runtime", "container",
         "min_nodes", "max_nodes", "cluster_only", "solo_only", "defaults", "env", "command", "metadata"}  # fmt: skip
 TOLD = {"description", "maintainer", "category", "name", "tags", KEPT}  # of metadata: words about it, no facts
@@ -70,7 +59,7 @@ def read(document: Document, programs: Programs) -> Found:
     files = _files(data.get("pre_exec"), programs, document.file)
     for start in reader.starts:
         start.image, start.files = start.image or str(data.get("container") or ""), {**files, **start.files}
-        for said in _variables(data.get("env")):
+        for said in variables(data.get("env")):
             start.leftover += containers.environment(start.env, said)
     metadata = data.get("metadata") or {}
     least, most = _nodes(data)
@@ -80,19 +69,11 @@ def read(document: Document, programs: Programs) -> Found:
         model=str(data.get("model") or ""), revision=str(data.get("model_revision") or ""),
         least_nodes=least, most_nodes=most,
         summary=short(str(data.get("description") or metadata.get("description") or data.get("name") or "")),
-        leftover=[*leftover, *reader.leftover], kept=dict(kept) if isinstance(kept, dict) else {},
+        leftover=Leftovers([*leftover, *reader.leftover]), kept=dict(kept) if isinstance(kept, dict) else {},
     )  # fmt: skip
 
 
 _KINDS = {dict: "a mapping", str: "text"}
-
-
-def _variables(env: object) -> list[str]:
-    """A mapping; some write a list, of `NAME=value` or of small mappings."""
-    if isinstance(env, dict):
-        return [f"{name}={_text(value)}" for name, value in env.items()]
-    items = env if isinstance(env, list) else []
-    return [said for item in items for said in (_variables(item) if isinstance(item, dict) else [str(item)])]
 
 
 def _files(hooks: object, programs: Programs, file: str) -> dict[str, str]:
@@ -120,18 +101,21 @@ def _others(data: dict[str, Any]) -> list[Leftover]:
     found: list[Leftover] = []
     for key, value in data.items():
         if key == "executor_config" and isinstance(value, dict):
-            found += [
-                Leftover(f"executor_config: {k} {short(str(v))}", containers.WHY.get(k.replace("_", "-"), RIGHTS))
-                for k, v in value.items()
-            ]
+            usual = theirs.OPTIONS["privileged"]
+            why_not = {k: theirs.OPTIONS.get(k.replace("_", "-"), usual) for k in value}
+            found += [Leftover(f"executor_config: {k} {short(str(v))}", why_not[k]) for k, v in value.items()]
         elif key == "metadata" and isinstance(value, dict):
             why = "what sparkrun estimates memory from; Sparkloom takes a model's facts from its own files"
             found += [Leftover(f"metadata: {k} {short(str(v))}", why) for k, v in value.items() if k not in TOLD]
         elif key not in READ and value not in (None, [], {}, "", False):
-            why = WHY.get(key, MOUNT if "volume" in key else "a key of the recipe that is not known here")
+            why = theirs.RECIPE.get(key) or _of_unknown(key)
             items = value if isinstance(value, list) else [value]
-            found += [Leftover(f"{key}: {short(_text(item))}", why) for item in items]
+            found += [Leftover(f"{key}: {short(as_text(item))}", why) for item in items]
     return found
+
+
+def _of_unknown(key: str) -> str:
+    return theirs.OPTIONS["volume"] if "volume" in key else "a key of the recipe that is not known here"
 
 
 def _template(text: str, defaults: dict[str, Any], model: str, version: str, reader: Reader, line: int) -> set[str]:
@@ -178,7 +162,7 @@ def _unused(defaults: dict[str, Any], used: set[str]) -> list[Leftover]:
     said = {"tensor_parallel", "pipeline_parallel", "data_parallel"}
     why = "stands in `defaults`, and no place of the command takes it"
     return [
-        Leftover(f"defaults: {key} {short(_text(value))}", why)
+        Leftover(f"defaults: {key} {short(as_text(value))}", why)
         for key, value in defaults.items()
         if key not in used | said
     ]
@@ -194,31 +178,23 @@ def _generated(
     if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
         reader.starts.append(Started(engine, [], where))
         why = f"for {runtime}, an engine that is not known here"
-        return [Leftover(f"defaults: {key} {short(_text(value))}", why) for key, value in defaults.items()]
+        return [Leftover(f"defaults: {key} {short(as_text(value))}", why) for key, value in defaults.items()]
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
-    leftover = []
+    leftover = Leftovers()
     for key, value in defaults.items():
         flag = known.get(key)
         if flag is None:
-            leftover.append(
-                Leftover(
-                    f"defaults: {key} {short(_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
-                )
+            leftover.add(
+                f"defaults: {key} {short(as_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
             )
         elif key in SWITCHES:
-            words += [f"--{flag}"] if _text(value).lower() in ("true", "1", "yes", "on") else []
+            words += [f"--{flag}"] if as_text(value).lower() in ("true", "1", "yes", "on") else []
         else:
-            words += [f"--{flag}", _text(value)]
+            words += [f"--{flag}", as_text(value)]
     program = programs.get(engine, (("atlas", "serve"),))[0]
     text = shlex.join([*program, *words])
     apart = Reader({**programs, engine: [program]}, reader.file)
     apart.script(text, Variables(), line=int(where.rpartition(":")[2]))
     reader.starts += apart.starts
     return leftover
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict | list):
-        return json.dumps(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)

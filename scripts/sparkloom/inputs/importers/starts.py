@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sparkloom.inputs.importers import containers, theirs
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Leftover, Programs, Started, short
+from sparkloom.inputs.importers.found import Leftovers, Programs, Started, short
 
 TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat", "sed", "awk", "ps", "trap", "type",
         "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
@@ -25,7 +25,7 @@ class Starts(ABC):
         self.programs = [(engine, tuple(way)) for engine, ways in programs.items() for way in ways]
         self.file = file
         self.starts: list[Started] = []
-        self.leftover: list[Leftover] = []
+        self.leftover = Leftovers()
         self.containers: dict[str, Container] = {}
         self.entered: Container | None = None  # by a shell at its prompt: what is typed next is typed in there
         self.exported: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Starts(ABC):
             known = self.containers.get(container.name, only)
             if known:
                 container.image, container.env = known.image, {**known.env, **container.env}
-                container.leftover = [*known.leftover, *container.leftover]
+                container.leftover[:0] = known.leftover
         else:
             self.containers[container.name] = container
         words = [*([container.entrypoint] if container.entrypoint else []), *container.words]
@@ -117,11 +117,8 @@ class Starts(ABC):
             else:
                 wrappers.append(text)
         if wrappers:
-            self.leftover.append(
-                Leftover(
-                    f"{where}: {short(' '.join(wrappers))}",
-                    "words before the engine's; the engine is started without them",
-                )
+            self.leftover.add(
+                f"{where}: {short(' '.join(wrappers))}", "words before the engine's; the engine is started without them"
             )
         return env
 

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
+
+_SIGNS: dict[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
 
 
 def computed(text: str) -> int | None:
     """What it comes to, a comparison as 0 or 1; None where the text is no sum."""
     try:
         return _computed(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
         return None
 
 
 def _computed(node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_computed(node.operand)
-    if isinstance(node, ast.BinOp):
-        left, right = _computed(node.left), _computed(node.right)
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        if isinstance(node.op, ast.Div | ast.FloorDiv):
-            return left // right
-        if isinstance(node.op, ast.Mod):
-            return left % right
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return int(not _computed(node.operand))
-    if isinstance(node, ast.BoolOp):
-        truths = [bool(_computed(value)) for value in node.values]
-        return int(all(truths) if isinstance(node.op, ast.And) else any(truths))
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return int(_compared(node.ops[0], _computed(node.left), _computed(node.comparators[0])))
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_computed(inner)
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return int(not _computed(inner))
+        case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
+            return int(_SIGNS[type(sign)](_computed(left), _computed(right)))
+        case ast.BoolOp(op=sign, values=values):
+            truths = [bool(_computed(value)) for value in values]
+            return int(all(truths) if isinstance(sign, ast.And) else any(truths))
     raise ValueError("no sum")
-
-
-def _compared(sign: ast.cmpop, left: int, right: int) -> bool:
-    signs = ((ast.Lt, left < right), (ast.LtE, left <= right), (ast.Gt, left > right), (ast.GtE, left >= right),
-             (ast.Eq, left == right), (ast.NotEq, left != right))  # fmt: skip
-    return next(said for kind, said in signs if isinstance(sign, kind))

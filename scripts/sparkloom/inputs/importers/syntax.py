@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sparkloom.inputs.importers.tokens import Redirection, Sign, Token, Word
+from sparkloom.inputs.importers.lexer import Redirection, Sign, Token, Word
 
 ENDS = {"then", "elif", "else", "fi", "do", "done", "esac", "}", ")", ";;"}
 

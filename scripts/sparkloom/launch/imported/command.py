@@ -14,7 +14,7 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.argv import Stray, Use
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
-from sparkloom.inputs.importers import Leftover, Started, short
+from sparkloom.inputs.importers import Leftovers, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.launch.engines.base import Adapter
 from sparkloom.launch.imported import readings
@@ -35,7 +35,7 @@ class Said:
     backend: str = ""  # how vLLM's ranks are started
     flags: dict[str, Any] = field(default_factory=dict)
     fork: dict[str, Any] = field(default_factory=dict)  # launch key -> form of its values
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -61,9 +61,9 @@ class Reading:
         if stray.seat:
             self._model(stray.words[0], said)
         elif OPEN.search(text):
-            said.leftover.append(Leftover(short(text), "words that are set outside of this file"))
+            said.leftover.add(short(text), "words that are set outside of this file")
         elif not stray.words[0].startswith("-"):
-            said.leftover.append(Leftover(short(text), stray.problems[0].message if stray.problems else "is no flag's"))
+            said.leftover.add(short(text), stray.problems[0].message if stray.problems else "is no flag's")
         else:
             self._unknown(stray, said)
 
@@ -89,7 +89,7 @@ class Reading:
             said.fork[key] = readings.form(said.flags[key])
             return
         message = stray.problems[0].message if stray.problems else f"{name} is not known"
-        said.leftover.append(Leftover(short(" ".join(stray.words)), message))
+        said.leftover.add(short(" ".join(stray.words)), message)
         fix = f"write {near[0]}" if near else "leave it out, or name the fork that has it in engine.fork"
         said.findings.append(Finding(self.start.where, "flag-unknown", message, expected="", fix=fix))
 
@@ -106,15 +106,15 @@ class Reading:
         sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
         lost = next((why for name, why in self.adapter.lost.items() if name in names), "")
         if lost:
-            said.leftover.append(Leftover(short(written), lost))
+            said.leftover.add(short(written), lost)
             fix = "leave it out; launch.parallel places the ranks"
             message = f"{short(written)} has no counterpart here: {lost}"
             said.findings.append(Finding(self.start.where, "no-counterpart", message, expected="", fix=fix))
         elif sited:
             shown = use.spelled if "secret" in sited else written
-            said.leftover.append(Leftover(short(shown), sited))
+            said.leftover.add(short(shown), sited)
         elif any(OPEN.search(value) for value in use.values):
-            said.leftover.append(Leftover(short(written), "its value is set outside of this file"))
+            said.leftover.add(short(written), "its value is set outside of this file")
         elif placed and not (placed == "dp" and use.values == ["1"] and key not in self.adapter.reserved):
             self._placed(placed, use, said)
         elif (filed := next((to for name, to in self.adapter.filed.items() if name in names), "")) and use.values:
@@ -138,7 +138,7 @@ class Reading:
         elif path == self.given.get(key):
             said.flags[key] = path
         else:
-            said.leftover.append(Leftover(written, "a file that is not in the source; write its text as a mapping"))
+            said.leftover.add(written, "a file that is not in the source; write its text as a mapping")
 
     def _placed(self, part: str, use: Use, said: Said) -> None:
         value = use.values[0] if use.values else ""
@@ -155,16 +155,14 @@ class Reading:
         elif value.isdigit() and int(value) > 0:
             said.parts[part] = int(value)
         else:
-            said.leftover.append(Leftover(f"{use.spelled} {value}", "is no number of ranks"))
+            said.leftover.add(f"{use.spelled} {value}", "is no number of ranks")
 
     def _flag(self, key: str, use: Use, said: Said) -> None:
         value = readings.of(use.flag, use.values)
         if key in said.flags and said.flags[key] != value:
-            said.leftover.append(
-                Leftover(
-                    f"{use.spelled} {short(readings.text(said.flags[key]))}",
-                    "given again later in the line: the engine takes the last",
-                )
+            said.leftover.add(
+                f"{use.spelled} {short(readings.text(said.flags[key]))}",
+                "given again later in the line: the engine takes the last",
             )
         said.flags[key] = value
         problems = [p for p in argv.refused(use, self.catalog) if p.kind in ("choice", "unregistered", "type")]
@@ -178,14 +176,12 @@ class Reading:
 
     def _model(self, text: str, said: Said) -> None:
         if OPEN.search(text) or not text:
-            said.leftover.append(Leftover(short(f"model {text}"), "its name is set outside of this file"))
+            said.leftover.add(short(f"model {text}"), "its name is set outside of this file")
             return
         repository, _, kind = text.partition(":") if self.adapter.one_file else (text, "", "")
         if kind:
-            said.leftover.append(
-                Leftover(
-                    f"-hf {text}", f"which file of the repository {kind} is, is not known here; write it as model.file"
-                )
+            said.leftover.add(
+                f"-hf {text}", f"which file of the repository {kind} is, is not known here; write it as model.file"
             )
         said.model = repository
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.importers import Found, Leftover, Started, short
+from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
+from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
@@ -25,7 +26,7 @@ class Draft:
     name: str
     data: dict[str, Any]  # as a profile's file has it; `model` may hold the id alone
     start: Started
-    leftover: list[Leftover] = field(default_factory=list)
+    leftover: Leftovers = field(default_factory=Leftovers)
     findings: list[Finding] = field(default_factory=list)
     spoken: spoken.Spoken | None = None
     form: str = ""
@@ -54,9 +55,9 @@ class Draft:
 
 def draft(found: Found, stem: str) -> Draft:
     start, kept = found.starts[0], found.kept
-    leftover = [*found.leftover, *start.leftover, *_others(found)]
+    leftover = Leftovers([*found.leftover, *start.leftover, *_others(found)])
     if OPEN.search(start.image):
-        leftover.append(Leftover(f"image {start.image}", "is named outside of this file"))
+        leftover.add(f"image {start.image}", "is named outside of this file")
         start.image = ""
     if start.engine not in engines.names():
         return _foreign(found, stem, leftover)
@@ -76,7 +77,7 @@ def draft(found: Found, stem: str) -> Draft:
     parallel = placing.parallel(said, found, adapter, leftover)
     env, foreign = engine_section.environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
     placing.backend(said, parallel, leftover)
-    leftover = [_beside(left, adapter) for left in leftover]
+    leftover = Leftovers(_beside(left, adapter) for left in leftover)
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
         "model": {**_kept_model(kept, leftover), **model},
@@ -94,12 +95,12 @@ def draft(found: Found, stem: str) -> Draft:
     return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
 
 
-def _kept_model(kept: Mapping[str, Any], leftover: list[Leftover]) -> dict[str, Any]:
+def _kept_model(kept: Mapping[str, Any], leftover: Leftovers) -> dict[str, Any]:
     """What an export says of its model. A consent to run a publisher's code is for whoever runs it, and in no file."""
     model = dict(kept.get("model") or {})
     said = model.pop(CONSENT, None) or []
     for name in said if isinstance(said, list) else [said]:
-        leftover.append(Leftover(f"model.{CONSENT}: {short(str(name))}", NOT_YOURS))
+        leftover.add(f"model.{CONSENT}: {short(str(name))}", NOT_YOURS)
     return model
 
 
@@ -112,11 +113,11 @@ def _beside(left: Leftover, adapter: base.Adapter) -> Leftover:
 
 def _others(found: Found) -> list[Leftover]:
     """Further starts: the other ranks of this launch, or other launches."""
-    first, more = found.starts[0], []
+    first, more = found.starts[0], Leftovers()
     for other in found.starts[1:]:
         same = other.engine == first.engine and _apart(other.words) == _apart(first.words)
         why = "another node's rank, in the same words" if same else "another start; the first one of the file is read"
-        more.append(Leftover(f"{other.where}: {short(' '.join([other.engine, *other.words]))}", why))
+        more.add(f"{other.where}: {short(' '.join([other.engine, *other.words]))}", why)
     return more
 
 
@@ -159,10 +160,10 @@ def _name(file: str) -> str:
     return "standard input" if file == "-" else file.rpartition("/")[2]
 
 
-def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
+def _foreign(found: Found, stem: str, leftover: Leftovers) -> Draft:
     """An engine that nothing here serves: its words are kept, not understood."""
     start = found.starts[0]
-    leftover += [Leftover(short(text), f"words for {start.engine}") for text in _flags(start.words)]
+    leftover += [Leftover(short(" ".join(flag)), f"words for {start.engine}") for flag in by_flag(start.words)]
     leftover += [
         Leftover(f"env {name}={short(value)}", f"a variable for {start.engine}") for name, value in start.env.items()
     ]
@@ -178,16 +179,6 @@ def _foreign(found: Found, stem: str, leftover: list[Leftover]) -> Draft:
     }
     finding = Finding(start.where, "unknown-engine", message, expected="", fix=fix)
     return Draft(f"{name.lower().replace('/', '--')}--{_slug(stem)}", data, start, leftover, [finding], form=found.form)
-
-
-def _flags(words: list[str]) -> list[str]:
-    grouped: list[str] = []
-    for word in words:
-        if word.startswith("-") or not grouped:
-            grouped.append(word)
-        else:
-            grouped[-1] += f" {word}"
-    return grouped
 
 
 def _slug(text: str) -> str:

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.inputs.catalogs import environment as catalogued
-from sparkloom.inputs.importers import Leftover, Started, short
+from sparkloom.inputs.importers import Leftovers, Started, short, theirs
 from sparkloom.launch import engines
-from sparkloom.launch.imported import site, spoken
+from sparkloom.launch.imported import spoken
 from sparkloom.launch.imported.command import Said
 
 
 def environment(
-    start: Started, told: spoken.Spoken, forked: bool, own: Mapping[str, str], exported: bool, leftover: list[Leftover]
+    start: Started, told: spoken.Spoken, forked: bool, own: Mapping[str, str], exported: bool, leftover: Leftovers
 ) -> tuple[dict[str, str], list[str]]:
     """The profile's variables, and which of them only a fork can know."""
     env = {}
     for name, value in start.env.items():
         if own.get(name) == value:
             continue  # sparkloom's own, as it wrote it
-        why = "" if exported else engines.get(start.engine).sited_env.get(name) or site.why(name)
+        why = "" if exported else engines.get(start.engine).sited_env.get(name) or theirs.of_their_machine(name)
         if why:
-            leftover.append(Leftover(f"env {name}={short(value)}", why))
+            leftover.add(f"env {name}={short(value)}", why)
         else:
             env[name] = value
     assert told.catalog is not None
@@ -36,16 +36,14 @@ def of(
     kept: Mapping[str, Any],
     said: Said,
     foreign: list[str],
-    leftover: list[Leftover],
+    leftover: Leftovers,
 ) -> dict[str, Any]:
     image, _, digest = start.image.partition("@")
     adapter = engines.get(start.engine)
     if not image:
         image = str(kept.get("image") or adapter.published.format(release=told.release))
         if not kept:
-            leftover.append(
-                Leftover("(no image)", f"none is named; {image} is written, the project's own of that release")
-            )
+            leftover.add("(no image)", f"none is named; {image} is written, the project's own of that release")
     engine: dict[str, Any] = {**kept, "name": start.engine, "release": told.release, "image": image}
     engine.pop("digest", None)
     if digest:

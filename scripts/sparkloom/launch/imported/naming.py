@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sparkloom.inputs.importers import Found, Leftover
+from sparkloom.inputs.importers import Found, Leftovers
 from sparkloom.launch.imported.command import Said
 
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
@@ -14,7 +14,7 @@ _FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
 _PLACES = re.compile(r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf", re.I)
 
 
-def model(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, Any]:
+def model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:
     named: dict[str, Any] = {"id": _hub_id(said.model, found, leftover)}
     snapshot = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", said.model)
     if revision := said.revision or found.revision or (snapshot[1] if snapshot else ""):
@@ -27,7 +27,7 @@ def model(said: Said, found: Found, leftover: list[Leftover]) -> dict[str, Any]:
     return named
 
 
-def _hub_id(text: str, found: Found, leftover: list[Leftover]) -> str:
+def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
     """The hub's name for what the command calls the model: itself, or what its folder is called after."""
     if HUB_ID.fullmatch(text):
         return text
@@ -35,17 +35,15 @@ def _hub_id(text: str, found: Found, leftover: list[Leftover]) -> str:
     kept = str((found.kept.get("model") or {}).get("id") or "")
     if HUB_ID.fullmatch(kept or beside):
         if text and not kept and text != found.model:
-            leftover.append(Leftover(f"model {text}", f"a path of the author's; the file names {beside} beside it"))
+            leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
     match = _FOLDER.search(text)
     guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
-        leftover.append(
-            Leftover(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
-        )
+        leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
         return guess
     name = re.sub(r"[^\w.-]+", "-", text.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
-    leftover.append(Leftover(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id"))
+    leftover.add(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id")
     return f"unknown/{name}"
 
 

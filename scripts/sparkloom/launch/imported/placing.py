@@ -5,36 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.importers import Found, Leftover, Started
+from sparkloom.inputs.importers import Found, Leftovers, Started
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported.command import Said
 
 MOST = 8  # Sparks of one launch
 
 
-def parallel(said: Said, found: Found, adapter: base.Adapter, leftover: list[Leftover]) -> dict[str, int]:
+def parallel(said: Said, found: Found, adapter: base.Adapter, leftover: Leftovers) -> dict[str, int]:
     sizes = {part: said.parts.get(part, 1) for part in ("tp", "pp", "dp")}
     if adapter.lends and "pp" not in said.parts and found.least_nodes > 1:
         sizes["pp"] = found.least_nodes  # who lends memory is added by whoever runs it
     nodes = sizes["tp"] * sizes["pp"] * sizes["dp"]
     ep = sizes["tp"] * sizes["dp"] if said.experts else said.parts.get("ep", 1)
     if said.parts.get("nodes", nodes) != nodes:
-        leftover.append(
-            Leftover(f"nnodes {said.parts['nodes']}", f"a Spark has one GPU: these ranks are {nodes} Sparks here")
-        )
+        leftover.add(f"nnodes {said.parts['nodes']}", f"a Spark has one GPU: these ranks are {nodes} Sparks here")
     if found.least_nodes > nodes:
-        leftover.append(
-            Leftover(f"at least {found.least_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
-        )
+        leftover.add(f"at least {found.least_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
     if found.most_nodes is not None and found.most_nodes < nodes:
-        leftover.append(
-            Leftover(f"at most {found.most_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
-        )
+        leftover.add(f"at most {found.most_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
     placed = {"nodes": nodes, "tp": sizes["tp"], "pp": sizes["pp"]}
     return placed | ({"dp": sizes["dp"]} if sizes["dp"] > 1 else {}) | {"ep": ep}
 
 
-def backend(said: Said, placed: Mapping[str, int], leftover: list[Leftover]) -> None:
+def backend(said: Said, placed: Mapping[str, int], leftover: Leftovers) -> None:
     if not said.backend:
         return
     many = placed["nodes"] > 1
@@ -44,7 +38,7 @@ def backend(said: Said, placed: Mapping[str, int], leftover: list[Leftover]) -> 
             if many
             else "one Spark needs no Ray"
         )
-        leftover.append(Leftover("--distributed-executor-backend ray", why))
+        leftover.add("--distributed-executor-backend ray", why)
     elif said.backend != "mp" or not many:
         said.flags["distributed_executor_backend"] = said.backend
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkloom.inputs.importers import kept as block
+from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.profile._text import block as yaml_block
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
@@ -53,7 +54,7 @@ def _rank(launch: Launch, rank: Rank) -> Iterator[str]:
     for name, value in host.environment(launch, rank).items():
         yield f"  -e {shlex.quote(f'{name}={value}')} \\"
     yield f"  --entrypoint {shlex.quote(words[0])} {shlex.quote(launch.image)} \\"
-    yield from _flags(words[1:])
+    yield "  " + " \\\n  ".join(shlex.join(flag) for flag in by_flag(words[1:]))
 
 
 def _volumes(launch: Launch, rank: Rank) -> Iterator[str]:
@@ -65,18 +66,6 @@ def _volumes(launch: Launch, rank: Rank) -> Iterator[str]:
         yield f'"$PWD/{path.rsplit("/", 1)[-1]}:{path}:ro"'
     if not rank.index and (place := host.key_place(launch)):
         yield f'"$PWD/{host.KEY}:{place}:ro"'
-
-
-def _flags(words: list[str]) -> Iterator[str]:
-    """One flag per line."""
-    lines: list[str] = []
-    for word in words:
-        if word.startswith("-") or not lines:
-            lines.append(shlex.quote(word))
-        else:
-            lines[-1] += f" {shlex.quote(word)}"
-    yield from (f"  {line} \\" for line in lines[:-1])
-    yield f"  {lines[-1]}"
 
 
 def _kept(facts: Mapping[str, Any]) -> str:

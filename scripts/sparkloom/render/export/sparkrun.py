@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.inputs.importers import theirs
+from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.importers.sparkrun import KEPT
 from sparkloom.inputs.profile._text import block
 from sparkloom.launch import engines
@@ -54,7 +55,7 @@ def _command(launch: Launch, defaults: Mapping[str, Any]) -> tuple[list[str], di
     values: dict[str, Any] = {}
     program, words = _program(launch)
     lines = [program]
-    for flag in _flags(words):
+    for flag in by_flag(words, "--"):
         name = flag[0].partition("=")[0].lstrip("-").replace("-", "_")
         if flag[0].startswith("--") and name in ADDED:
             continue
@@ -76,16 +77,6 @@ def _program(launch: Launch) -> tuple[str, list[str]]:
     head = (words[0].rsplit("/", 1)[-1], *words[1:])
     start = next(way for way in engines.get(launch.engine).starts if head[: len(way)] == way)
     return " ".join(start), list(words[len(start) :])
-
-
-def _flags(words: list[str]) -> list[list[str]]:
-    grouped: list[list[str]] = []
-    for word in words:
-        if word.startswith("--") or not grouped:
-            grouped.append([word])
-        else:
-            grouped[-1].append(word)
-    return grouped
 
 
 def _placed(name: str, word: str, launch: Launch, values: dict[str, Any]) -> str:

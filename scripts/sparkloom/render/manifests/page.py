@@ -25,8 +25,6 @@ NAME = "page"
 SELECTOR = {"app.kubernetes.io/name": NAME}
 NOBODY = 65532
 STATIC = Path(server.__file__).with_name("static")
-RBAC = "rbac.authorization.k8s.io"
-API = f"{RBAC}/v1"
 
 
 def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:

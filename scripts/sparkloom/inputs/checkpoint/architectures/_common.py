@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+from sparkloom.inputs.checkpoint import parts
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Experts, Indexer, Latent, Mlp
-from sparkloom.inputs.checkpoint.recurrent import DeltaNet
-from sparkloom.inputs.checkpoint.shape import Shape
+from sparkloom.inputs.checkpoint.parts import Attention, Experts, Mlp
+from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
+
+W_NAMES = ("w1", "w3", "w2")  # of an expert's matrices, as some checkpoints call gate, up and down
+SPARSE_BLOCK: dict[str, Any] = {"place": "block_sparse_moe", "names": W_NAMES}
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +25,47 @@ class Reader:
     source: str  # whose code says so
 
 
-def ends(config: Config) -> dict[str, Any]:
-    """The model's own width, vocabulary and length."""
+def model(config: Config, at: str, layers: Iterable[Layer], **more: Any) -> Shape:
+    """The layers with the model's own width, vocabulary and length, its ends where most checkpoints have them."""
+    layers = tuple(layers)
     text = config.text.about("model")
     said = config.about("model").value("tie_word_embeddings")
     tied = text.value("tie_word_embeddings") if said is None else said
-    return {
+    usual = {
         "hidden": text.number("hidden_size"),
         "vocab": text.number("vocab_size"),
         "context": text.number("max_position_embeddings", "model_max_length"),
         "tied": tied is True,
         "multimodal": config.section("vision_config") is not None,
+        "embedding": f"{at}.embed_tokens",
+        "last_norm": f"{at}.norm",
     }
+    return Shape(layers=layers, **{**usual, **more})
+
+
+def number_of_layers(text: Config) -> int:
+    return text.about("layers").number("num_hidden_layers")
+
+
+def layer_types(text: Config) -> list[str]:
+    """One word per layer, or nothing."""
+    return [str(word) for word in text.about("layers").per_layer(number_of_layers(text), "layer_types")]
+
+
+def every(text: Config, interval: int, usual: str) -> list[str]:
+    """A word per layer where the file has none: each `interval`th one sees all."""
+    return ["full_attention" if (n + 1) % interval == 0 else usual for n in range(number_of_layers(text))]
+
+
+def part(kind: type[P], config: Config, **more: Any) -> P:
+    """A part with the widths that config.json says in the words of `parts.yml`."""
+    table = parts.tables()[kind.__name__]
+    facts = config.about(table["about"])
+    widths = {
+        field: facts.count(said[:-1]) if said.endswith("?") else facts.number(*said.split())
+        for field, said in table["words"].items()
+    }
+    return kind(**{**widths, **more})
 
 
 def attention(text: Config, **more: Any) -> Attention:
@@ -47,69 +80,21 @@ def attention(text: Config, **more: Any) -> Attention:
     )
 
 
-def latent(text: Config, **more: Any) -> Latent:
-    facts = text.about("attention")
-    return Latent(
-        hidden=facts.number("hidden_size"),
-        q_heads=facts.number("num_attention_heads"),
-        q_rank=facts.count("q_lora_rank"),
-        kv_rank=facts.number("kv_lora_rank"),
-        nope=facts.number("qk_nope_head_dim"),
-        rope=facts.number("qk_rope_head_dim"),
-        v_dim=facts.number("v_head_dim"),
-        **more,
-    )
-
-
-def indexer(text: Config, **more: Any) -> Indexer:
-    facts = text.about("sparse")
-    return Indexer(
-        hidden=facts.number("hidden_size"),
-        q_rank=facts.number("q_lora_rank"),
-        heads=facts.number("index_n_heads"),
-        head_dim=facts.number("index_head_dim"),
-        top=facts.number("index_topk"),
-        **more,
-    )
-
-
-def delta_net(text: Config) -> DeltaNet:
-    facts = text.about("linear")
-    return DeltaNet(
-        hidden=facts.number("hidden_size"),
-        k_heads=facts.number("linear_num_key_heads"),
-        v_heads=facts.number("linear_num_value_heads"),
-        k_dim=facts.number("linear_key_head_dim"),
-        v_dim=facts.number("linear_value_head_dim"),
-        conv=facts.number("linear_conv_kernel_dim"),
-    )
-
-
 def mlp(text: Config, *names: str, **more: Any) -> Mlp:
     return Mlp(text.number("hidden_size"), text.about("dense").number(*(names or ("intermediate_size",))), **more)
 
 
 def experts(text: Config, **more: Any) -> Experts:
-    """Widths under any of the words in use."""
+    """With the width of the shared expert(s), which some files say and others count."""
+    routed = part(Experts, text, **more)
+    if "shared" in more:
+        return routed
     facts = text.about("experts")
-    inter = facts.number("moe_intermediate_size", "intermediate_size")
     number = facts.count("n_shared_experts", "num_shared_experts")
-    shared = facts.maybe("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
-    return Experts(
-        **{
-            "hidden": facts.number("hidden_size"),
-            "routed": facts.number("n_routed_experts", "num_experts", "num_local_experts"),
-            "active": facts.number(
-                "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts"
-            ),
-            "inter": inter,
-            "shared": number * inter if shared is None else shared,
-            **more,
-        }
-    )
+    width = facts.maybe("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
+    return replace(routed, shared=number * routed.inter if width is None else width)
 
 
-def layer_types(text: Config) -> list[str]:
-    """One word per layer, or nothing."""
-    count = text.about("layers").number("num_hidden_layers")
-    return [str(word) for word in text.about("layers").per_layer(count, "layer_types")]
+def alike(text: Config, at: str, mixer: Mixer, forward: Forward) -> list[Layer]:
+    """A model whose layers are all the same."""
+    return [Layer(f"{at}.layers.{n}", mixer, forward, mixer.hidden) for n in range(number_of_layers(text))]

@@ -1,35 +1,47 @@
-"""DeepSeek V3 to V3.2, Kimi K2, GLM-5: latent attention, dense layers, then experts; V3.2 and GLM choose tokens."""
+"""DeepSeek V3 to V3.2, Kimi K2 and K2.5, GLM-5: latent attention, dense layers, then experts.
+
+V3.2 and GLM-5 choose tokens; K2.5 has a vision tower beside.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.inputs.checkpoint.architectures._common import Reader, ends, experts, indexer, latent, mlp
+from sparkloom.inputs.checkpoint import towers
+from sparkloom.inputs.checkpoint.architectures._common import Reader, experts, mlp, model, number_of_layers, part
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.parts import Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 
-def read(config: Config) -> Shape:
-    return of_text(config, config.text, "model")
+def deepseek(config: Config) -> Shape:
+    return _below(config, "model")
 
 
-def of_text(config: Config, text: Config, at: str, **more: Any) -> Shape:
+def kimi_k25(config: Config) -> Shape:
+    vision = towers.of(config, "moonvit")
+    return _below(config, "language_model.model", head="language_model.lm_head", vision=vision)
+
+
+def _below(config: Config, at: str, **more: Any) -> Shape:
     """The language model at its place in the checkpoint."""
-    count = text.about("layers").number("num_hidden_layers")
+    text, count = config.text, number_of_layers(config.text)
     choosing = _choosing(text, count)
     layers = [_layer(text, f"{at}.layers.{n}", n, choosing[n]) for n in range(count)]
     drafts = text.about("mtp").count("num_nextn_predict_layers")
     draft = [_layer(text, f"{at}.layers.{n}", n, choosing[-1]) for n in range(count, count + drafts)]
-    hidden, vocab = text.number("hidden_size"), text.number("vocab_size")
-    own = 0 if text.text_of("model_type").startswith("glm") else vocab  # GLM-5's draft layer uses the model's ends
-    joints = [tensor for layer in draft for tensor in joint(layer.at, hidden, own)]
-    named: dict[str, Any] = {"embedding": f"{at}.embed_tokens", "last_norm": f"{at}.norm"}
-    return Shape(layers=tuple(layers), draft=tuple(draft), draft_more=tuple(joints), **named, **ends(config), **more)
+    glm = text.text_of("model_type").startswith("glm")  # GLM-5's draft layer uses the model's ends
+    return model(config, at, layers, **drafting(draft, 0 if glm else text.number("vocab_size")), **more)
 
 
-def joint(at: str, hidden: int, vocab: int) -> list[Tensor]:
-    """What joins a token to the last layer's output before a draft layer, and its own copies of embedding and head."""
+def drafting(layers: list[Layer], vocab: int) -> dict[str, Any]:
+    """Draft layers, each behind what joins a token to the last layer's output; `vocab`: with ends of their own."""
+    return {"draft": tuple(layers), "draft_more": tuple(t for layer in layers for t in _joint(layer, vocab))}
+
+
+def _joint(layer: Layer, vocab: int) -> list[Tensor]:
+    at, hidden = layer.at, layer.hidden
     tensors = [matrix(f"{at}.eh_proj", hidden, 2 * hidden, "draft")]
     for name in ("embed_tokens", "shared_head.head") if vocab else ():
         tensors.append(Tensor(f"{at}.{name}.weight", (vocab, hidden), "draft", linear=False))
@@ -48,7 +60,7 @@ def _choosing(text: Config, count: int) -> list[bool]:
 
 def _layer(text: Config, at: str, number: int, chooses: bool) -> Layer:
     chosen = bool(text.maybe("index_topk"))
-    mixer = latent(text, indexer=indexer(text) if chooses else None, chosen=chosen)
+    mixer = part(Latent, text, indexer=part(Indexer, text) if chooses else None, chosen=chosen)
     return Layer(at, mixer, forward_of(text, number), mixer.hidden)
 
 
@@ -63,7 +75,8 @@ def forward_of(text: Config, number: int, *, corrected: bool = False) -> Forward
 READERS = (
     Reader(
         ("DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"),
-        read,
+        deepseek,
         "the checkpoints' own modeling_deepseek.py; transformers models/deepseek_v32, glm_moe_dsa",
     ),
+    Reader(("KimiK25ForConditionalGeneration",), kimi_k25, "vLLM model_executor/models/kimi_k25.py"),
 )

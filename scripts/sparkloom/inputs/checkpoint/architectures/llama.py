@@ -1,21 +1,91 @@
-"""Llama 2 and 3, Mistral, Qwen2 and those that say the same: one kind of attention, one feed-forward."""
+"""Llama, Mistral and those that say the same, without and with experts; Llama 4 and gpt-oss, whose layers differ."""
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint.architectures._common import Reader, attention, ends, mlp
+from sparkloom.inputs.checkpoint import towers
+from sparkloom.inputs.checkpoint.architectures._common import (
+    SPARSE_BLOCK,
+    Reader,
+    alike,
+    attention,
+    every,
+    experts,
+    layer_types,
+    mlp,
+    model,
+)  # fmt: skip
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.shape import Layer, Shape
+from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+
+WHOLE = 4  # Llama 4: every fourth layer sees all, without positions (no_rope_layer_interval)
 
 
-def read(config: Config) -> Shape:
+def llama(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
     window = facts.count("sliding_window") if facts.value("use_sliding_window") is not False else 0
     mixer = attention(text, bias=facts.flag("attention_bias"), out_bias=facts.flag("attention_bias"), window=window)
-    forward = mlp(text)
-    count = text.about("layers").number("num_hidden_layers")
-    layers = [Layer(f"model.layers.{n}", mixer, forward, forward.hidden) for n in range(count)]
-    return Shape(layers=tuple(layers), **ends(config))
+    return model(config, "model", alike(text, "model", mixer, mlp(text)))
 
 
-READERS = (Reader(("LlamaForCausalLM", "MistralForCausalLM"), read, "transformers models/llama, models/mistral"),)
+def mixtral(config: Config) -> Shape:
+    text = config.text
+    mixer = attention(text, window=text.about("attention").count("sliding_window"))
+    return model(config, "model", alike(text, "model", mixer, experts(text, shared=0, **SPARSE_BLOCK)))
+
+
+def mistral3(config: Config) -> Shape:
+    text, at = config.text, "language_model.model"
+    if text.text_of("model_type") != "mistral":
+        raise text.refusal(f"model_type '{text.text_of('model_type')}' below Mistral 3; this reader knows 'mistral'")
+    mixer = attention(text, window=text.about("attention").count("sliding_window"))
+    layers = alike(text, at, mixer, mlp(text))
+    merge = config.about("vision").maybe("spatial_merge_size") or 2
+    bias = config.about("vision").flag("multimodal_projector_bias")
+    tower = towers.of(config, "pixtral", text_hidden=mixer.hidden, merge=merge, projector_bias=int(bias))
+    return model(config, at, layers, vision=tower, head="language_model.lm_head")
+
+
+def llama4(config: Config) -> Shape:
+    text, at = config.text, "language_model.model"
+    chunk = text.about("attention").count("attention_chunk_size")
+    interval = text.about("layers").maybe("no_rope_layer_interval") or WHOLE
+    layers = []
+    for number, word in enumerate(layer_types(text) or every(text, interval, "chunked_attention")):
+        mixer = attention(text, window=chunk if word.startswith("chunked") else 0)
+        layers.append(Layer(f"{at}.layers.{number}", mixer, _llama4_forward(text, number), mixer.hidden))
+    unknown = "config.json leaves out the vision tower's widths (0.9 B parameters)"
+    if config.section("vision_config"):
+        unknown = "the vision tower is not counted: no file with its widths was read"
+    return model(config, at, layers, head="language_model.lm_head", multimodal=True, unknown=(unknown,))
+
+
+def _llama4_forward(text: Config, number: int) -> Forward:
+    step = text.about("layers").maybe("interleave_moe_layer_step") or 1
+    if (number + 1) % step:
+        return mlp(text, "intermediate_size_mlp", place="feed_forward")
+    inter = text.about("experts").number("intermediate_size")
+    return experts(text, inter=inter, shared=inter, place="feed_forward", router="router", shared_place="shared_expert")
+
+
+def gpt_oss(config: Config) -> Shape:
+    """Every second layer sees a window; experts with biases, in MXFP4."""
+    text = config.text
+    facts = text.about("attention")
+    window, bias = facts.number("sliding_window"), facts.flag("attention_bias")
+    forward = experts(text, shared=0, router="router", biases=True)
+    layers = []
+    for number, word in enumerate(layer_types(text) or every(text, 2, "sliding_attention")):
+        own = window if word.startswith("sliding") else 0
+        mixer = attention(text, bias=bias, out_bias=bias, sinks=True, window=own)
+        layers.append(Layer(f"model.layers.{number}", mixer, forward, mixer.hidden))
+    return model(config, "model", layers)
+
+
+READERS = (
+    Reader(("LlamaForCausalLM", "MistralForCausalLM"), llama, "transformers models/llama, models/mistral"),
+    Reader(("MixtralForCausalLM",), mixtral, "transformers models/mixtral"),
+    Reader(("Mistral3ForConditionalGeneration",), mistral3, "transformers models/mistral3, pixtral"),
+    Reader(("Llama4ForConditionalGeneration",), llama4, "transformers models/llama4"),
+    Reader(("GptOssForCausalLM",), gpt_oss, "transformers models/gpt_oss"),
+)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint.architectures._common import Reader, ends, experts, mlp
+from sparkloom.inputs.checkpoint.architectures._common import Reader, experts, mlp, model, number_of_layers
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
 
 
 def read(config: Config) -> Shape:
-    text = config.text
-    count = text.about("layers").number("num_hidden_layers")
+    text, count = config.text, number_of_layers(config.text)
     slides = text.about("layers").per_layer(count, "hybrid_layer_pattern")
     routed = text.about("layers").per_layer(count, "moe_layer_freq")
     full, sliding = _mixer(text, ""), _mixer(text, "swa_")
@@ -21,7 +20,7 @@ def read(config: Config) -> Shape:
         )
         for n in range(count)
     ]  # fmt: skip
-    return Shape(layers=tuple(layers), unknown=("draft layers, if any, are not in config.json",), **ends(config))
+    return model(config, "model", layers, unknown=("draft layers, if any, are not in config.json",))
 
 
 def _mixer(text: Config, before: str) -> Attention:

@@ -1,0 +1,95 @@
+"""MiniMax M2: experts in every layer. M3: a few dense ones first, and sparse attention that chooses by its own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sparkloom.inputs.checkpoint import towers
+from sparkloom.inputs.checkpoint.architectures._common import (
+    SPARSE_BLOCK,
+    Reader,
+    alike,
+    attention,
+    experts,
+    mlp,
+    model,
+    number_of_layers,
+)  # fmt: skip
+from sparkloom.inputs.checkpoint.config import Config
+from sparkloom.inputs.checkpoint.parts import Choice
+from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
+
+
+def m2(config: Config) -> Shape:
+    text = config.text
+    whole = text.about("attention").text_of("qk_norm_type") != "per_head"
+    mixer = attention(text, norms="layer" if whole else "head")
+    layers = alike(text, "model", mixer, experts(text, shared=0, router_bias=True, **SPARSE_BLOCK))
+    named = text.about("mtp").count("num_mtp_modules")
+    unknown = f"config.json names {named} draft module(s); published checkpoints of M2 hold none"
+    return model(config, "model", layers, unknown=(unknown,) if named else ())
+
+
+def m3(config: Config) -> Shape:
+    text, count = config.text, number_of_layers(config.text)
+    before = "language_model." if config.section("vision_config") else ""
+    at = f"{before}model"
+    routed = text.about("layers").per_layer(count, "moe_layer_freq") or [1] * count
+    sparse = text.section("sparse_attention_config")
+    chooses = sparse.about("sparse").per_layer(count, "sparse_attention_freq") if sparse else [0] * count
+    plain = attention(text, norms="head", gate=text.about("attention").flag("attention_output_gate"))
+    layers = []
+    for number in range(count):
+        place, mixer, more = f"{at}.layers.{number}", plain, list[Tensor]()
+        if sparse and chooses[number]:
+            choice = _choice(sparse)
+            mixer, more = replace(plain, choice=choice), list(_indexer(place, choice, plain.hidden))
+        layers.append(Layer(place, mixer, _forward(text, routed[number]), plain.hidden, more=tuple(more)))
+    named = text.about("mtp").count("num_mtp_modules")
+    unknown = f"config.json names {named} draft module(s); whether the checkpoint holds them only its index says"
+    return model(config, at, layers, head=f"{before}lm_head", vision=_tower(config, plain.hidden), unknown=(unknown,))
+
+
+def _forward(text: Config, routed: int) -> Forward:
+    if not routed:
+        return mlp(text, "dense_intermediate_size")
+    shared = text.about("experts").count("shared_intermediate_size")
+    return experts(text, shared=shared, router_bias=True, **SPARSE_BLOCK)
+
+
+def _choice(sparse: Config) -> Choice:
+    facts = sparse.about("sparse")
+    return Choice(
+        facts.number("sparse_num_index_heads"), facts.number("sparse_index_dim"), facts.number("sparse_topk_blocks"),
+        facts.number("sparse_block_size"),
+    )  # fmt: skip
+
+
+def _indexer(at: str, choice: Choice, hidden: int) -> Iterator[Tensor]:
+    yield matrix(f"{at}.self_attn.index_q_proj", choice.heads * choice.head_dim, hidden, "attention")
+    yield matrix(f"{at}.self_attn.index_k_proj", choice.head_dim, hidden, "attention")
+    yield from norm(f"{at}.self_attn.index_q_norm", choice.head_dim)
+    yield from norm(f"{at}.self_attn.index_k_norm", choice.head_dim)
+
+
+def _tower(config: Config, text_hidden: int) -> tuple[Tensor, ...]:
+    if config.section("vision_config") is None:
+        return ()
+    merging = config.section("img_token_compression_config")
+    return towers.of(
+        config, "minimax_m3", text_hidden=text_hidden,
+        merge=merging.about("vision").number("spatial_merge_size") if merging else 2,
+        frames=merging.about("vision").number("temporal_patch_size") if merging else 2,
+        projector=config.about("vision").number("projector_hidden_size"),
+    )  # fmt: skip
+
+
+READERS = (
+    Reader(("MiniMaxM2ForCausalLM",), m2, "vLLM model_executor/models/minimax_m2.py, transformers"),
+    Reader(
+        ("MiniMaxM3SparseForConditionalGeneration",), m3,
+        "transformers models/minimax_m3_vl; the published quantized_layers list",
+    ),
+)  # fmt: skip

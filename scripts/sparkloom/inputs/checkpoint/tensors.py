@@ -1,0 +1,102 @@
+"""Tensors of a model by name, shape and group; and tables that list them for whoever knows the widths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from operator import add, floordiv, mul
+from typing import Any, Literal
+
+Group = Literal[
+    "embedding", "head", "attention", "linear", "mamba", "experts", "shared", "router", "latent", "dense", "norms",
+    "vision", "draft", "tables", "other",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor, or as many equal ones as `copies` says (`*` in the name is their number)."""
+
+    name: str
+    shape: tuple[int, ...]
+    group: Group
+    copies: int = 1
+    linear: bool = True  # a matrix that tokens are multiplied with: what a packer may pack
+    always: str = ""  # a type that it has whatever the packer did: f32, bf16, f8, i64
+    scaled: int = 0  # numbers that share an exponent byte beside it; 0 = none do
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape) * self.copies
+
+
+def matrix(name: str, rows: int, columns: int, group: Group, copies: int = 1) -> Tensor:
+    return Tensor(f"{name}.weight", (rows, columns), group, copies)
+
+
+def vector(name: str, size: int, group: Group = "norms", always: str = "") -> Tensor:
+    return Tensor(name, (size,), group, linear=False, always=always)
+
+
+def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
+    if size:
+        yield vector(f"{name}.weight", size)
+        if bias:
+            yield vector(f"{name}.bias", size)
+
+
+def biased(name: str, rows: int, columns: int, group: Group, bias: bool = True) -> Iterator[Tensor]:
+    yield matrix(name, rows, columns, group)
+    if bias:
+        yield vector(f"{name}.bias", rows, group)
+
+
+Width = Callable[[str], int]  # of a word in a table
+_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "*": mul, "/": floordiv}
+_REPEATED = re.compile(r"<(\w+)>|\{([\w,]+)\}")
+
+
+def computed(term: int | str, width: Width) -> int:
+    """`3 * hidden_size / heads`, from left to right."""
+    first, *rest = str(term).split()
+    total = _number(first, width)
+    for sign, word in zip(rest[::2], rest[1::2], strict=True):
+        total = _SIGNS[sign](total, _number(word, width))
+    return total
+
+
+def _number(word: str, width: Width) -> int:
+    return int(word) if word.isdigit() else width(word)
+
+
+def listed(place: str, rows: Mapping[str, Mapping[str, Any]], width: Width, group: Group) -> Iterator[Tensor]:
+    """The tensors of a table's rows below a place; `towers.yml` says what may stand in a row."""
+    for row, said in rows.items():
+        if computed(said.get("if", 1), width) and not computed(said.get("unless", 0), width):
+            for name in _names(f"{place}.{row}" if place else row, width):
+                yield from _of_row(name, said, width, group)
+
+
+def _names(name: str, width: Width) -> Iterator[str]:
+    choices = [
+        [str(number) for number in range(width(counted))] if counted else words.split(",")
+        for counted, words in _REPEATED.findall(name)
+    ]
+    for chosen in product(*choices):
+        left = iter(chosen)
+        yield _REPEATED.sub(lambda _: next(left), name)  # noqa: B023
+
+
+def _of_row(name: str, said: Mapping[str, Any], width: Width, group: Group) -> Iterator[Tensor]:
+    bias = said.get("bias") is True or bool(computed(said.get("bias", 0), width))
+    if "norm" in said:
+        yield from norm(name, computed(said["norm"], width), bias=bias)
+        return
+    kind = next(kind for kind in ("matrix", "table", "vector") if kind in said)
+    shape, always = tuple(computed(term, width) for term in said[kind]), said.get("always", "")
+    yield Tensor(name if kind == "vector" else f"{name}.weight", shape, group, linear=kind == "matrix", always=always)
+    if bias:
+        yield vector(f"{name}.bias", shape[0], group)
