@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkloom.onnode.rank.exposition import KIND as KIND
+from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.groups import Groups
-from sparkloom.onnode.waker.keeper import Keeper
 from sparkloom.onnode.waker.state import PHASES, State
 
 Sample = tuple[dict[str, str], float]
@@ -44,7 +44,7 @@ AGE = "sparkloom_waker_look_age_seconds"
 NAMES = (*(family.name for family in FAMILIES), AGE)
 
 
-def page(groups: Groups, keeper: Keeper) -> str:
+def page(groups: Groups, controller: Controller) -> str:
     now, lines = groups.clock(), []
     for family in FAMILIES:
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
@@ -53,9 +53,9 @@ def page(groups: Groups, keeper: Keeper) -> str:
             lines += [
                 f"{family.name}{_labels({**own, **more})} {value:.15g}" for more, value in family.read(state, now)
             ]
-    if keeper.looked > float("-inf"):
+    if controller.looked > float("-inf"):
         lines += [f"# HELP {AGE} Since the cluster was last seen whole.", f"# TYPE {AGE} gauge"]
-        lines.append(f"{AGE} {max(0.0, now - keeper.looked):.15g}")
+        lines.append(f"{AGE} {max(0.0, now - controller.looked):.15g}")
     return "\n".join(lines) + "\n"
 
 
