@@ -19,7 +19,7 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, beside, names
+from sparkloom.render.manifests import access, names, pod_defaults
 
 NAME = "page"
 PORT = program.PORT
@@ -82,13 +82,13 @@ def _policies(namespace: str, api: Sequence[tuple[str, int]]) -> list[dict[str, 
     An object for each direction, as those of the engines (access.py says why).
     """
     router = {"podSelector": {"matchLabels": dict(ROUTER)}}
-    heard = [{"from": [router], "ports": beside.tcp(PORT)}]
+    heard = [{"from": [router], "ports": pod_defaults.tcp(PORT)}]
     reached = [
         *access.api_server(api),
         {"to": [{"podSelector": {"matchLabels": dict(names.ENGINES)}}]},
-        {"to": [router], "ports": beside.tcp(ROUTER_PORT)},
+        {"to": [router], "ports": pod_defaults.tcp(ROUTER_PORT)},
     ]
-    asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": beside.tcp(ports.PROBES)}]
+    asks = [{"from": [{"podSelector": {"matchLabels": dict(SELECTOR)}}], "ports": pod_defaults.tcp(ports.PROBES)}]
     return [
         names.network_policy(_meta(NAME, namespace), SELECTOR, ingress=heard),
         names.network_policy(_meta(f"{NAME}-out", namespace), SELECTOR, egress=reached),
@@ -145,7 +145,7 @@ def _pod(image: str, namespace: str) -> dict[str, Any]:
         "resources": MEMORY,
         "readinessProbe": {**probe, "periodSeconds": 10},
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 5},
-        "securityContext": beside.locked(),
+        "securityContext": pod_defaults.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in mounted],
     }
@@ -154,7 +154,7 @@ def _pod(image: str, namespace: str) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
-        "securityContext": beside.unprivileged(NOBODY),
+        "securityContext": pod_defaults.unprivileged(NOBODY),
         "containers": [container],
         "volumes": [{"name": name, "configMap": {"name": name}} for name, _ in mounted],
     }
