@@ -1,4 +1,4 @@
-"""Notes how far a run is, for the keeper of its Lease: the play that runs, and at the end whether all went well."""
+"""Notes how far a run is, for the renewal of its Lease: the play that runs, and at the end whether all went well."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sparkloom.site import lease
 DOCUMENTATION = """
 name: sparkloom_operation
 type: aggregate
-short_description: how far a run is, for the keeper of its Lease
-description: ["A small file below .build/operation, which the keeper takes away; none of a dry run."]
+short_description: how far a run is, for the renewal of its Lease
+description: ["A small file below .build/operation, which the renewal takes away; none of a dry run."]
 """
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException
 
-from sparkloom.site import keeper, lease
+from sparkloom.site import lease, lease_renewal
 from sparkloom.site.lease import Book, Held, Operation
 from tests.plugins.loading import action
 
@@ -157,7 +157,7 @@ def test_two_at_the_same_moment_are_one(book: Book) -> None:
 
 def kept(book: Book, notes: Path, ends_after: float, each: Any = None) -> tuple[str, list[Any]]:
     clock, ended = Clock(each), list[Any]()
-    said = keeper.keep(
+    said = lease_renewal.keep(
         book, ME, notes, alive=lambda process: clock.now < ends_after, end=lambda *words: ended.append(words),
         clock=clock, sleep=clock.sleep,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """One operation at a time: a Lease in the cluster says who works on the site, since when, and with which command.
 
-It is renewed by a keeper beside the run (`keeper.py`). A holder counts as gone when its process on this machine is no
-more, or when another machine's Lease was not renewed while we watched: clocks of two machines are never compared.
+It is renewed by a process beside the run (`lease_renewal.py`). A holder counts as gone when its process on this machine
+is no more, or when another machine's Lease was not renewed while we watched: clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparkloom.base.repository import WORK
 NAMESPACE = "default"  # our own is made and taken away by operations
 DURATION, RENEW = 60, 10.0  # seconds
 WATCHED = 3 * RENEW + 5  # without a renewal: nobody keeps it
-LETS_GO = 4.0  # until a keeper has seen the end of its run
+LETS_GO = 4.0  # until that process has seen the end of its run
 ENDED, RUNS = "did not end", "runs"
 MARK = "sparkloom/"
 CONFLICT, ABSENT = 409, 404
@@ -52,7 +52,7 @@ def now() -> str:
 
 
 def notes(pid: int) -> Path:
-    """Where a run says how far it is, for its keeper."""
+    """Where a run says how far it is, for who renews its Lease."""
     return WORK / ".build" / "operation" / f"{pid}.json"
 
 
@@ -173,7 +173,7 @@ def _gone(other: Operation, mine: Operation, over: str) -> bool:
 
 
 def _ends(other: Operation, mine: Operation) -> bool:
-    """Its process on this machine is gone, and its keeper is about to say how it went."""
+    """Its process on this machine is gone, and who renews its Lease is about to say how it went."""
     return other.state == RUNS and other.machine == mine.machine and not alive(other.process)
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sparkloom.onnode.waker.groups import FRESH, PLACE, Groups
+from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.refusal import Refusal
 from sparkloom.onnode.waker.state import HOLD, Seen, Use
-from sparkloom.onnode.waker.told import Group
 
 IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
 
@@ -62,7 +62,7 @@ class Site:
 
     def begin(self) -> None:
         self.groups = Groups(lambda: self.world.now)
-        self.groups.told(LISTED)
+        self.groups.replace(LISTED)
         self.counted: dict[str, int] = {}
 
     def look(self) -> None:
@@ -426,7 +426,7 @@ def test_a_new_file_keeps_what_is_known_of_those_that_stay(site: Site) -> None:
     awake(site, "alone")
     used = site.groups.states["alone"].used
     site.world.now += 100
-    site.groups.told(LISTED[1:])
+    site.groups.replace(LISTED[1:])
     assert site.groups.states["alone"].used == used
     gone = site.groups.ask("day")
     assert gone and gone.status == 404

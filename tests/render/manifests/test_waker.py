@@ -14,7 +14,7 @@ from sparkloom.inputs import inventory, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import patience
-from sparkloom.onnode.waker.told import Group, Told
+from sparkloom.onnode.waker.groups_file import Group, GroupsFile
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
@@ -70,7 +70,7 @@ def test_groups_on_demand_that_are_set_up_are_told_as_the_program_reads_them(tmp
     assert chat.limit_seconds == patience.wait_seconds(chat.load_seconds)
     file = tmp_path / "groups.json"
     file.write_text(one(rendered(tmp_path / "again"), "ConfigMap", "waker-groups")["data"]["groups.json"])
-    assert Told(file).new() == (chat,)
+    assert GroupsFile(file).new() == (chat,)
 
 
 def test_the_last_proved_start_says_how_long_one_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sparkloom.onnode.waker import refusal
+from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.refusal import Refusal
 from sparkloom.onnode.waker.state import HOLD, Act, Seen, State, Use
-from sparkloom.onnode.waker.told import Group
 
 MOST = 64  # who may wait for a group
 FRESH = 30.0  # seconds for which a look is one of now
@@ -29,7 +29,7 @@ class Groups:
 
     # --- what becomes known -----------------------------------------------------------------------------------
 
-    def told(self, listed: Sequence[Group]) -> None:
+    def replace(self, listed: Sequence[Group]) -> None:
         """The file's groups; one that goes on keeps what is known of it."""
         now = self.clock()
         known, self.states = self.states, {}

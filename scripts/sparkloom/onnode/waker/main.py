@@ -12,11 +12,11 @@ from pathlib import Path
 
 from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.waker.cluster import Cluster
+from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.groups import Groups
-from sparkloom.onnode.waker.keeper import Keeper
+from sparkloom.onnode.waker.groups_file import GroupsFile
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.server import Server
-from sparkloom.onnode.waker.told import Told
 
 PORT = 8091
 LATE = 4.0  # seconds in which some still come when it is told to go, who do not know yet that it leaves
@@ -51,17 +51,17 @@ def _run(asked: argparse.Namespace) -> int:
     groups = Groups(clock)
     lease = Lease(reached, asked.namespace, me, clock)
     cluster = Cluster(reached, asked.namespace, asked.probes, asked.figures)
-    keeper = Keeper(groups, Told(asked.groups), cluster, lease, say)
-    server = Server((asked.address, asked.port), groups, keeper)
+    controller = Controller(groups, GroupsFile(asked.groups), cluster, lease, say)
+    server = Server((asked.address, asked.port), groups, controller)
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    looks = threading.Thread(target=keeper.run)
+    looks = threading.Thread(target=controller.run)
     looks.start()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     say(f"listens at {asked.address}:{asked.port} as {me}")
     told.wait()
     say(f"leaves; {server.waiting} requests wait")
-    keeper.leave()
+    controller.leave()
     begun = clock()
     looks.join()
     while server.waiting or clock() - begun < LATE:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sparkloom.onnode import prometheus
 from sparkloom.onnode.waker.groups import Groups
-from sparkloom.onnode.waker.keeper import Keeper
+from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.state import PHASES, State
 
 Sample = tuple[dict[str, str], float]
@@ -44,7 +44,7 @@ AGE = "sparkloom_waker_look_age_seconds"
 NAMES = (*(family.name for family in FAMILIES), AGE)
 
 
-def page(groups: Groups, keeper: Keeper) -> str:
+def page(groups: Groups, controller: Controller) -> str:
     now, pages = groups.clock(), []
     for one in FAMILIES:
         samples = [
@@ -53,7 +53,7 @@ def page(groups: Groups, keeper: Keeper) -> str:
             for more, value in one.read(state, now)
         ]
         pages.append(prometheus.family(one.name, one.kind, one.help, samples))
-    if keeper.looked > float("-inf"):
-        seen: list[Sample] = [({}, max(0.0, now - keeper.looked))]
+    if controller.looked > float("-inf"):
+        seen: list[Sample] = [({}, max(0.0, now - controller.looked))]
         pages.append(prometheus.family(AGE, "gauge", "Since the cluster was last seen whole.", seen))
     return "".join(pages)

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from sparkloom.onnode import http_server, prometheus
 from sparkloom.onnode.waker import metrics, refusal
 from sparkloom.onnode.waker.groups import PLACE, Groups
-from sparkloom.onnode.waker.keeper import Keeper
+from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.refusal import GROUP, STREAM, Refusal
 
 READY, LIVE, METRICS = "/ready", "/live", "/metrics"
@@ -22,36 +22,36 @@ JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 PATIENCE = 5.0  # seconds in which one who does not stream is held
 LOOK = 1.0  # second after which a client that left is noticed
 PIECE = 64 << 10
-STUCK = 300.0  # seconds without a round of the keeper
+STUCK = 300.0  # seconds without a round of the controller
 AT_ONCE = 1024  # connections
 
 
 class Server(http_server.Server):
-    def __init__(self, address: tuple[str, int], groups: Groups, keeper: Keeper) -> None:
+    def __init__(self, address: tuple[str, int], groups: Groups, controller: Controller) -> None:
         super().__init__("waker", address, Handler, AT_ONCE)
-        self.groups, self.keeper = groups, keeper
+        self.groups, self.controller = groups, controller
         self.waiting = 0
 
     def page(self, path: str) -> tuple[int, str, str]:
         """Status, kind and text."""
         if path == READY:
-            ok = self.keeper.told.known and self.keeper.looked > float("-inf") and not self.groups.leaving
+            ok = self.controller.file.known and self.controller.looked > float("-inf") and not self.groups.leaving
             return (200 if ok else 503), TEXT, "ready\n" if ok else f"not ready: {self.groups.problem or 'leaves'}\n"
         if path == LIVE:
-            ok = self.groups.clock() - self.keeper.round_at < STUCK
+            ok = self.groups.clock() - self.controller.round_at < STUCK
             return (200 if ok else 503), TEXT, "alive\n" if ok else "no look at the cluster came to an end for long\n"
         if path == METRICS:
-            return 200, prometheus.KIND, metrics.page(self.groups, self.keeper)
+            return 200, prometheus.KIND, metrics.page(self.groups, self.controller)
         return 404, TEXT, "no such page here\n"
 
     def awaited(self, name: str, streams: bool, gone: Callable[[], bool]) -> Refusal | None:
         """The answer when there is one; None for a client that left."""
         self._ask_again(name)
-        with self.keeper.changed:
+        with self.controller.changed:
             if refused := self.groups.ask(name):
                 return refused
             if not self.groups.states[name].ready:
-                self.keeper.asked.set()
+                self.controller.asked.set()
             self.groups.enter(name)
             self.waiting += 1
             try:
@@ -63,8 +63,8 @@ class Server(http_server.Server):
     def _ask_again(self, name: str) -> None:
         """The router asks here where it does not reach the engine: an awake one may have gone since the last look."""
         state = self.groups.states.get(name)
-        if state and state.ready and not self.keeper.cluster.ready(state.group):
-            with self.keeper.changed:
+        if state and state.ready and not self.controller.cluster.ready(state.group):
+            with self.controller.changed:
                 self.groups.silent(name)
 
     def _wait(self, name: str, streams: bool, gone: Callable[[], bool]) -> Refusal | None:
@@ -73,7 +73,7 @@ class Server(http_server.Server):
         while (verdict := self.groups.verdict(name)) is False:
             if (left := end - clock()) <= 0:
                 return self.groups.wakes(name)
-            self.keeper.changed.wait(min(left, LOOK))
+            self.controller.changed.wait(min(left, LOOK))
             if gone():
                 return None
         return refusal.awake(name) if verdict is True else verdict
@@ -85,7 +85,7 @@ class Handler(http_server.Handler):
 
     def do_GET(self) -> None:
         self.close_connection = self.close_connection or self.has_body()
-        with self.server.keeper.changed:
+        with self.server.controller.changed:
             status, kind, text = self.server.page(self.path.partition("?")[0])
         self.answer(HTTPStatus(status), kind, text.encode(), {})
 

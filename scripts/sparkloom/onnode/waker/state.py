@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from sparkloom.onnode.waker.told import Group
+from sparkloom.onnode.waker.groups_file import Group
 
 HOLD = 60.0  # seconds after a failed waking in which no other is begun
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sparkloom.onnode.prometheus import samples
+from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.state import Use
-from sparkloom.onnode.waker.told import Group
 
 WHAT = ("upstream_rq_total", "upstream_rq_active", "upstream_rq_pending_active", "membership_healthy")
 FILTER = f"({'|'.join(WHAT)})$"

@@ -19,7 +19,7 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, beside, names, template
+from sparkloom.render.manifests import access, names, pod_defaults, template
 
 NAME = "page"
 SELECTOR = {"app.kubernetes.io/name": NAME}
@@ -52,10 +52,10 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         reached=[
             *access.api_server(api),
             {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
-            {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": beside.tcp(ROUTER_PORT)},
+            {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": pod_defaults.tcp(ROUTER_PORT)},
         ],
-        unprivileged=beside.unprivileged(NOBODY),
-        locked=beside.locked(),
+        unprivileged=pod_defaults.unprivileged(NOBODY),
+        locked=pod_defaults.locked(),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.render.manifests import access, beside, names
+from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
@@ -90,7 +90,7 @@ def _words(terms: Terms) -> list[str]:
 
 def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
     inner = {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: started_by(wanted, files)}}
-    spec = beside.surging(SELECTOR, {"metadata": inner, "spec": _pod(wanted, cluster)}, kept=3)
+    spec = pod_defaults.surging(SELECTOR, {"metadata": inner, "spec": _pod(wanted, cluster)}, kept=3)
     return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
 
 
@@ -99,10 +99,10 @@ def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
         "serviceAccountName": NAME,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        **beside.any_spark(cluster),
+        **pod_defaults.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": beside.unprivileged(USER, fsGroup=USER),
+        "securityContext": pod_defaults.unprivileged(USER, fsGroup=USER),
         "containers": [_container(wanted)],
         "volumes": [{"name": "files", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
     }
@@ -123,7 +123,7 @@ def _container(wanted: Wanted) -> dict[str, Any]:
             "requests": {"cpu": "100m", "memory": "128Mi"},
             "limits": {"memory": f"{terms.memory}Mi"},
         },
-        "securityContext": {"privileged": False, **beside.locked()},
+        "securityContext": {"privileged": False, **pod_defaults.locked()},
         "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 2},
         "readinessProbe": {**ready, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 3},
         # its one worker answers this too: who is stuck for two minutes comes back by nothing else
@@ -142,15 +142,15 @@ def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
     mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
     engines = dict(names.ENGINES)
     heard = [
-        {"from": [access.traefik()], "ports": beside.tcp(wanted.terms.port)},
-        {"from": _watchers(), "ports": beside.tcp(wanted.terms.metrics_port)},
+        {"from": [access.traefik()], "ports": pod_defaults.tcp(wanted.terms.port)},
+        {"from": _watchers(), "ports": pod_defaults.tcp(wanted.terms.metrics_port)},
     ]
-    asked = beside.tcp(*sorted({*wanted.engines, ports.PROBES}))
+    asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
     reached = [{"to": [{"podSelector": {"matchLabels": engines}}], "ports": asked}, access.name_service()]
     if wanted.page:
         page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
-        reached.append({"to": [page], "ports": beside.tcp(PAGE_PORT)})
-    asks = [{"from": [mine], "ports": beside.tcp(ports.PROBES)}]
+        reached.append({"to": [page], "ports": pod_defaults.tcp(PAGE_PORT)})
+    asks = [{"from": [mine], "ports": pod_defaults.tcp(ports.PROBES)}]
     yield names.network_policy(_metadata(space), SELECTOR, ingress=heard)
     yield names.network_policy(_metadata(space, f"{NAME}-out"), SELECTOR, egress=reached)
     yield names.network_policy(_metadata(space, f"{NAME}-asks"), engines, ingress=asks)

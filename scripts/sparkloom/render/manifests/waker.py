@@ -19,9 +19,9 @@ from sparkloom.onnode.now.gather import ROUTER_PORT
 from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
-from sparkloom.onnode.waker.told import GROUPS, Group
+from sparkloom.onnode.waker.groups_file import GROUPS, Group
 from sparkloom.render import pack
-from sparkloom.render.manifests import access, beside, names
+from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.manifests.page import API, NOBODY, RBAC
 from sparkloom.render.manifests.router import METRICS
 
@@ -86,7 +86,7 @@ def _policies(space: str, api: Sequence[tuple[str, int]]) -> list[dict[str, Any]
     router, mine = {"podSelector": {"matchLabels": dict(ROUTER)}}, {"podSelector": {"matchLabels": dict(SELECTOR)}}
     heads = {**names.ENGINES, names.RANK: "0"}
     watcher = {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}}
-    here, probes, figures = beside.tcp(PORT), beside.tcp(ports.PROBES), beside.tcp(ROUTER_PORT)
+    here, probes, figures = pod_defaults.tcp(PORT), pod_defaults.tcp(ports.PROBES), pod_defaults.tcp(ROUTER_PORT)
     reached = [
         *access.api_server(api),
         {"to": [{"podSelector": {"matchLabels": heads}}], "ports": probes},
@@ -120,7 +120,7 @@ def _deployment(image: str, cluster: Cluster) -> dict[str, Any]:
         "annotations": {names.CONFIG_HASH: hashlib.sha256(seen).hexdigest()[:16]},
     }
     template = {"metadata": inner, "spec": _pod(image, cluster)}
-    return _object("apps/v1", "Deployment", cluster.namespace, spec=beside.surging(SELECTOR, template, kept=2))
+    return _object("apps/v1", "Deployment", cluster.namespace, spec=pod_defaults.surging(SELECTOR, template, kept=2))
 
 
 def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
         "resources": MEMORY,
         "readinessProbe": asked(server.READY, periodSeconds=3),
         "livenessProbe": asked(server.LIVE, periodSeconds=30, failureThreshold=5),
-        "securityContext": beside.locked(),
+        "securityContext": pod_defaults.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in mounted.items()],
     }
@@ -145,10 +145,10 @@ def _pod(image: str, cluster: Cluster) -> dict[str, Any]:
         "serviceAccountName": NAME,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
-        **beside.any_spark(cluster),
+        **pod_defaults.any_spark(cluster),
         "terminationGracePeriodSeconds": GRACE,
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": beside.unprivileged(NOBODY),
+        "securityContext": pod_defaults.unprivileged(NOBODY),
         "containers": [container],
         "volumes": [{"name": name, "configMap": {"name": name}} for name in mounted],
     }

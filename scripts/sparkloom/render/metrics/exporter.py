@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import beside, names
+from sparkloom.render.manifests import names, pod_defaults
 from sparkloom.render.metrics import labels, series
 
 NAME = "sparkloom-hosts"
@@ -41,9 +41,9 @@ def _pod(cluster: Cluster, image: str, collectors: tuple[str, ...]) -> dict[str,
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "affinity": beside.on_sparks(cluster),
+        "affinity": pod_defaults.on_sparks(cluster),
         "tolerations": [{"operator": "Exists"}],
-        "securityContext": beside.unprivileged(NOBODY),
+        "securityContext": pod_defaults.unprivileged(NOBODY),
         "containers": [_container(image, collectors)],
         "volumes": [{"name": name, "hostPath": {"path": path, "type": kind}} for name, (path, kind) in folders.items()],
     }  # fmt: skip
@@ -68,7 +68,7 @@ def _container(image: str, collectors: tuple[str, ...]) -> dict[str, Any]:
         "args": words,
         "ports": [{"name": "metrics", "containerPort": labels.HOSTS_PORT}],
         "resources": {"requests": {"cpu": "20m", "memory": "24Mi"}, "limits": {"memory": "96Mi"}},
-        "securityContext": beside.locked(),
+        "securityContext": pod_defaults.locked(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": name, "mountPath": path, "readOnly": True,

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import beside, names
+from sparkloom.render.manifests import names, pod_defaults
 from sparkloom.render.metrics import alerts, labels, scrapes
 
 NAME = "prometheus"
@@ -90,7 +90,7 @@ def _pod(cluster: Cluster, image: str, keep_gb: int) -> dict[str, Any]:
         "enableServiceLinks": False,
         "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-        "securityContext": beside.unprivileged(NOBODY, fsGroup=NOBODY),
+        "securityContext": pod_defaults.unprivileged(NOBODY, fsGroup=NOBODY),
         "containers": [_container(image, keep_gb)],
         "volumes": [
             {"name": "config", "configMap": {"name": NAME}},
@@ -114,7 +114,7 @@ def _container(image: str, keep_gb: int) -> dict[str, Any]:
         ],
         "ports": [{"name": "web", "containerPort": labels.PROMETHEUS_PORT}],
         "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": beside.locked(),
+        "securityContext": pod_defaults.locked(),
         "startupProbe": {**ask, "periodSeconds": 5, "failureThreshold": 120},  # it reads its history first
         "readinessProbe": {**ask, "periodSeconds": 10},
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -46,11 +46,11 @@ class Group:
         )
 
 
-class Told:
+class GroupsFile:
     """The kubelet swaps the folder whole, so a file of another inode or time is another."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._stamp: tuple[int, int, int] | None = None
 
     @property
@@ -60,12 +60,12 @@ class Told:
 
     def new(self) -> tuple[Group, ...] | None:
         """None while it is as it was; ValueError or OSError for a file that cannot be gone by."""
-        found = self.file.stat()
+        found = self.path.stat()
         stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
         if stamp == self._stamp:
             return None
         try:
-            listed = tuple(Group.of(one) for one in json.loads(self.file.read_text())["groups"])
+            listed = tuple(Group.of(one) for one in json.loads(self.path.read_text())["groups"])
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
         if len({one.name for one in listed}) < len(listed) or any(not one.sets for one in listed):

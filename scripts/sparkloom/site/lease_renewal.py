@@ -1,7 +1,7 @@
 """Beside a run of Ansible: renews its Lease, and lets go when that process ends, however it ends.
 
-`python -m sparkloom.site.keeper KUBECONFIG SITE NOTES`, with the operation as JSON on standard input. A process of its
-own, since Ansible forks for every task and a thread would be forked along. NOTES is the file where the callback
+`python -m sparkloom.site.lease_renewal KUBECONFIG SITE NOTES`, with the operation as JSON on standard input. A process
+of its own, since Ansible forks for every task and a thread would be forked along. NOTES is the file where the callback
 sparkloom_operation writes the stage, and at the end how it went.
 """
 

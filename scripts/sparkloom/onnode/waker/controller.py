@@ -13,9 +13,9 @@ from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.cluster import Cluster, every, found
 from sparkloom.onnode.waker.groups import Groups
+from sparkloom.onnode.waker.groups_file import Group, GroupsFile
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.state import Act, Seen, Use
-from sparkloom.onnode.waker.told import Group, Told
 
 EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes
 
@@ -26,9 +26,11 @@ class Look(NamedTuple):
     problems: list[str]
 
 
-class Keeper:
-    def __init__(self, groups: Groups, told: Told, cluster: Cluster, lease: Lease, say: Callable[[str], None]) -> None:
-        self.groups, self.told, self.cluster, self.lease, self.say = groups, told, cluster, lease, say
+class Controller:
+    def __init__(
+        self, groups: Groups, file: GroupsFile, cluster: Cluster, lease: Lease, say: Callable[[str], None]
+    ) -> None:
+        self.groups, self.file, self.cluster, self.lease, self.say = groups, file, cluster, lease, say
         self.changed = threading.Condition()  # for who waits
         self.asked = threading.Event()  # for this loop
         self.looked = float("-inf")  # when the last whole look was
@@ -81,12 +83,12 @@ class Keeper:
 
     def _reread(self) -> None:
         try:
-            if (listed := self.told.new()) is not None:
+            if (listed := self.file.new()) is not None:
                 with self.changed:
-                    self.groups.told(listed)
+                    self.groups.replace(listed)
                 self.say(f"groups on demand: {', '.join(group.name for group in listed) or 'none'}")
         except (OSError, ValueError) as error:  # what was read before goes on
-            self._note(f"{self.told.file} cannot be read: {error}")
+            self._note(f"{self.file.path} cannot be read: {error}")
 
     def _renewed(self) -> str:
         try:
