@@ -222,7 +222,7 @@ def fleet(
     from sparkloom.judge import fleet as fleets
 
     target = cluster(inventory)
-    listed = serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
+    listed = serving.read(inventory, target)
     if runs is None:
         runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
     return fleets.plan(listed, target, runs)

@@ -151,6 +151,11 @@ class Serving:
         return ":".join(str(part) for part in self.document.position(self.loc(number, *keys)))
 
 
+def read(inventory: str | Path | Mapping[str, Any] | None, cluster: Cluster) -> Serving:
+    """Of a folder, or of Ansible's variables."""
+    return from_vars(inventory, cluster) if isinstance(inventory, Mapping) else load(inventory, cluster)
+
+
 def load(folder: str | Path | None, cluster: Cluster) -> Serving:
     """Of an inventory folder; the shipped example's when none is given."""
     path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY

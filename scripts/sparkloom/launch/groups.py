@@ -20,9 +20,9 @@ from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric, ports
+from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED
 
 functions = rails_functions.of_pods  # which a group may get, the inventory's own first
-ONLY_KEY, ONLY_SERVED = "engine-own-key", "served"  # a Secret and a ConfigMap, as a site with one profile has them
 
 
 @dataclass(frozen=True, slots=True)

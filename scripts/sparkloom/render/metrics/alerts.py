@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode.now.pods import HOPELESS
 from sparkloom.render.metrics import series
 
 PAGE = "docs/reference/alerts.md"
@@ -51,9 +52,8 @@ ALERTS: tuple[Alert, ...] = (
     ),
     Alert(
         "SparkloomStaysDown", "critical", "0m",
-        'max by (group) (sparkloom_rank_phase{phase="down"}) == 1',
-        "{{ $labels.group }} spent its restarts and stays down: mend what `sparkloom status` names, then delete "
-        "rank 0's pod.",
+        f'max by (group) (sparkloom_rank_phase{{phase=~"{"|".join(sorted(HOPELESS))}"}}) == 1',
+        "{{ $labels.group }} does not mend itself: do what `sparkloom status` names, then delete rank 0's pod.",
     ),
     Alert(
         "SparkloomRestartBudget", "warning", "1m",

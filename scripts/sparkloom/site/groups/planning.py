@@ -19,7 +19,8 @@ from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
 from sparkloom.judge.fleet.result import Grouped
-from sparkloom.launch import downloads, groups
+from sparkloom.launch import downloads
+from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names
 from sparkloom.site import client
 from sparkloom.site.groups import observed
@@ -52,7 +53,7 @@ class Member:
     nodes: tuple[str, ...]
     state: str
     seat: Mapping[str, Any] = field(default_factory=dict)
-    served: str = groups.ONLY_SERVED
+    served: str = ONLY_SERVED
     idle_minutes: int | None = None
     turns: str = ""
     asleep: bool = False
@@ -232,8 +233,8 @@ def keep(cluster: Cluster) -> list[str]:
 
 def forget(cluster: Cluster, kept: Iterable[str]) -> None:
     """The record of a last proved start, where no group has it any more."""
-    if groups.ONLY_SERVED not in set(kept):
-        client.of(cluster).remove_config_map(groups.ONLY_SERVED)
+    if ONLY_SERVED not in set(kept):
+        client.of(cluster).remove_config_map(ONLY_SERVED)
 
 
 def entry(listed: list[Any], group: str, chosen: str) -> list[Any]:
