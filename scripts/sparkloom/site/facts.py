@@ -19,7 +19,7 @@ from sparkloom.inputs import fleet_record, group_name, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.inputs.serving import Entry, Serving
+from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge import fleet, profile_status
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
@@ -124,7 +124,7 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
     }
 
 
-def _unplaced(entry: Entry) -> dict[str, Any]:
+def _unplaced(entry: Wanted) -> dict[str, Any]:
     """One of the list that has no place."""
     return {
         "name": entry.called,

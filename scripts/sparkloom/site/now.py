@@ -13,6 +13,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.case import Inventory
+from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.onnode.kube import Unreached
@@ -135,7 +136,8 @@ def one(reached: Client, group: RenderedGroup, *, on_demand: bool) -> dict[str, 
     """A group as it is to run, beside what is there of it: as a picture has it."""
     site, launch = group.rendered.case.cluster, group.launch
     look, _ = Gatherer(FromHere(reached), site.namespace, {}, only=group.labels).observe()
-    told = {"name": group.name, "label": group.label, "profile": group.profile, "idle_minutes": int(on_demand)}
+    label = group_name.label(group.name)
+    told = {"name": group.name, "label": label, "profile": group.profile, "idle_minutes": int(on_demand)}
     there = observe({"groups": [told]}, look)[0]
     ranks = [{"rank": rank.index, "node": rank.place.node.name} for rank in launch.ranks]
     names = {node.kubernetes_node: node.name for node in site.nodes}

@@ -20,6 +20,7 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
+from sparkloom.launch.groups import Placed
 from sparkloom.onnode.nccl import log as nccl_log
 from sparkloom.onnode.now.groups import Observed
 from sparkloom.render.manifests import names
@@ -146,10 +147,10 @@ class Site:
         runs = self._there.runs.get(member.name) if self._there else None
         return runs.vf if runs else None
 
-    def place(self, member: Observed | None) -> dict[str, Any]:
+    def place(self, member: Observed | None) -> Placed | None:
         """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
         one = self._there.planned.one(member.name) if member and self._there and self._listed else None
-        return dict(one.seat.as_dict()) if one else {}
+        return one.group if one else None
 
     def running(self, member: Observed | None, profile: str) -> dict[str, Any]:
         """Image digest, environment, driver, NCCL and transport, from the pods that run now."""
@@ -255,7 +256,7 @@ def _rails(cluster: Cluster, record: dict[str, Any], vf: int | None = None) -> d
     return {"planned": behind, "ranks": ranks or unknown("no record of what is served was read")}
 
 
-def _plan(profile: str, cluster: Cluster, streams: list[int], seat: dict[str, Any]) -> dict[str, Any]:
+def _plan(profile: str, cluster: Cluster, streams: list[int], seat: Placed | None) -> dict[str, Any]:
     """The profile's file as it is here, and what memory bandwidth allows: garbage is what beats it."""
     try:
         path = Path(profiles.load(profile).document.file)

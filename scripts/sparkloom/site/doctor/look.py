@@ -14,6 +14,7 @@ from sparkloom.base.finding import Finding
 from sparkloom.base.repository import place
 from sparkloom.inputs import serving as serving_list
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.groups import Placed
 from sparkloom.render.manifests import names
 from sparkloom.site import client, now
 from sparkloom.site.checks import kubernetes, report, serving
@@ -38,12 +39,13 @@ class Asked:
         if args["group"] and not args["seat"]:
             made = case.render_group(args["group"], listed, runs=observed.known(cluster), **how)
         else:
-            made = case.render(args["profile"], cluster, seat=args["seat"], **how)
+            made = case.render(args["profile"], cluster, seat=Placed.of(args["seat"]), **how)
         return cls(cluster, RenderedGroup(made, policy), listed, args["options"]["key_file"])
 
     @property
-    def entries(self) -> serving_list.Serving | None:
-        return serving_list.from_vars(self.listed, self.cluster) if self.listed else None
+    def on_demand(self) -> set[str]:
+        """Labels of the list's groups whose waker says how many pods they have."""
+        return observed.on_demand(serving_list.from_vars(self.listed, self.cluster)) if self.listed else set()
 
 
 def of_cluster(asked: Asked) -> Data:
@@ -60,15 +62,13 @@ def of_secrets(asked: Asked) -> Data:
 
 
 def of_objects(asked: Asked) -> Data:
-    demanded = observed.on_demand(asked.entries) if asked.entries else ()
-    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, demanded)
+    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, asked.on_demand)
     return {"changed": bool(differing), "differing": differing}
 
 
 def of_ranks(asked: Asked) -> Data:
-    demanded = observed.on_demand(asked.entries) if asked.entries else set()
-    found = judged(client.of(asked.cluster), asked.group, listed=asked.listed is not None,
-                   on_demand=asked.group.label in demanded)  # fmt: skip
+    here = {"listed": asked.listed is not None, "on_demand": asked.group.label in asked.on_demand}
+    found = judged(client.of(asked.cluster), asked.group, **here)
     return report.verdict(found, "as planned")
 
 

@@ -16,7 +16,6 @@ from sparkloom.onnode.now.groups import Look
 from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render.manifests.names import PROFILE, RANK, marked
 from sparkloom.site import client
-from sparkloom.site.client import Client
 from sparkloom.site.groups import records
 from sparkloom.site.groups.records import Record
 
@@ -53,17 +52,6 @@ def awake(sets: Sequence[Any]) -> bool:
 def on_demand(listed: Serving) -> set[str]:
     """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
     return {marked(entry.called) for entry in listed.entries if entry.on_demand}
-
-
-def wanted(reached: Client, listed: Serving) -> dict[str, int]:
-    """How many pods the list's groups on demand are to have, by label; of those that are set up."""
-    demanded = on_demand(listed)
-    found: dict[str, int] = {}
-    for one in reached.engine_sets() if demanded else ():
-        label, replicas = str(one.metadata.labels.get(PROFILE)), one.spec.replicas
-        if label in demanded:
-            found[label] = found.get(label, 0) + (1 if replicas is None else int(replicas))
-    return found
 
 
 def record_name(one: Running) -> str:
