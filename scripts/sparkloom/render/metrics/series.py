@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from string import Template
 
 from sparkloom.launch import engines
 from sparkloom.onnode.host_metrics import main as host_metrics
@@ -43,9 +44,11 @@ def named(ours: str) -> tuple[str, ...]:
     return tuple(sorted(name for each in gauges for name, (meant, _) in each.items() if meant == ours))
 
 
-def of_engines(ours: str) -> str:
-    """A selector for it, whatever the engine."""
-    return '{__name__=~"' + "|".join(named(ours)) + '"}'
+def spelled(query: str, **more: str) -> str:
+    """A query in which $queued, $running and the like stand for series that each engine calls otherwise."""
+    ours = {meant for engine in engines.measured() for meant, _ in engine["gauges"].values()}
+    selected = {name: f'__name__=~"{"|".join(named(name))}"' for name in ours}
+    return Template(query).safe_substitute(selected, **more)
 
 
 @cache
