@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from types import SimpleNamespace as NS
 from typing import Any
 
+import pytest
+
+from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.seen import Seen
 from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE, RANK
+from sparkloom.site import client, now
 
 AT = "2026-11-25T04:00:00+00:00"
 Object = Mapping[str, Any]
@@ -45,38 +49,72 @@ class FleetCluster:
     def config_map(self, name: str) -> dict[str, str] | None:
         return self.kept.get(name)
 
-    def engine_sets(self) -> list[Any]:
-        sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
-        return [_plain({**item, "spec": {**item["spec"], **self._wanted(item)}}) for item in sets]
+    def put_config_map(self, name: str, data: dict[str, str], **_: Any) -> bool:
+        self.kept[name] = data
+        return True
 
-    def _wanted(self, item: Object) -> dict[str, Any]:
-        sleeps = item["metadata"]["labels"][PROFILE] in self.asleep
-        return {"template": _template(item), "replicas": 0 if sleeps else item["spec"]["replicas"]}
+    def engine_sets(self) -> list[Any]:
+        return [Seen(item) for item in self._sets()]
+
+    def _sets(self) -> list[Object]:
+        sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
+        return [{**item, "spec": {**item["spec"], "replicas": self._replicas(item)}} for item in sets]
+
+    def _replicas(self, item: Object) -> int:
+        return 0 if item["metadata"]["labels"][PROFILE] in self.asleep else int(item["spec"]["replicas"])
 
     def pods(self, labels: Mapping[str, str]) -> list[Any]:
-        sets = [item for item in self.objects if item["kind"] == "StatefulSet" and self._wanted(item)["replicas"]]
-        there = [self._pod(item) for item in sets if f"{item['metadata']['name']}-0" not in self.lost]
-        return sorted(there, key=lambda pod: str(pod.metadata.name))
+        return [Seen(item) for item in self._pods()]
 
-    def _pod(self, item: Object) -> Any:
-        name, template = f"{item['metadata']['name']}-0", _template(item)
+    def _pods(self) -> list[Object]:
+        sets = [item for item in self.objects if item["kind"] == "StatefulSet" and self._replicas(item)]
+        there = [self._pod(item) for item in sets if f"{item['metadata']['name']}-0" not in self.lost]
+        return sorted(there, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def _pod(self, item: Object) -> Object:
+        name, template = f"{item['metadata']['name']}-0", item["spec"]["template"]
+        assert {PROFILE, RANK} <= set(template["metadata"]["labels"])
         ready = name not in (*self.ill, *self.waiting)
-        waits = NS(reason=self.waiting[name], message="") if name in self.waiting else None
-        engine = NS(
-            state=NS(waiting=waits, terminated=None), ready=ready, restart_count=0, last_state=None, image_id="sha256:1"
-        )
-        condition = NS(type="Ready", status="True", last_transition_time=datetime.fromisoformat(AT))
-        made = _plain(template)
-        made.metadata.name, made.metadata.uid, made.metadata.labels = name, name, dict(template["metadata"]["labels"])
-        made.metadata.annotations = {CONFIG_HASH: item["metadata"]["annotations"][CONFIG_HASH]}
-        made.spec.node_name = template["spec"]["nodeSelector"]["kubernetes.io/hostname"]
-        for container in made.spec.containers:
-            container.env = []
-        made.status = NS(
-            phase="Running", container_statuses=[engine], init_container_statuses=[],
-            start_time=datetime.fromisoformat(AT), conditions=[condition] if ready else [],
-        )  # fmt: skip
-        return made
+        state = {"waiting": {"reason": self.waiting[name], "message": ""}} if name in self.waiting else {}
+        engine = {"name": "engine", "state": state, "ready": ready, "restartCount": 0, "imageID": "sha256:1"}
+        condition = {"type": "Ready", "status": "True", "lastTransitionTime": AT}
+        meta = {**template["metadata"], "name": name, "uid": name}
+        meta["annotations"] = {CONFIG_HASH: item["metadata"]["annotations"][CONFIG_HASH]}
+        spec = {**template["spec"], "nodeName": template["spec"]["nodeSelector"]["kubernetes.io/hostname"]}
+        status = {"phase": "Running", "containerStatuses": [engine], "startTime": AT,
+                  "conditions": [condition] if ready else []}  # fmt: skip
+        return {"metadata": meta, "spec": spec, "status": status}
+
+    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any:
+        """The same as the API itself gives it."""
+        kind, _, name = path.rpartition("/")
+        maps = {item["metadata"]["name"]: item["data"] for item in self.objects if item["kind"] == "ConfigMap"}
+        maps |= self.kept
+        if kind.endswith("/configmaps"):
+            return {"data": maps[name]}
+        labels = dict(pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair)
+        mine = [pod for pod in self._pods() if labels.items() <= pod["metadata"]["labels"].items()]
+        items: dict[str, list[Any]] = {
+            "pods": mine,
+            "statefulsets": [one for one in self._sets() if labels.items() <= one["metadata"]["labels"].items()],
+            "configmaps": [{"metadata": {"name": name}} for name in maps],
+            "nodes": [
+                {
+                    "metadata": {"name": node},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                    "spec": {},
+                }
+                for node in self.nodes()
+            ],
+            "events": [{"involvedObject": {"name": of}, "message": text} for of, text in self.events.items()],
+        }
+        return {"items": items[name]}
+
+    def ask(self, pod: Any, port: int, path: str) -> bytes:
+        told = self.supervisors.get(pod.metadata.name)
+        if path != "/status" or told is None:
+            raise Unreached(f"{pod.metadata.name} does not answer")
+        return json.dumps(told).encode()
 
     def told(self, pod: str) -> dict[str, Any] | None:
         return self.supervisors.get(pod)
@@ -91,30 +129,12 @@ class FleetCluster:
         yield f"{pod} speaks"
 
 
-def _template(item: Object) -> dict[str, Any]:
-    template = dict(item["spec"]["template"])
-    assert {PROFILE, RANK} <= set(template["metadata"]["labels"])
-    volumes = [_volume(volume) for volume in template["spec"]["volumes"]]
-    return {**template, "spec": {**template["spec"], "volumes": volumes}}
-
-
-def _volume(volume: Object) -> dict[str, Any]:
-    secret = {"secret_name": volume["secret"]["secretName"]} if "secret" in volume else None
-    return {"name": volume["name"], "secret": secret}
-
-
 def _record(objects: Sequence[Object]) -> dict[str, Any]:
     (told,) = FleetCluster(objects).records()
     return told
 
 
-def _plain(data: Any) -> Any:
-    """Labels stay a mapping; all else is read by attributes, as Kubernetes' client has it."""
-    if isinstance(data, Mapping):
-        kept = {"labels", "annotations", "nodeSelector"}
-        return NS(**{_snake(key): value if key in kept else _plain(value) for key, value in data.items()})
-    return [_plain(item) for item in data] if isinstance(data, list) else data
-
-
-def _snake(key: str) -> str:
-    return {"nodeSelector": "node_selector"}.get(key, key.replace("/", "_"))
+def installed(cluster: FleetCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of whichever cluster a kubeconfig names."""
+    monkeypatch.setattr(client, "of", lambda _: cluster)
+    monkeypatch.setattr(now, "FromHere", lambda reached: reached)

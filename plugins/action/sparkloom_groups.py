@@ -9,7 +9,8 @@ from ansible.utils.display import Display
 from sparkloom import case
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site import ansible, client
-from sparkloom.site.groups import look, observed, planning
+from sparkloom.site.doctor import look
+from sparkloom.site.groups import observed, planning
 from sparkloom.site.groups.reconcile import Reconciler, Run, Stopped, journal
 
 DOCUMENTATION = r"""

@@ -15,8 +15,8 @@ from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.launch import fabric as fabrics
+from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch, Rank, resolve
-from sparkloom.launch.seat import Seat
 from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
@@ -77,13 +77,13 @@ def judge(
     *,
     overrides: Iterable[str] = (),
     release: str | None = None,
-    seat: Mapping[str, Any] | None = None,
+    seat: Placed | None = None,
 ) -> Case:
     """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
     from sparkloom.judge import fits, flags, profile_status, rules
 
     if seat:
-        return _seated(profile, cluster(inventory), Seat.told_as(seat))
+        return _seated(profile, cluster(inventory), seat)
     loaded = profiles.load(profile, overrides=overrides)
     flags.require_known(loaded)
     target = cluster(inventory)
@@ -98,7 +98,7 @@ def judge(
     return Case(target, launch, ranked(findings))
 
 
-def _seated(profile: str, whole: Cluster, seat: Seat) -> Case:
+def _seated(profile: str, whole: Cluster, seat: Placed) -> Case:
     """Whether it fits was judged by the plan, which knows the other groups."""
     from sparkloom.judge.fleet import needs
 
@@ -223,7 +223,7 @@ def fleet(
     from sparkloom.judge import fleet as fleets
 
     target = cluster(inventory)
-    listed = serving.from_vars(inventory, target) if isinstance(inventory, Mapping) else serving.load(inventory, target)
+    listed = serving.read(inventory, target)
     if runs is None:
         runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
     return fleets.plan(listed, target, runs)

@@ -20,7 +20,7 @@ ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
 def placed(name: str, *nodes: str, vf: int | None = None) -> Placed:
-    return Placed(name, name, name, nodes, vf, 30000)
+    return Placed(name, name, nodes, vf, name, 30000)
 
 
 @pytest.mark.parametrize("name", profile.names())
@@ -30,33 +30,31 @@ def test_a_site_with_one_profile_has_the_names_that_it_always_had(name: str) -> 
     launch = rendered.case.launch
     nodes = tuple(rank.place.node.name for rank in launch.ranks)
     vf = 0 if len(nodes) > 1 else None
-    (group,) = groups.allocate([Placed(name, name, name, nodes, vf, launch.port)], rendered.case.cluster)
+    (group,) = groups.allocate([Placed(name, name, nodes, vf, name, launch.port)])
     kinds = {(item["kind"], item["metadata"]["name"]) for item in rendered.objects}
-    assert {("Service", group.label), ("ConfigMap", group.record)} <= kinds
+    assert {("Service", group.label), ("ConfigMap", group.as_dict(rendered.case.cluster)["records"]["record"])} <= kinds
     assert {("StatefulSet", f"{group.label}-rank{rank.index}") for rank in launch.ranks} <= kinds
     assert group.label == names.group(name)
     assert group.engine_key == keys.SECRET and group.served == records.NAME
     assert group.port == launch.port
     ends = {rank.place.node.name: {end.rail: end.cidr for end in rank.place.endpoints} for rank in launch.ranks}
-    assert group.addresses == (ends if len(nodes) > 1 else {})
+    assert group.addresses(rendered.case.cluster) == (ends if len(nodes) > 1 else {})
 
 
 def test_the_first_keeps_its_names_when_others_come_and_when_it_is_listed_last() -> None:
-    cluster = site(4)
-    (alone,) = groups.allocate([placed("a", "spark1")], cluster)
+    (alone,) = groups.allocate([placed("a", "spark1")])
     running = {"a": Running("a", "a", ("spark1",), None, None, alone.engine_key)}
-    after = {g.name: g for g in groups.allocate([placed("b", "spark2"), placed("a", "spark1")], cluster, running)}
+    after = {g.name: g for g in groups.allocate([placed("b", "spark2"), placed("a", "spark1")], running)}
     assert after["a"] == alone
     assert after["b"].engine_key == "b-engine-key" and after["b"].served == "b-served"
 
 
 def test_who_came_second_keeps_its_names_when_the_first_has_gone() -> None:
-    cluster = site(4)
-    both = groups.allocate([placed("a", "spark1"), placed("b", "spark2")], cluster)
+    both = groups.allocate([placed("a", "spark1"), placed("b", "spark2")])
     running = {g.name: Running(g.name, g.name, g.nodes, None, None, g.engine_key) for g in both}
-    left = groups.allocate([placed("b", "spark2")], cluster, running)
+    left = groups.allocate([placed("b", "spark2")], running)
     assert left == [both[1]]
-    third = groups.allocate([placed("c", "spark1"), placed("b", "spark2")], cluster, running)
+    third = groups.allocate([placed("c", "spark1"), placed("b", "spark2")], running)
     assert third[1] == both[1] and third[0].engine_key == "engine-own-key"
 
 
@@ -64,10 +62,10 @@ def test_groups_that_share_sparks_have_addresses_of_their_own_on_every_rail() ->
     cluster = site(2, vfs_per_rail=4)
     pair = ("spark1", "spark2")
     assert groups.functions(cluster) == (0, 2, 3)
-    made = groups.allocate([placed(name, *pair, vf=vf) for name, vf in zip("abc", (0, 2, 3), strict=True)], cluster)
-    ends = [address for group in made for rails in group.addresses.values() for address in rails.values()]
+    made = groups.allocate([placed(name, *pair, vf=vf) for name, vf in zip("abc", (0, 2, 3), strict=True)])
+    ends = [address for group in made for rails in group.addresses(cluster).values() for address in rails.values()]
     assert len(set(ends)) == len(ends) == 3 * 2 * 2
-    assert made[1].addresses["spark1"] == {"a": "192.168.100.43/24", "b": "192.168.101.43/24"}
+    assert made[1].addresses(cluster)["spark1"] == {"a": "192.168.100.43/24", "b": "192.168.101.43/24"}
 
 
 def test_a_function_without_an_address_in_the_subnet_is_not_given() -> None:

@@ -66,9 +66,9 @@ def test_what_a_group_is_given_is_what_the_hosts_have() -> None:
     cluster = listed(2, vfs_per_rail=4)
     hosts = {(e.node, e.rail, e.vf): e.cidr for e in fabric.plan(cluster).endpoints}
     pair = ("spark1", "spark2")
-    placed = [groups.Placed(n, n, n, pair, vf, 1) for n, vf in zip("abc", (0, 2, 3), strict=True)]
-    for group in groups.allocate(placed, cluster):
-        for node, ends in group.addresses.items():
+    placed = [groups.Placed(n, n, pair, vf, n, 1) for n, vf in zip("abc", (0, 2, 3), strict=True)]
+    for group in groups.allocate(placed):
+        for node, ends in group.addresses(cluster).items():
             assert ends == {rail: hosts[node, rail, group.vf] for rail in ends}
         seated = groups.seated(cluster, group.vf)
         assert {e.attachment for e in fabric.plan(seated).of("spark1", group.vf)} <= set(networks.planned(cluster))

@@ -67,10 +67,13 @@ def test_the_last_measurements_are_among_them(kept: Path, tmp_path: Path) -> Non
     assert told["fabric"]["pairs"][0]["rails"] == {"a": {"gbit": 95.0}}
 
 
-def test_a_list_that_does_not_fit_leaves_the_rest_and_says_so(kept: Path, tmp_path: Path) -> None:
-    listed = "serve:\n" + "".join(f"  - {{profile: {GLM}, name: g{n}, alias: g{n}}}\n" for n in range(3))
+def test_a_list_that_does_not_fit_leaves_its_groups_without_a_place_and_says_so(kept: Path, tmp_path: Path) -> None:
+    listed = "serve:\n" + "".join(f"  - {{profile: {GLM}, name: g{n}, alias: a{n}}}\n" for n in range(3))
     told = facts.facts(inventories.serving(tmp_path, listed))
-    assert told["groups"] == [] and "does not fit" in told["problem"] and len(told["nodes"]) == 4
+    assert [(one["name"], one["names"], one["nodes"]) for one in told["groups"]] == [
+        (f"g{n}", [f"a{n}", f"g{n}"], []) for n in range(3)
+    ]
+    assert "does not pack" in told["problem"] and len(told["nodes"]) == 4
 
 
 def test_a_site_with_one_profile_has_one_group(kept: Path) -> None:

@@ -11,9 +11,9 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.launch import fabric
 from sparkloom.render.manifests import volumes
-from sparkloom.site import client, one_group
+from sparkloom.site import one_group
 from tests import inventories
-from tests.fleet_cluster import FleetCluster
+from tests.fleet_cluster import FleetCluster, installed
 
 OSS, QWEN = "openai--gpt-oss-120b", "radixark--qwen3.8-27b-nvfp4--2node"
 PAIRS = "".join(
@@ -34,7 +34,7 @@ class Site:
         self.cluster = FleetCluster([item for objects in self.objects.values() for item in objects])
         self.cluster.prove("served", self.objects["one"])
         self.cluster.prove("two-served", self.objects["two"])
-        monkeypatch.setattr(client, "of", lambda _: self.cluster)
+        installed(self.cluster, monkeypatch)
 
     def to_end(self, word: str) -> dict[str, Any]:
         return one_group.to_end(self.site, self.folder, word)

@@ -9,59 +9,42 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.onnode.now import why
+from sparkloom.onnode.now import picture, why
+from sparkloom.onnode.now.groups import Look, Observed
 from sparkloom.render.manifests import names
-from sparkloom.site import client, ranks, status
-from sparkloom.site.groups import proof, records
+from sparkloom.site import status
+from sparkloom.site.groups import proof
 from sparkloom.site.groups.group import RenderedGroup
+from tests.fleet_cluster import FleetCluster, installed
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 
 
-class Cluster:
-    """As much of client.Client as keeps a ConfigMap and shows pods."""
-
-    def __init__(self, pods: list[Any]) -> None:
-        self.kept: dict[str, dict[str, str]] = {}
-        self.there = pods
-
-    def config_map(self, name: str) -> dict[str, str] | None:
-        return self.kept.get(name)
-
-    def put_config_map(self, name: str, data: dict[str, str], *, labels: dict[str, str] | None = None) -> bool:
-        self.kept[name] = data
-        return True
-
-    def pods(self, labels: dict[str, str]) -> list[Any]:
-        return self.there
-
-
-def serve(monkeypatch: pytest.MonkeyPatch, policy: str) -> tuple[Cluster, str]:
+def serve(monkeypatch: pytest.MonkeyPatch, policy: str = "refuse", transport: str = "") -> tuple[FleetCluster, str]:
     """A site on which a group was applied with a policy and proved."""
-    digest = case.render(ULTRA, force=True, policy=policy).digest
-    metadata = NS(labels={names.PROFILE: ULTRA}, annotations={names.CONFIG_HASH: digest})
-    cluster = Cluster([NS(metadata=metadata, spec=NS(node_name="n"), status=NS(container_statuses=[], conditions=[]))])
-    monkeypatch.setattr(client.Client, "at", lambda *_: cluster)
+    rendered = case.render(ULTRA, force=True, policy=policy)
+    cluster = FleetCluster(rendered.objects)
+    installed(cluster, monkeypatch)
+    monkeypatch.setattr(status, "_operation", lambda *_: None)
     monkeypatch.setattr(proof.leftovers, "take", lambda reached, mine: [])
-    group = RenderedGroup(case.render(ULTRA, force=True, policy=policy), policy)
-    given: Any = (cluster, group, None, print, print)
-    proof.Proof(*given)._record("served", "", 60.0, {}, ())
-    return cluster, digest
+    given: Any = (cluster, RenderedGroup(rendered, policy), None, print, print)
+    proof.Proof(*given)._record("served", transport, 60.0, {}, ())
+    return cluster, rendered.digest
 
 
 @pytest.mark.parametrize("policy", ["refuse", "warn"])
 def test_an_unchanged_profile_is_current_whatever_policy_it_was_served_with(
     monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
-    cluster, digest = serve(monkeypatch, policy)
-    told = status.summary(case.cluster(), cluster.pods({}), [], records.read(cluster))
+    _, digest = serve(monkeypatch, policy)
+    told = status.status()
     assert (told["config_hash"], told["proved"], told["current"]) == (digest, True, True)
 
 
 def test_a_changed_profile_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, _ = serve(monkeypatch, "warn")
+    serve(monkeypatch, "warn")
     changed = case.cluster().model_copy(update={"security_mode": "device-plugin"})
-    assert status.summary(changed, cluster.pods({}), [], records.read(cluster))["current"] is False
+    assert status.status(changed)["current"] is False
 
 
 def test_the_hash_of_what_is_rendered_is_what_its_pods_and_its_record_carry() -> None:
@@ -73,35 +56,26 @@ def test_the_hash_of_what_is_rendered_is_what_its_pods_and_its_record_carry() ->
     assert len(sets) == len(rendered.case.launch.ranks)
 
 
-def shown(**more: Any) -> dict[str, Any]:
-    told = {"rails": [], "transport": "NCCL transport roce: 4 HCAs", "epoch": 3}
-    return {"rank": "0", "node": "spark1", "pod": "p", "ready": True, "restarts": 0, "config_hash": "h",
-            "state": "ready", "cause": "", "supervisor": told, **more}  # fmt: skip
-
-
-def summed(*ranks: dict[str, Any], asked: str | None = None) -> dict[str, Any]:
-    metadata = NS(labels={names.PROFILE: "x"}, annotations={names.CONFIG_HASH: "h"})
-    record = {"profile": "x", "config_hash": "h", "transport": "roce: every rank"}
-    pods = [NS(metadata=metadata, status=NS(conditions=[]))]
-    return status.summary(case.cluster(), pods, list(ranks), record, asked)
-
-
-def test_a_rail_without_a_carrier_is_named_and_nobody_says_roce_meanwhile() -> None:
+def test_a_rail_without_a_carrier_is_named_and_nobody_says_roce_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the old code: `rails: roce: every rank`, and `ready, NCCL transport roce` beside it."""
-    broken = {"rails": ["rail b: net2 has no carrier: cable"], "transport": "NCCL transport roce: 4 HCAs"}
-    now = summed(shown(), shown(rank="1", node="spark2", supervisor=broken))
+    cluster, _ = serve(monkeypatch, transport="roce: every rank")
+    told = {"rails": [], "transport": "NCCL transport roce: 4 HCAs", "epoch": 3}
+    cluster.supervisors = dict.fromkeys((pod.metadata.name for pod in cluster.pods({})), told)
+    assert "rails: roce: every rank" in status.text(status.status())
+    broken = {**told, "rails": ["rail b: net2 has no carrier: cable"]}
+    cluster.supervisors[next(name for name in cluster.supervisors if "rank1" in name)] = broken
+    now = status.status()
     assert now["transport"] is None and now["rails"] == ["rank 1 on spark2: rail b: net2 has no carrier: cable"]
     text = status.text(now)
-    assert "rail b: net2 has no carrier" in text and "roce: every rank" not in text and text.count("roce") == 1
-    assert "rails: roce: every rank" in status.text(summed(shown()))
+    assert "rail b: net2 has no carrier" in text and "roce: every rank" not in text and text.count("roce") == 3
 
 
-def test_a_profile_that_is_asked_about_serves_or_not() -> None:
-    assert summed(shown(), asked="x")["serving"] and summed(shown())["serving"]
-    other = summed(shown(), asked="y")
-    assert not other["serving"] and "y does not serve, x is there; playbooks/switch.yml -e profile=y" in status.text(
-        other
-    )
+def test_a_profile_that_is_asked_about_serves_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch)
+    assert status.status(profile=ULTRA)["serving"] and status.status()["serving"]
+    other = status.status(profile="y")
+    words = f"y does not serve, {ULTRA} is there; playbooks/switch.yml -e profile=y changes to it"
+    assert not other["serving"] and words in status.text(other)
 
 
 def pod(rank: int, **more: Any) -> Any:
@@ -113,18 +87,21 @@ def pod(rank: int, **more: Any) -> Any:
     )
 
 
+def ranks(look: Look, planned: Any = ()) -> list[dict[str, Any]]:
+    """Of a group that has all pods of a look."""
+    one = Observed("x", "x", {}, True, {"ranks": planned}, {}, "x-served", look.pods)
+    return list(picture.group(one, look, {})["ranks"])
+
+
 def test_a_rank_without_a_pod_is_listed_and_a_pod_that_waits_says_why() -> None:
     """On the old code two ranks were listed, one as `ContainerCreating`."""
     missing = "cannot find a network-attachment-definition (rail-a-vf0) in namespace (sparkloom)"
     away = {"x-rank0-0": missing, "x-rank2": "create Pod x-rank2-0 failed: forbidden: exceeded quota"}
-    reached = NS(
-        warnings=lambda: away,
-        nodes=lambda: {f"spark{n}": {"ready": n != 2} for n in (1, 2, 3)},
-        told=lambda name: None,
-    )
+    nodes = {f"spark{n}": {"ready": n != 2} for n in (1, 2, 3)}
     creating = NS(reason="ContainerCreating", message="")
     planned = [{"rank": n, "node": f"spark{n + 1}"} for n in range(3)]
-    seen = ranks.read(reached, [pod(0, waiting=creating), pod(1, waiting=creating)], planned)  # type: ignore[arg-type]
+    there = [pod(0, waiting=creating), pod(1, waiting=creating)]
+    seen = ranks(Look(pods=there, warnings=away, nodes=nodes), planned)
     assert [(rank["rank"], rank["state"]) for rank in seen] == [
         ("0", "ContainerCreating"), ("1", "ContainerCreating"), ("2", "no pod"),
     ]  # fmt: skip
@@ -156,9 +133,9 @@ def test_an_image_that_does_not_come_is_named_with_its_node() -> None:
 def test_the_cause_of_an_epoch_that_is_over_says_so() -> None:
     """On the old code it was told as today's while the group met again."""
     told = {"phase": "peers", "cause": "the engine ended with status 1", "cause_phase": "failed", "cause_epoch": 4}
-    reached = NS(warnings=dict, nodes=dict, told=lambda name: told)
-    (seen,) = ranks.read(reached, [pod(0, phase="Running")], [])  # type: ignore[arg-type]
+    look = Look(pods=[pod(0, phase="Running")], told={"x-rank0-0": told})
+    (seen,) = ranks(look)
     assert seen["cause"] == "epoch 4 ended: the engine ended with status 1"
     told |= {"cause": "stays down: failed 6 times", "cause_phase": "down"}
-    (seen,) = ranks.read(reached, [pod(0, phase="Running")], [])  # type: ignore[arg-type]
+    (seen,) = ranks(look)
     assert seen["cause"] == "stays down: failed 6 times"

@@ -9,9 +9,9 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.site import client, logs, ranks, roster, status
+from sparkloom.site import logs, now, status
 from tests import inventories
-from tests.fleet_cluster import AT, FleetCluster
+from tests.fleet_cluster import AT, FleetCluster, installed
 
 GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
 LIST = f"""\
@@ -35,7 +35,7 @@ class Site:
         self.cluster = FleetCluster([*self.glm, *self.oss], **trouble)
         self.cluster.prove("served", self.glm, transport="roce: every rank")
         self.cluster.prove(f"{OSS}-served", self.oss)
-        monkeypatch.setattr(client, "of", lambda _: self.cluster)
+        installed(self.cluster, monkeypatch)
         monkeypatch.setattr(status, "_operation", lambda *_: None)
 
     def status(self, **asked: Any) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def test_a_site_with_one_profile_has_every_key_and_word_that_it_had(monkeypatch:
     objects = case.render(OSS, force=True).objects
     cluster = FleetCluster(objects)
     cluster.prove("served", objects)
-    monkeypatch.setattr(client, "of", lambda _: cluster)
+    installed(cluster, monkeypatch)
     monkeypatch.setattr(status, "_operation", lambda *_: None)
     now = status.status()
     assert list(now) == [
@@ -250,19 +250,11 @@ def test_a_site_with_one_profile_has_every_key_and_word_that_it_had(monkeypatch:
 def test_two_profiles_at_a_site_without_a_list_are_both_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the old code: `a, b does not serve yet`."""
     objects = [item for name in (OSS, GLM) for item in case.render(name, force=True).objects]
-    monkeypatch.setattr(client, "of", lambda _: FleetCluster(objects))
+    installed(FleetCluster(objects), monkeypatch)
     monkeypatch.setattr(status, "_operation", lambda *_: None)
     now = status.status()
     assert {one["name"] for one in now["groups"]} == {OSS, GLM} and now["serving"]
     assert "gb10: all 2 groups serve" in status.text(now) and "inventory's list" not in status.text(now)
-
-
-def test_an_absent_rank_is_explained_by_its_own_group_s_event() -> None:
-    """On the old code by whichever group's rank of that number came first."""
-    reached = FleetCluster([])
-    reached.events = {"other-rank0": "exceeded quota", "mine-rank0": "forbidden"}
-    (seen,) = ranks.read(reached, [], [{"rank": 0, "node": "spark1"}], "mine")  # type: ignore[arg-type]
-    assert seen["cause"] == "forbidden"
 
 
 def said(site: Site, **asked: Any) -> list[str]:
@@ -296,7 +288,8 @@ def test_the_logs_of_what_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_a_group_is_meant_by_its_profile_only_where_one_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = f"serve:\n  - {{profile: {OSS}, name: one, alias: a}}\n  - {{profile: {OSS}, name: two, alias: b}}\n"
     folder = inventories.serving(tmp_path, text)
-    there = roster.read(FleetCluster([]), case.cluster(folder), folder)  # type: ignore[arg-type]
+    installed(FleetCluster([]), monkeypatch)
+    there = now.read(folder)
     assert there.one("b").name == "two"
     with pytest.raises(InputError, match=r"is 2 groups \(one, two\)"):
         there.one(OSS)

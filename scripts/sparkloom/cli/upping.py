@@ -18,7 +18,7 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory
-from sparkloom.onnode.now.picture import well
+from sparkloom.onnode.now.groups import well
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of

@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 Shown = dict[str, Any]
 CELLS = 32  # of a bar
 FURTHER = "    "  # before what is said of a group on lines of its own
-LOOKS = {  # of a group's state: in words, and its colour
-    "serves": ("serves", COLOURS["ok"]),
-    "starts": ("starts", COLOURS["warning"]),
-    "wakes": ("wakes", COLOURS["warning"]),
-    "asleep": ("asleep, wakes with the next request", "dim"),
-    "incomplete": ("lacks a rank", COLOURS["error"]),
-    "failed": ("failed", COLOURS["error"]),
-    "down": ("does not run", "dim"),
-    "gone": ("is left of what was served", "dim"),
-}
+LOOKS = {  # the colour of a group's state
+    "serves": COLOURS["ok"], "starts": COLOURS["warning"], "wakes": COLOURS["warning"], "asleep": "dim",
+    "incomplete": COLOURS["error"], "failed": COLOURS["error"], "down": "dim", "gone": "dim",
+}  # fmt: skip
 
 
 def watch(inventory: Path | None, every: float, as_json: bool) -> bool:
@@ -61,7 +55,7 @@ def _shown(as_json: bool) -> Iterator[Callable[[Shown], None]]:
 
 def line(shown: Shown) -> str:
     """When, how much of it serves, how fast, and what is wrong."""
-    wrong = [f"{one['name']} {_state(one)}" + (f": {one['cause']}" if one["cause"] else "")
+    wrong = [f"{one['name']} {one['word']}" + (f": {one['cause']}" if one["cause"] else "")
              for one in shown["groups"] if one["state"] not in ("serves", "asleep")]  # fmt: skip
     return f"{_at(shown)}  " + "; ".join([_head(shown), *wrong, *shown["problems"]])
 
@@ -84,10 +78,6 @@ def _head(shown: Shown) -> str:
     if shown.get("running") is not None:
         words.append(f"{shown['running']:.0f} running, {shown['queued'] or 0:.0f} waiting")
     return ", ".join(words)
-
-
-def _state(one: Shown) -> str:
-    return LOOKS[one["state"]][0]
 
 
 # --- the screen ---------------------------------------------------------------------------------------------------
@@ -137,14 +127,14 @@ def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
     from rich.text import Text
 
     letter, shade = signs[one["name"]]
-    words, colour = LOOKS[one["state"]]
     told = [f"since {one['since']}"] if one["since"] else [one["doing"]] if one["doing"] else []
     told += _on_demand(one)
     told += _figures(one)
     told += [f"{one['restarts']} restarts"] if one["restarts"] else []
     told += ["this start was not proved"] if one["serving"] and not one["proved"] else []
     more_of_it = f"  {', '.join(told)}" if told else ""
-    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (words, colour), more_of_it)
+    how = one["word"] + (", wakes with the next request" if one["state"] == "asleep" else "")
+    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (how, LOOKS[one["state"]]), more_of_it)
     more = [one["cause"]] if one["cause"] else []
     if one["ended"] and one["epochs"] > 1:
         more.append(f"epoch {one['ended']['epoch']} of {one['epochs']} ended: {one['ended']['why']}")

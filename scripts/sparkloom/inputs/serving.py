@@ -60,7 +60,7 @@ GroupName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$")]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Entry(Strict):
+class Wanted(Strict):
     """One group: a profile on Sparks of its own, or on a share of them."""
 
     profile: Text
@@ -120,14 +120,14 @@ def whole(item: Any) -> dict[str, Any]:
 
 
 class _Listed(Strict):
-    serve: Annotated[list[Entry], Field(max_length=MOST)]
+    serve: Annotated[list[Wanted], Field(max_length=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """The entries in the inventory's order, and where each of them stands."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Wanted, ...]
     document: Document
     listed: bool  # by `serve:`; else it is the one `profile:`
     reached: bool = True  # through an endpoint of ours: without one no request wakes what sleeps
@@ -149,6 +149,11 @@ class Serving:
     def where(self, number: int, *keys: str | int) -> str:
         """As findings name a place."""
         return ":".join(str(part) for part in self.document.position(self.loc(number, *keys)))
+
+
+def read(inventory: str | Path | Mapping[str, Any] | None, cluster: Cluster) -> Serving:
+    """Of a folder, or of Ansible's variables."""
+    return from_vars(inventory, cluster) if isinstance(inventory, Mapping) else load(inventory, cluster)
 
 
 def load(folder: str | Path | None, cluster: Cluster) -> Serving:
@@ -187,15 +192,15 @@ def of_document(source: Document, cluster: Cluster) -> Serving:
     return serving
 
 
-def _single(source: Document) -> tuple[Entry, ...]:
+def _single(source: Document) -> tuple[Wanted, ...]:
     named = source.data.get("profile")
     if not isinstance(named, str) or not named.strip():
         message = "nothing says what is served; write profile: NAME, or serve: with a list of profiles"
         raise source.refusal(("profile",), message, "missing-key")
-    return (Entry(profile=named),)
+    return (Wanted(profile=named),)
 
 
-def _listed(source: Document) -> tuple[Entry, ...]:
+def _listed(source: Document) -> tuple[Wanted, ...]:
     items = source.data["serve"]
     if not isinstance(items, list):
         message = (

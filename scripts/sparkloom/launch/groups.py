@@ -11,38 +11,25 @@ pod's address, which no two have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any
 
 from sparkloom.inputs import functions as rails_functions
 from sparkloom.inputs import group_name
-from sparkloom.inputs.cluster import Cluster, Fabric
+from sparkloom.inputs.cluster import Cluster, Fabric, Node
 from sparkloom.inputs.fleet_record import Running
+from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch import fabric, ports
+from sparkloom.launch.values import Origin, Setting
+from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED
 
 functions = rails_functions.of_pods  # which a group may get, the inventory's own first
-ONLY_KEY, ONLY_SERVED = "engine-own-key", "served"  # a Secret and a ConfigMap, as a site with one profile has them
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One group where a plan puts it."""
-
-    name: str
-    profile: str
-    alias: str
-    nodes: tuple[str, ...]  # rank 0 first
-    vf: int | None
-    port: int  # of its API, as its engine has it
-    fraction: float | None = None
-    idle_minutes: int | None = None
-    turns: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """`addresses`: by node and rail, with the prefix; empty for one rank, which needs no rail.
+    """One group where a plan puts it: what its launch takes from there, and not from the inventory alone.
 
     `idle_minutes`: it is on demand, and stops after so many without a request. `turns`: whoever says the same has the
     same Sparks and functions, and so the same addresses; one of them is awake at a time. Neither is told to its pods.
@@ -50,27 +37,75 @@ class Group:
 
     name: str
     profile: str
-    alias: str
-    nodes: tuple[str, ...]
-    fraction: float | None
-    label: str
-    service: str
-    port: int
-    first_port: int | None
-    vf: int | None
-    engine_key: str
-    group_secret: str
-    record: str
-    served: str
-    addresses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    nodes: tuple[str, ...]  # rank 0 first
+    vf: int | None = None  # of each rail
+    alias: str = ""
+    port: int = 0  # of its API, as its engine has it
+    fraction: float | None = None
     idle_minutes: int | None = None
     turns: str = ""
+    only: bool = False  # it has the names of a site with one profile
+    told: Mapping[str, FlagValue] = field(default_factory=dict)  # flags for a share of the memory, an alias
+    where: str = ""  # its line in the list
+    overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any] | None) -> Placed | None:
+        """From what `asdict` made of one, as it travels through Ansible; a group of a site without a list has none."""
+        lists = ("nodes", "overrides")
+        return cls(**{**data, **{key: tuple(data[key]) for key in lists}}) if data else None
 
     @property
     def on_demand(self) -> bool:
         return self.idle_minutes is not None
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def label(self) -> str:
+        return group_name.label(self.name)
+
+    @property
+    def engine_key(self) -> str:
+        """The Secret."""
+        return ONLY_KEY if self.only else f"{self.label}-engine-key"
+
+    @property
+    def served(self) -> str:
+        """The record of what was proved."""
+        return ONLY_SERVED if self.only else f"{self.label}-served"
+
+    def addresses(self, cluster: Cluster) -> dict[str, dict[str, str]]:
+        """By node and rail, with the prefix: on the rails that join at least two of its Sparks, as `resolve` takes
+        them. One rank needs no rail.
+        """
+        if self.vf is None:
+            return {}
+        between = [rail for rail in cluster.fabric.segments if sum(map(rail.joins, self.nodes)) > 1]
+        return {
+            node.name: {
+                rail.name: f"{fabric.address(cluster, node, rail, self.vf)}/{IPv4Network(rail.subnet).prefixlen}"
+                for rail in between
+                if rail.joins(node.name)
+            }
+            for node in self.on(cluster)
+        }
+
+    def site(self, cluster: Cluster) -> Cluster:
+        """As this group sees it."""
+        return seated(cluster, self.vf)
+
+    def on(self, cluster: Cluster) -> list[Node]:
+        by_name = {node.name: node for node in cluster.nodes}
+        return [by_name[name] for name in self.nodes]
+
+    def over(self, settings: Sequence[Setting]) -> list[Setting]:
+        """What the profile says, less what the list decides."""
+        why = "serve: its share of Sparks that others may use too (fraction), or what clients ask for (alias)"
+        told = [Setting(name, value, Origin("fleet", self.where, why)) for name, value in self.told.items()]
+        return [setting for setting in settings if setting.name not in self.told] + told
+
+    def as_dict(self, cluster: Cluster) -> dict[str, Any]:
+        """As `sparkloom fleet plan --json` tells it."""
+        many = len(self.nodes) > 1
         return {
             "name": self.name,
             "profile": self.profile,
@@ -80,66 +115,22 @@ class Group:
             "idle_minutes": self.idle_minutes,
             "turns": self.turns or None,
             "vf": self.vf,
-            "addresses": {node: dict(rails) for node, rails in self.addresses.items()},
+            "addresses": self.addresses(cluster),
             "label": self.label,
-            "service": self.service,
+            "service": f"{self.label}.{cluster.namespace}.svc",
             "port": self.port,
-            "first_port": self.first_port,
-            "secrets": {"engine_key": self.engine_key, "group": self.group_secret or None},
-            "records": {"record": self.record, "served": self.served},
+            "first_port": ports.RENDEZVOUS if many else None,
+            "secrets": {"engine_key": self.engine_key, "group": f"{self.label}-group" if many else None},
+            "records": {"record": f"{self.label}-record", "served": self.served},
         }
 
 
-def allocate(placed: Sequence[Placed], cluster: Cluster, running: Mapping[str, Running] | None = None) -> list[Group]:
-    """Everything of each group, in the order of the list."""
-    known = running or {}
-    first = _first(placed, known)
-    return [_group(one, cluster, only=one.name == first) for one in placed]
-
-
-def _first(placed: Sequence[Placed], known: Mapping[str, Running]) -> str:
+def allocate(placed: Sequence[Placed], running: Mapping[str, Running] | None = None) -> list[Placed]:
     """Who gets the names of a site with one profile: whoever has them, else the list's first if it is new."""
+    known = running or {}
     holder = next((one.name for one in placed if one.name in known and known[one.name].engine_key == ONLY_KEY), "")
-    return holder or (placed[0].name if placed and placed[0].name not in known else "")
-
-
-def _group(one: Placed, cluster: Cluster, *, only: bool) -> Group:
-    label = group_name.label(one.name)
-    many = len(one.nodes) > 1
-    return Group(
-        name=one.name,
-        profile=one.profile,
-        alias=one.alias,
-        nodes=one.nodes,
-        fraction=one.fraction,
-        label=label,
-        service=f"{label}.{cluster.namespace}.svc",
-        port=one.port,
-        first_port=ports.RENDEZVOUS if many else None,
-        vf=one.vf,
-        engine_key=ONLY_KEY if only else f"{label}-engine-key",
-        group_secret=f"{label}-group" if many else "",
-        record=f"{label}-record",
-        served=ONLY_SERVED if only else f"{label}-served",
-        addresses=_addresses(one, cluster) if many and one.vf is not None else {},
-        idle_minutes=one.idle_minutes,
-        turns=one.turns,
-    )
-
-
-def _addresses(one: Placed, cluster: Cluster) -> dict[str, dict[str, str]]:
-    """On the rails that join at least two of its Sparks, as `resolve` takes them."""
-    by_name = {node.name: node for node in cluster.nodes}
-    chosen = [by_name[name] for name in one.nodes]
-    between = [rail for rail in cluster.fabric.segments if sum(rail.joins(name) for name in one.nodes) > 1]
-    return {
-        node.name: {
-            rail.name: f"{fabric.address(cluster, node, rail, one.vf)}/{IPv4Network(rail.subnet).prefixlen}"
-            for rail in between
-            if rail.joins(node.name)
-        }
-        for node in chosen
-    }
+    first = holder or (placed[0].name if placed and placed[0].name not in known else "")
+    return [replace(one, only=one.name == first) for one in placed]
 
 
 def seated(cluster: Cluster, vf: int | None) -> Cluster:

@@ -18,7 +18,7 @@ from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile, LoadedSketch
 from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading, recipes
 from sparkloom.launch.engines import base
-from sparkloom.launch.seat import Seat
+from sparkloom.launch.groups import Placed
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 from sparkloom.launch.view import LaunchView, ModelView
 
@@ -49,12 +49,12 @@ class LaunchSketch:
     fabric: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
     ports: tuple[ports.Port, ...] = ()  # all that is listened at in its pods
-    seat: Seat | None = None  # of a group among others; None where one profile is served
+    seat: Placed | None = None  # of a group among others; None where one profile is served
 
     @property
     def group(self) -> str:
         """The name that its objects are called by: the profile's, unless a fleet's list gives another."""
-        return self.seat.group if self.seat else self.profile.name
+        return self.seat.name if self.seat else self.profile.name
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules see it: what a name does not tell stays unknown, and no rule concludes from it."""
@@ -103,7 +103,7 @@ def resolve(
     platform: Platform = GB10,
     *,
     release: str | None = None,
-    seat: Seat | None = None,
+    seat: Placed | None = None,
 ) -> Launch: ...
 @overload
 def resolve(loaded: LoadedSketch, cluster: Cluster) -> LaunchSketch: ...
@@ -113,7 +113,7 @@ def resolve(
     platform: Platform = GB10,
     *,
     release: str | None = None,
-    seat: Seat | None = None,
+    seat: Placed | None = None,
 ) -> LaunchSketch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`).
 
@@ -190,7 +190,7 @@ def _may_be_many(loaded: LoadedSketch, engine: base.Adapter) -> None:
         raise InputError([loaded.document.problem(("launch", "parallel", "dp"), message, "no-data-parallel")])
 
 
-def place(loaded: LoadedSketch, cluster: Cluster, seat: Seat | None = None) -> Topology:
+def place(loaded: LoadedSketch, cluster: Cluster, seat: Placed | None = None) -> Topology:
     """The first `nodes` machines of the inventory, in its order, or those of the seat; rank 0 is the head."""
     parallel = loaded.profile.launch.parallel
     if parallel.nodes > len(cluster.nodes):
@@ -205,7 +205,7 @@ def place(loaded: LoadedSketch, cluster: Cluster, seat: Seat | None = None) -> T
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf
-    chosen = seat.of(cluster) if seat else cluster.nodes[: parallel.nodes]
+    chosen = seat.on(cluster) if seat else cluster.nodes[: parallel.nodes]
     between = {rail.name for rail in cluster.fabric.segments if sum(rail.joins(node.name) for node in chosen) > 1}
     places = tuple(
         Place(rank, node, tuple(end for end in plan.of(node.name, vf) if end.rail in between))

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.base.errors import InputError
+from sparkloom.case import Inventory
+from sparkloom.inputs import fleet_record, group_name, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.profile import LoadedProfile
-from sparkloom.judge import profile_status
+from sparkloom.inputs.serving import Serving, Wanted
+from sparkloom.judge import fleet, profile_status
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
 from sparkloom.launch import engines
@@ -26,37 +30,67 @@ NUMBERS = ("n1", "n4", "n8")
 LEVEL = ("concurrency", "ok", "requests", "decode_tok_s", "sum_tok_s", "wall_tok_s", "accept_length")
 
 
-def facts(
-    inventory: str | Path | Mapping[str, Any] | None, runs: Mapping[str, Running] | None = None
-) -> dict[str, Any]:
-    """As onnode/now/picture.py takes it; the same again while nothing changes.
+@dataclass(frozen=True)
+class Planned:
+    """What the inventory asks for, and what a plan makes of it. `problem`: why there is no list, or no plan of it."""
 
-    A list that cannot be read or packed leaves its groups out, and says why.
-    """
+    cluster: Cluster
+    listed: bool = False  # the inventory has a list of groups
+    listing: Serving | None = None
+    plan: FleetPlan | None = None
+    problem: str = ""
+
+    def one(self, name: str) -> Grouped | None:
+        return next((one for one in self.plan.grouped if one.group.name == name), None) if self.plan else None
+
+    def facts(self) -> dict[str, Any]:
+        """As onnode/now takes it; the same again while nothing changes. Groups without a place are told, too."""
+        cluster, folder = self.cluster, repository.kept(self.cluster.name)
+        placed = {one["name"]: one for one in (self.plan.as_dict()["groups"] if self.plan else ())}
+        return {
+            "site": cluster.name,
+            "listed": self.listed,
+            "problem": self.problem,
+            "nodes": list(_nodes(cluster)),
+            "groups": [
+                _group(one, placed[entry.called], folder) if (one := self.one(entry.called)) else _unplaced(entry)
+                for entry in (self.listing.entries if self.listing else ())
+            ],
+            "rails": [
+                {"name": rail.name, "subnet": rail.subnet, "link_gbit": cluster.fabric.rail_gbit,
+                 "mtu": cluster.fabric.mtu}
+                for rail in cluster.fabric.rails
+            ],
+            "fabric": _fabric(folder / "fabric_check.json"),
+            "gauges": {name: list(how) for engine in engines.measured() for name, how in engine["gauges"].items()},
+        }  # fmt: skip
+
+
+def facts(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> dict[str, Any]:
+    return planned(inventory, runs).facts()
+
+
+def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> Planned:
+    """`runs`: what runs there; else what was recorded of it. A list that cannot be read or packed says why."""
     cluster = case.cluster(inventory)
-    folder = repository.kept(cluster.name)
-    plan, problem = _plan(inventory, runs)
-    told = plan.as_dict()["groups"] if plan else []
-    return {
-        "site": cluster.name,
-        "problem": problem,
-        "nodes": list(_nodes(cluster)),
-        "groups": [_group(one, shown, folder) for one, shown in zip(plan.grouped if plan else (), told, strict=True)],
-        "rails": [
-            {"name": rail.name, "subnet": rail.subnet, "link_gbit": cluster.fabric.rail_gbit, "mtu": cluster.fabric.mtu}
-            for rail in cluster.fabric.rails
-        ],
-        "fabric": _fabric(folder / "fabric_check.json"),
-        "gauges": {name: list(how) for engine in engines.measured() for name, how in engine["gauges"].items()},
-    }
-
-
-def _plan(inventory: Any, runs: Mapping[str, Running] | None) -> tuple[FleetPlan | None, str]:
+    if isinstance(inventory, Cluster):
+        return Planned(cluster)
+    if isinstance(inventory, Mapping):
+        listed = "serve" in inventory
+    else:
+        listed = inventory is not None and serving.has_list(inventory)
     try:
-        plan = case.fleet(inventory, runs=runs)
+        listing = serving.read(inventory, cluster)
     except InputError as error:
-        return None, str(error.problems[0])
-    return plan, "" if plan.grouped or not plan.unplaced else f"the list does not fit this site: {plan.reason}"
+        return Planned(cluster, listed, problem=f"which groups there should be is not known: {error.problems[0]}")
+    known = fleet_record.read(fleet_record.path(cluster.name)) if runs is None else runs
+    try:
+        plan = fleet.plan(listing, cluster, known)
+    except InputError as error:
+        return Planned(cluster, listed, listing, problem=f"the list cannot be had: {error.problems[0]}")
+    what = "the list does not pack" if listed else "the profile does not fit this site"
+    refused = f"{what}: {plan.reason}; sparkloom fleet plan says what would help"
+    return Planned(cluster, listed, listing, plan, "" if plan.fits is not False else refused)
 
 
 def _nodes(cluster: Cluster) -> Iterator[dict[str, Any]]:
@@ -87,6 +121,20 @@ def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, An
         "memory": memory,
         "evidence": _evidence(loaded),
         "bench": _bench(folder / "bench", loaded.name),
+    }
+
+
+def _unplaced(entry: Wanted) -> dict[str, Any]:
+    """One of the list that has no place."""
+    return {
+        "name": entry.called,
+        "label": group_name.label(entry.called),
+        "nodes": [],
+        "fraction": entry.fraction,
+        "idle_minutes": entry.idle_minutes,
+        "profile": entry.profile,
+        "turns": entry.turns,
+        "names": list(dict.fromkeys([entry.alias or entry.called, entry.called])),
     }
 
 

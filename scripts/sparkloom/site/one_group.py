@@ -7,17 +7,16 @@ from typing import Any
 from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric, groups
+from sparkloom.onnode.now.groups import Observed
 from sparkloom.render.manifests import names, volumes
-from sparkloom.site import client, nodefiles, roster
-from sparkloom.site.groups import observed
-from sparkloom.site.roster import Member
+from sparkloom.site import nodefiles, now
 
 
 def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
     """For `sparkloom_teardown`: what is the group's alone; a name that nothing here has is refused."""
-    there = roster.read(client.of(cluster), cluster, inventory)
-    member = there.one(word)
-    runs = observed.running(cluster).get(member.name)
+    site = now.read(inventory)
+    member = site.one(word)
+    runs = site.runs.get(member.name)
     return {
         "functions": _functions(cluster, member, runs.vf if runs else None),
         "kernels": _kernels(cluster, member),
@@ -30,7 +29,7 @@ def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
     }
 
 
-def _functions(cluster: Cluster, member: Member, vf: int | None) -> dict[str, list[dict[str, str]]]:
+def _functions(cluster: Cluster, member: Observed, vf: int | None) -> dict[str, list[dict[str, str]]]:
     """By node those that its pods have: one rank has none, and those of other groups stay in their pods."""
     none: dict[str, list[dict[str, str]]] = {node.name: [] for node in cluster.nodes}
     if vf is None or len(member.nodes) < 2:
@@ -42,7 +41,7 @@ def _functions(cluster: Cluster, member: Member, vf: int | None) -> dict[str, li
     return {**none, **found}
 
 
-def _kernels(cluster: Cluster, member: Member) -> list[str]:
+def _kernels(cluster: Cluster, member: Observed) -> list[str]:
     if not member.record.get("image"):
         return []
     cache = volumes.cache_of(member.name, str(member.record["image"]), cluster)

@@ -13,6 +13,7 @@ from sparkloom import case
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.render.k3s import machines
@@ -100,7 +101,7 @@ def _folders(cluster: Cluster, settings: Mapping[str, Any]) -> list[str]:
 def _launches(cluster: Cluster, settings: Mapping[str, Any]) -> list[Launch]:
     """Of the profile, or of each group of the site's list."""
     groups = settings.get("groups") or ([{"profile": settings["profile"]}] if settings["profile"] else [])
-    return [case.judge(group["profile"], cluster, seat=group.get("seat")).launch for group in groups]
+    return [case.judge(group["profile"], cluster, seat=Placed.of(group.get("seat"))).launch for group in groups]
 
 
 def judge(

@@ -1,74 +1,119 @@
-"""What is served now: the pods, what their supervisors say, and the record of the last proved start. Reads only."""
+"""What is served now: the groups as page and `--watch` have them, and whether each is what would be applied now."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
-from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE
-from sparkloom.site import client, lease, roster, status_fleet
-from sparkloom.site import ranks as every
-from sparkloom.site.client import Client
-from sparkloom.site.groups import records
-from sparkloom.site.planned import Digest, Planned, alone
-from sparkloom.site.roster import Member, Roster
+from sparkloom.onnode.now import picture
+from sparkloom.onnode.now.groups import WORDS, Observed, well
+from sparkloom.render import manifests
+from sparkloom.site import lease, now
+from sparkloom.site.now import Site
 
-AT_ONCE = 4  # groups
+Shown = dict[str, Any]
+# What the whole site is told by where one group says it of itself.
+OF_ONE = ("model", "config_hash", "engine", "release", "image", "digest", "transport")
+STALE = "profile or inventory have changed since: playbooks/serve.yml would renew it"
+LEFT = ("down", "gone")  # nothing of it runs
+STATES = WORDS | {
+    "starts": "does not serve yet",
+    "failed": "has failed, and does not mend itself",
+    "asleep": "is asleep, wakes with the next request",
+    "down": "is not running; playbooks/serve.yml starts it",
+    "gone": "has no pods any more, but what was applied is left; playbooks/serve.yml takes it away",
+}
 
 
-def status(inventory: Inventory = None, profile: str | None = None, group: str | None = None) -> dict[str, Any]:
+def status(inventory: Inventory = None, profile: str | None = None, group: str | None = None) -> Shown:
     """As `sparkloom status --json` prints it; with a profile: does that one serve? With a group: that one alone."""
-    cluster = case.cluster(inventory)
-    reached = client.of(cluster)
-    there = client.asked(lambda: roster.read(reached, cluster, inventory), cluster)
-    only = there.one(group) if group else there.single
-    plan = Planned(cluster, inventory, there)
-    if only:
-        ranks = _ranks(reached, cluster, there, only)
-        now = summary(cluster, list(only.pods), ranks, only.served, profile, plan.digest(only), there.listed and only)
-        now |= {"group": only.name} if there.listed or group else {}
-        now |= {"groups": [_group(only, now, plan)]}
-    elif there.members or there.listed or there.problem:
-        now = _fleet(reached, cluster, there, plan, profile)
+    site = now.read(inventory)
+    only = site.one(group) if group else site.single
+    if only is None and (site.groups or site.planned.listed):
+        chosen = [one for one in site.groups if profile in (None, one.profile, one.told.get("profile"))]
+        shown = _whole(site, [_group(one, site) for one in chosen], profile)
     else:
-        now = summary(cluster, [], [], records.read(reached), profile) | {"groups": []}
-    return now | {"operation": _operation(reached, cluster)}
+        shown = _alone(site, _group(only, site) if only else None, profile, named=bool(group or site.planned.listed))
+    return shown | {"operation": _operation(site)}
 
 
-def _fleet(reached: Client, cluster: Cluster, there: Roster, plan: Planned, profile: str | None) -> dict[str, Any]:
-    """With a profile: of the groups that have it."""
-    chosen = [one for one in there.members if profile in (None, one.profile, one.carries)]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        ranks = list(pool.map(lambda one: _ranks(reached, cluster, there, one), chosen))
-    groups = []
-    for member, mine in zip(chosen, ranks, strict=True):
-        now = summary(cluster, list(member.pods), mine, member.served, None, plan.digest(member), member)
-        groups.append(_group(member, now, plan))
-    return status_fleet.whole(cluster.name, there, groups, profile, plan.problem)
+def _group(one: Observed, site: Site) -> Shown:
+    """As page and `--watch` have it, less figures, for which nobody was asked; nodes of ranks as kubectl has them."""
+    names = {node.name: node.kubernetes_node for node in site.cluster.nodes}
+    drawn = picture.group(one, site.look, names)
+    told = {key: value for key, value in drawn.items() if key not in picture.FIGURES}
+    return {
+        **told,
+        "current": _current(one, site, told["config_hash"]) if drawn["proved"] else None,
+        "cause": drawn["cause"] or None,
+    }
 
 
-def _group(member: Member, summed: dict[str, Any], plan: Planned) -> dict[str, Any]:
-    return status_fleet.group(member, summed, alias=plan.alias(member), nodes=member.nodes or plan.nodes(member))
+def _current(one: Observed, site: Site, carried: str | None) -> bool | None:
+    """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
+    policy, planned = one.served.get("policy", case.POLICY), site.planned
+    try:
+        if not planned.listed:
+            return case.render(one.served["profile"], site.cluster, force=True, policy=policy).digest == carried
+        place = planned.one(one.name)
+        if planned.plan is None or place is None:
+            return None
+        return manifests.build(*place.launched(planned.plan.cluster), policy)[1] == carried
+    except InputError:
+        return None
 
 
-def _ranks(reached: Client, cluster: Cluster, there: Roster, member: Member) -> list[every.Rank]:
-    """One that should be there and has no pod at all has no ranks: it was not started, or was stopped."""
-    called = {node.name: node.kubernetes_node for node in cluster.nodes}
-    planned = member.record.get("ranks", ()) if member.pods or not (there.listed and member.listed) else ()
-    known = [{**rank, "node": called.get(rank["node"], rank["node"])} for rank in planned]
-    return every.read(reached, member.pods, known, member.label)
+def _alone(site: Site, one: Shown | None, asked: str | None, *, named: bool) -> Shown:
+    """Of one group, or of a site where nothing is."""
+    known: Shown = one or {"serving": False, "proved": False, "restarts": 0, "rails": [], "ranks": []}
+    runs = one["profile"] if one and one["state"] not in LEFT else None
+    keys = ("model", "config_hash", "current", "proved", "since", "engine", "release", "image", "digest", "transport",
+            "rails", "restarts", "ranks", "failed")  # fmt: skip
+    return {
+        "site": site.cluster.name,
+        "serving": known["serving"] and asked in (None, runs),
+        "asked": asked,
+        "profile": runs,
+        **{key: known.get(key) for key in keys},
+        **({"group": one["name"]} if one and named else {}),
+        "groups": [one] if one else [],
+    }
 
 
-def _operation(reached: Client, cluster: Cluster) -> str | None:
+def _whole(site: Site, groups: list[Shown], asked: str | None) -> Shown:
+    """The keys of a site with one group, told of all; `groups` has each."""
+    read = site.planned.listed and site.planned.listing is not None
+    wanted = [one for one in groups if (one["listed"] if read else one["state"] != "gone")]
+    there = [one for one in groups if one["state"] not in LEFT]
+    failed = [one["failed"] for one in groups if one["failed"]]
+    current = [one["current"] for one in there if one["current"] is not None]
+    return {
+        "site": site.cluster.name,
+        "serving": bool(wanted) and all(well(one) for one in wanted),
+        "asked": asked,
+        "profile": ", ".join(dict.fromkeys(one.profile for one in site.groups if one.pods or one.asleep)) or None,
+        **dict.fromkeys(OF_ONE),
+        "current": all(current) if current else None,
+        "proved": bool(there) and all(one["proved"] for one in there),
+        "since": max((one["since"] for one in there if one["since"]), default=None),
+        "rails": [f"{one['name']}: {text}" for one in groups for text in one["rails"]],
+        "restarts": sum(one["restarts"] for one in groups),
+        "ranks": [{"group": one["name"], **rank} for one in groups for rank in one["ranks"]],
+        "failed": max(failed, key=lambda one: str(one["at"])) if failed else None,
+        "groups": groups,
+        "list_problem": site.planned.problem or None,
+    }
+
+
+def _operation(site: Site) -> str | None:
     """Who works on this site now, or what somebody left half done."""
     from kubernetes.client import ApiException, CoordinationV1Api
 
     try:
-        held, _ = lease.Book(CoordinationV1Api(reached.core.api_client), cluster.name).read()
+        held, _ = lease.Book(CoordinationV1Api(site.reached.core.api_client), site.cluster.name).read()
     except ApiException:  # who may read pods need not read Leases
         return None
     if held is None:
@@ -76,121 +121,103 @@ def _operation(reached: Client, cluster: Cluster) -> str | None:
     return lease.half_done(held) if held.state == lease.ENDED else f"at work: {held.told()}"
 
 
-def summary(
-    cluster: Cluster,
-    pods: list[Any],
-    ranks: list[every.Rank],
-    record: records.Record,
-    asked: str | None = None,
-    digest: Digest | None = None,
-    member: Member | Literal[False] = False,
-) -> dict[str, Any]:
-    """Of one group. `digest` says what its pods would carry, rendered now; `member`: whose pods they are, where that is
-    known by more than their label.
-    """
-    running = sorted({str(pod.metadata.labels.get(PROFILE)) for pod in pods})
-    hashes = {(pod.metadata.annotations or {}).get(CONFIG_HASH) for pod in pods}
-    asleep = bool(member and member.asleep)
-    hashes |= {member.record.get("config_hash")} if member and asleep else set()
-    whole = bool(ranks) and all(rank["ready"] for rank in ranks)
-    named = record.get("profile", "")
-    ours = bool((pods or asleep) and record) and record.get("config_hash") in hashes and len(hashes) == 1
-    carried = next(iter(hashes)) if len(hashes) == 1 else None
-    rails = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in ranks for text in _rails(rank)]
-    profile = (named if ours else member.carries if member else ", ".join(running)) or None
-    profile = profile if pods or asleep or not member else None
-    return {
-        "site": cluster.name,
-        "serving": whole and len(running) == 1 and asked in (None, profile),
-        "asked": asked,
-        "profile": profile,
-        "model": record.get("model") if ours else None,
-        "config_hash": carried,
-        "current": _current(record, digest or alone(cluster), carried) if ours else None,
-        "proved": ours,
-        "since": records.since(pods) or None if whole else None,
-        **{key: record.get(key) if ours else None for key in ("engine", "release", "image", "digest")},
-        "transport": record.get("transport") if ours and not rails else None,
-        "rails": rails,
-        "restarts": sum(rank["restarts"] for rank in ranks),
-        "ranks": ranks,
-        "failed": record.get("failed"),
-    }
+def good(shown: Shown) -> bool:
+    """Whether all that is asked about serves, or would with the next request."""
+    return bool(shown["serving"]) or [one["state"] for one in shown["groups"]] == ["asleep"]
 
 
-def _current(record: records.Record, digest: Digest, carried: str | None) -> bool | None:
-    """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
-    try:
-        now = digest(record)
-    except InputError:
-        return None
-    return None if now is None else now == carried
+# --- in words -----------------------------------------------------------------------------------------------------
 
 
-def text(shown: dict[str, Any]) -> str:
-    """For a person: one line for the group, one for each rank, and what failed last; of several a line or two each."""
-    if "list_problem" in shown:
-        return status_fleet.text(shown)
-    lines = [_head(shown)]
-    for rank in shown["ranks"]:
-        told = rank["supervisor"] or {}
-        broken = [*_rails(rank)]
-        way = "" if broken else told.get("transport") or ""
-        parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", way]
-        line = f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part)
-        said = rank["cause"] if not rank["ready"] else "; ".join(broken)
-        lines.append(line + (f"\n          {said}" if said else ""))
-    if shown["transport"] and shown["serving"]:
-        lines.append(f"  rails: {shown['transport']}")
-    if shown["failed"]:
-        failed = shown["failed"]
-        lines.append(f"last failure: {failed['profile']} at {failed['at']}: {failed['cause'].splitlines()[0]}")
+def text(shown: Shown) -> str:
+    """Of one group a line, and one for each rank; of several a line or two each. Then what failed last."""
+    several = "list_problem" in shown
+    lines = list(_several(shown) if several else _one(shown))
+    if failed := shown["failed"]:
+        lines.append(f"last failure: {failed['profile']} at {failed['at']}: {str(failed['cause']).splitlines()[0]}")
     if shown.get("operation"):
         lines.append(str(shown["operation"]))
+    if several and len(shown["groups"]) > 1:
+        lines.append("sparkloom status NAME says all of one")
     return "\n".join(lines)
 
 
-def _rails(rank: every.Rank) -> list[str]:
-    return list((rank["supervisor"] or {}).get("rails") or ())
+def _one(shown: Shown) -> list[str]:
+    lines = [_head(shown)]
+    for rank in shown["ranks"]:
+        told, broken = rank["supervisor"] or {}, picture.rails(rank)
+        way = "" if broken else told.get("transport") or ""
+        parts = [rank["state"], f"{rank['restarts']} restarts" if rank["restarts"] else "", way]
+        said = "; ".join(broken) if rank["ready"] else rank["cause"]
+        lines.append(f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part))
+        lines += [f"          {said}"] if said else []
+    if shown["transport"] and shown["serving"]:
+        lines.append(f"  rails: {shown['transport']}")
+    return lines
 
 
-def _head(shown: dict[str, Any]) -> str:
-    if shown["asked"] and shown["asked"] != shown["profile"]:
-        there = f"{shown['profile']} is there" if shown["profile"] else "nothing is served"
-        return (
-            f"{shown['site']}: {shown['asked']} does not serve, {there}; "
-            f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
-        )
-    if _asleep(shown):
-        return f"{shown['site']}: {_named(shown)} {status_fleet.ASLEEP}"
-    if not shown["ranks"] and shown.get("group"):
-        return f"{shown['site']}: {shown['group']} is not running; playbooks/serve.yml starts it"
-    if not shown["ranks"]:
-        return f"{shown['site']}: nothing is served; playbooks/serve.yml serves the inventory's profile"
-    words = f"{shown['site']}: {_named(shown)} {_state(shown)}"
-    if shown["since"]:
-        words += f" since {shown['since']}"
-    words += f", config {shown['config_hash'] or 'not the same on all ranks'}"
-    if shown["current"] is False:
-        words += "; profile or inventory have changed since: playbooks/serve.yml would renew it"
-    return words if shown["proved"] else words + "; this start was not proved"
+def _head(shown: Shown) -> str:
+    site, profile, name = shown["site"], shown["profile"], shown.get("group")
+    if shown["asked"] and shown["asked"] != profile:
+        there = f"{profile} is there" if profile else "nothing is served"
+        cure = f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
+        return f"{site}: {shown['asked']} does not serve, {there}; {cure}"
+    if not shown["ranks"] and not name:
+        return f"{site}: nothing is served; playbooks/serve.yml serves the inventory's profile"
+    (one,) = shown["groups"]
+    called = f"{name} ({profile})" if name and profile and name != profile else profile or name or one["name"]
+    return f"{site}: {called} {'; '.join(_state(one))}"
 
 
-def _state(shown: dict[str, Any]) -> str:
-    told = next((one["state"] for one in shown.get("groups", ())), "starts")
-    return status_fleet.STATES["serves" if shown["serving"] else told if told != "serves" else "starts"]
+def _several(shown: Shown) -> list[str]:
+    """Those of the list, those beside it, those that are left over."""
+    groups: list[Shown] = shown["groups"]
+    listed = [one for one in groups if one["listed"]]
+    others = [one for one in groups if not one["listed"]]
+    strange = [one for one in others if one["state"] != "gone"]
+    beside = "runs, and is not in the inventory's list; playbooks/serve.yml stops it:"
+    return [
+        _heading(shown, listed, strange),
+        *([str(shown["list_problem"])] if shown["list_problem"] else []),
+        *(line for one in listed for line in _lines(one)),
+        *([beside] if strange and listed else []),
+        *(line for one in strange for line in _lines(one)),
+        *(line for one in others if one["state"] == "gone" for line in _lines(one)),
+    ]
 
 
-def _asleep(shown: dict[str, Any]) -> bool:
-    return [one["state"] for one in shown.get("groups", ())] == ["asleep"]
+def _heading(shown: Shown, listed: Sequence[Shown], strange: Sequence[Shown]) -> str:
+    site, wanted = shown["site"], listed or strange
+    if shown["asked"] and not shown["groups"]:
+        return f"{site}: no group has the profile {shown['asked']}; these run: {shown['profile'] or 'none'}"
+    if not wanted:
+        return f"{site}: nothing is served, and the inventory's list is empty"
+    up, asleep = sum(one["serving"] for one in wanted), sum(one["state"] == "asleep" for one in wanted)
+    groups = f"{len(wanted)} group{'s' * (len(wanted) != 1)}"
+    if up == len(wanted):
+        return f"{site}: {'all ' if up > 1 else ''}{groups} serve{'s' * (up == 1)}"
+    return f"{site}: {up} of {groups} serve{'s' * (up == 1)}{f', {asleep} asleep' if asleep else ''}"
 
 
-def good(shown: dict[str, Any]) -> bool:
-    """Whether all that is asked about serves, or would with the next request."""
-    return bool(shown["serving"]) or _asleep(shown)
+def _lines(one: Shown) -> list[str]:
+    where = ", ".join(one["nodes"]) or "no Spark yet"
+    share = f"{one['fraction']:g} of " if one["fraction"] else ""
+    name = one["name"] if one["name"] == one["profile"] else f"{one['name']} ({one['profile']})"
+    asked = f", asked for as {one['alias']}" if one["alias"] else ""
+    told = _state(one)
+    way = [one["transport"]] if one["serving"] and one["transport"] else []
+    restarts = [f"{one['restarts']} restarts"] if one["restarts"] else []
+    wrong = [one["cause"]] if one["cause"] else []
+    return [f"  {name} on {share}{where}{asked}", f"    {'; '.join([told[0], *restarts, *told[1:], *way, *wrong])}"]
 
 
-def _named(shown: dict[str, Any]) -> str:
-    """The profile, behind the group's own name where it has one."""
-    group, profile = shown.get("group"), shown["profile"]
-    return f"{group} ({profile})" if group and profile and group != profile else str(profile or group)
+def _state(one: Shown) -> list[str]:
+    """Its state and since when, which configuration it carries, and whether that is the one to have."""
+    words = f"{STATES[one['state']]} since {one['since']}" if one["since"] else STATES[one["state"]]
+    stale = [STALE] if one["current"] is False else []
+    if one["state"] in LEFT:
+        return [words]
+    if one["state"] == "asleep":
+        return [words, *stale]
+    unproved = [] if one["proved"] else ["this start was not proved"]
+    return [f"{words}, config {one['config_hash'] or 'not the same on all ranks'}", *unproved, *stale]

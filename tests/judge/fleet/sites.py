@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom.base.document import Document
 from sparkloom.inputs import inventory, serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.serving import Entry, Serving
+from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 
@@ -38,7 +38,7 @@ def serves(cluster: Cluster, *items: str | dict[str, Any]) -> Serving:
     return serving.of_document(Document("cluster.yml", {"serve": list(items)}), cluster)
 
 
-def judged_once(serving: Serving, number: int, cluster: Cluster, entry: Entry | None = None) -> Need:
+def judged_once(serving: Serving, number: int, cluster: Cluster, entry: Wanted | None = None) -> Need:
     """In place of `needs.one`: what a profile asks for on so many Sparks is worked out once for all lists."""
     asked = entry or serving.entries[number]
     key = (asked.profile, asked.count, len(cluster.nodes))

@@ -5,27 +5,32 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkloom.judge.fleet.steps import Wanted, Wave, order
+from sparkloom.judge.fleet.steps import Member, Wave, order
+from sparkloom.launch.groups import Placed
 
 SPARKS = [f"spark{number}" for number in range(1, 5)]
 
 
+def made(name: str, nodes: tuple[str, ...], state: str, turn: str = "") -> Member:
+    return Member(Placed(name, name, nodes, turns=turn), state)
+
+
 def test_four_give_way_to_two_and_one_and_one_at_once() -> None:
     wanted = [
-        Wanted("pair", ("spark1", "spark2"), "new"),
-        Wanted("one", ("spark3",), "new"),
-        Wanted("two", ("spark4",), "new"),
+        made("pair", ("spark1", "spark2"), "new"),
+        made("one", ("spark3",), "new"),
+        made("two", ("spark4",), "new"),
     ]
     assert order(wanted, {"ultra": SPARKS}) == [Wave(("ultra",), ("pair", "one", "two"), tuple(SPARKS))]
 
 
 def test_one_more_on_a_shared_spark_stops_nobody() -> None:
-    wanted = [Wanted("two", ("spark4",), "stays"), Wanted("three", ("spark4",), "new")]
+    wanted = [made("two", ("spark4",), "stays"), made("three", ("spark4",), "new")]
     assert order(wanted, {"two": ["spark4"]}) == [Wave((), ("three", "two"), ())]
 
 
 def test_two_on_one_spark_load_one_after_the_other() -> None:
-    wanted = [Wanted("a", ("spark1",), "new"), Wanted("b", ("spark1",), "new"), Wanted("c", ("spark2",), "new")]
+    wanted = [made("a", ("spark1",), "new"), made("b", ("spark1",), "new"), made("c", ("spark2",), "new")]
     assert order(wanted, {}) == [
         Wave((), ("a", "c"), ("spark1", "spark2")),
         Wave((), ("b",), ()),
@@ -35,7 +40,7 @@ def test_two_on_one_spark_load_one_after_the_other() -> None:
 def test_a_group_serves_until_its_place_is_needed() -> None:
     """`old` stands where only the second wave loads; `gone` stands in nobody's way and ends at once."""
     wanted = [
-        Wanted("a", ("spark1",), "new"), Wanted("b", ("spark1", "spark2"), "new"), Wanted("keeps", ("spark4",), "stays")
+        made("a", ("spark1",), "new"), made("b", ("spark1", "spark2"), "new"), made("keeps", ("spark4",), "stays")
     ]  # fmt: skip
     runs = {"old": ["spark2"], "gone": ["spark3"], "keeps": ["spark4"]}
     assert order(wanted, runs) == [
@@ -45,12 +50,12 @@ def test_a_group_serves_until_its_place_is_needed() -> None:
 
 
 def test_who_moves_makes_room_and_comes_back() -> None:
-    wanted = [Wanted("big", ("spark1", "spark2"), "new"), Wanted("small", ("spark3",), "moves")]
+    wanted = [made("big", ("spark1", "spark2"), "new"), made("small", ("spark3",), "moves")]
     assert order(wanted, {"small": ["spark1"]}) == [Wave(("small",), ("big", "small"), ("spark1", "spark2", "spark3"))]
 
 
 def test_of_a_turn_one_starts_after_the_other_and_the_last_is_awake() -> None:
-    wanted = [Wanted(name, ("spark1", "spark2"), "new", "t") for name in "abc"]
+    wanted = [made(name, ("spark1", "spark2"), "new", "t") for name in "abc"]
     both = ("spark1", "spark2")
     assert order(wanted, {}) == [
         Wave((), ("a",), both), Wave((), ("b",), both, ("a",)), Wave((), ("c",), both, ("b",))
@@ -58,17 +63,17 @@ def test_of_a_turn_one_starts_after_the_other_and_the_last_is_awake() -> None:
 
 
 def test_who_stays_sleeps_for_the_one_of_its_turn_that_starts() -> None:
-    wanted = [Wanted("a", ("spark1",), "stays", "t"), Wanted("b", ("spark1",), "changes", "t")]
+    wanted = [made("a", ("spark1",), "stays", "t"), made("b", ("spark1",), "changes", "t")]
     assert order(wanted, {"a": ["spark1"], "b": ["spark1"]}) == [Wave(("b",), ("b", "a"), ("spark1",), ("a",))]
-    stays = [Wanted("a", ("spark1",), "stays", "t"), Wanted("b", ("spark1",), "stays", "t")]
+    stays = [made("a", ("spark1",), "stays", "t"), made("b", ("spark1",), "stays", "t")]
     assert order(stays, {"a": ["spark1"], "b": ["spark1"]}) == [Wave((), ("a", "b"), ())]
 
 
 def test_beside_a_turn_on_a_share_somebody_else_is_left_alone() -> None:
     wanted = [
-        Wanted("a", ("spark1",), "stays", "t"),
-        Wanted("b", ("spark1",), "new", "t"),
-        Wanted("c", ("spark1",), "stays"),
+        made("a", ("spark1",), "stays", "t"),
+        made("b", ("spark1",), "new", "t"),
+        made("c", ("spark1",), "stays"),
     ]
     assert order(wanted, {"a": ["spark1"], "c": ["spark1"]}) == [Wave((), ("b", "a", "c"), (), ("a",))]
 
@@ -89,7 +94,7 @@ def test_any_step(
     groups: list[tuple[tuple[str, ...], str, str]], gone: list[tuple[str, ...]], was: tuple[str, ...]
 ) -> None:
     place = {turn: at for at, _, turn in groups if turn}
-    wanted = [Wanted(f"g{number}", place.get(turn, at), state, turn) for number, (at, state, turn) in enumerate(groups)]
+    wanted = [made(f"g{number}", place.get(turn, at), state, turn) for number, (at, state, turn) in enumerate(groups)]
     runs: dict[str, tuple[str, ...]] = {f"gone{number}": at for number, at in enumerate(gone)}
     runs |= {one.name: one.nodes if one.state == "stays" else was for one in wanted if one.state != "new"}
     waves = order(wanted, runs)

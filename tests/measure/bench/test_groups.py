@@ -15,7 +15,7 @@ from sparkloom.measure.bench import arguments, command, result, site
 from sparkloom.measure.bench.settings import Settings
 from sparkloom.site import client
 from tests import inventories
-from tests.fleet_cluster import FleetCluster
+from tests.fleet_cluster import FleetCluster, installed
 
 GLM, OSS, QWEN = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b", "radixark--qwen3.8-27b-nvfp4--2node"
 LIST = f"""\
@@ -32,7 +32,7 @@ def served(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str = LIST, *nam
     cluster = FleetCluster([item for objects in applied for item in objects])
     monkeypatch.setattr(cluster, "head", lambda pod, limit: "", raising=False)
     cluster.core.list_node = lambda: type("Nodes", (), {"items": []})()
-    monkeypatch.setattr(client, "of", lambda _: cluster)
+    installed(cluster, monkeypatch)
     assert plan.fits is not False
     return inventory
 
@@ -106,7 +106,7 @@ def test_a_site_with_one_profile_says_what_it_said(monkeypatch: pytest.MonkeyPat
     inventory = inventories.serving(tmp_path, f"profile: {OSS}\n")
     cluster = FleetCluster(case.render(OSS, inventory, force=True).objects)
     cluster.core.list_node = lambda: type("Nodes", (), {"items": []})()
-    monkeypatch.setattr(client, "of", lambda _: cluster)
+    installed(cluster, monkeypatch)
     told = measured(inventory)
     assert told["profile"] == OSS and not {"group", "sparks", "asked_for", "several"} & set(told)
     other = measured(inventory, profile="radixark--qwen3.8-27b-nvfp4")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace as NS
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from sparkloom import case
 from sparkloom.base.finding import Finding
+from sparkloom.onnode.now.groups import WORDS, state
 from sparkloom.render.manifests import names
 from sparkloom.site import doctor
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
-from sparkloom.site.doctor import drift, events, roles, verdict
-from sparkloom.site.groups import look, records
+from sparkloom.site.doctor import drift, events, look, roles, verdict
+from sparkloom.site.groups import records
+from sparkloom.site.groups.group import RenderedGroup
+from tests.fleet_cluster import FleetCluster, installed
+from tests.plugins.loading import action
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
@@ -170,11 +175,17 @@ def rank(**more: Any) -> dict[str, Any]:
             "state": "ready", "cause": "", "supervisor": None, **more}  # fmt: skip
 
 
+def group(*there: dict[str, Any]) -> dict[str, Any]:
+    """As a picture has it."""
+    now = state(there, listed=True)
+    return {"state": now, "word": WORDS[now], "cause": "", "ranks": there}
+
+
 def test_ranks_are_judged_by_hash_by_what_they_read_and_by_readiness() -> None:
     applied = serving.Applied("x", "new", "plan1")
 
     def judged(*there: dict[str, Any]) -> list[tuple[str, str]]:
-        return [(finding.where, finding.message) for finding in serving.ranks(applied, there, [], [])]
+        return [(finding.where, finding.message) for finding in serving.ranks(applied, group(*there), [], [])]
 
     assert judged(rank(supervisor={"read": "plan1"})) == []
     assert judged(rank(config_hash="old")) == [("spark1", "config old")]
@@ -183,17 +194,20 @@ def test_ranks_are_judged_by_hash_by_what_they_read_and_by_readiness() -> None:
     assert judged(away)[0][1].endswith(
         "(ContainerCreating, 0 restarts): the attachment rail-a-vf0 is not in the cluster"
     )
-    assert judged(rank(), rank(rank="1", node="spark2", pod="", state="no pod"))[0] == ("spark2", "no pod")
+    assert judged(rank(), rank(rank="1", node="spark2", pod="", state="no pod"))[0] == (
+        "spark2",
+        "the group lacks a rank: no pod",
+    )
     broken = rank(supervisor={"rails": ["rail b: net2 has no carrier: cable, or the switch's port"]})
     assert judged(broken)[0][1].startswith("rail b: net2 has no carrier")
 
 
 def test_who_serves_instead_and_what_was_left_behind_is_said() -> None:
     applied = serving.Applied("x", "new")
-    assert serving.ranks(applied, [], [], [])[0].message == "nothing served"
-    (finding,) = serving.ranks(applied, [], ["y"], [])
+    assert serving.ranks(applied, group(), [], [])[0].message == "nothing served"
+    (finding,) = serving.ranks(applied, group(), ["y"], [])
     assert finding.message == "y is there instead" and "playbooks/switch.yml -e profile=x" in finding.fix
-    (finding,) = serving.ranks(applied, [rank()], [], ["Service old", "ConfigMap old-files"])
+    (finding,) = serving.ranks(applied, group(rank()), [], ["Service old", "ConfigMap old-files"])
     assert finding.severity == "warning" and "Service old, ConfigMap old-files" in finding.message
 
 
@@ -239,34 +253,40 @@ def test_weights_that_nobody_verified_are_missing_not_fine() -> None:
     assert finding.message == "f: missing"
 
 
-def sample(**more: Any) -> Any:
-    """A group of one rank on spark1, as `look` needs it."""
-    ranks = [NS(place=NS(node=NS(name="spark1")))]
-    return NS(label="x", launch=NS(ranks=ranks), pods=lambda *_: NS(config_hash="new", read=""), **more)
+OSS, QWEN = "openai--gpt-oss-120b", "radixark--qwen3.8-27b-nvfp4"
+
+
+def rendered(profile: str = OSS, at: str = "spark1") -> RenderedGroup:
+    """A group of one rank, on a node that the cluster calls otherwise than the inventory."""
+    site = case.cluster()
+    nodes = [node.model_copy(update={"kubernetes_node": at}) if not n else node for n, node in enumerate(site.nodes)]
+    return RenderedGroup(case.render(profile, site.model_copy(update={"nodes": nodes}), force=True), "refuse")
 
 
 def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster may call a node otherwise; what is said of no known node belongs to nobody's row."""
-    site: Any = NS(nodes=[NS(name="spark1", kubernetes_node="gx10-1")])
-    engine = NS(state=NS(waiting=None, terminated=None), ready=True, restart_count=0, last_state=None)
-    pod = NS(
-        metadata=NS(name="p", uid="u", labels={names.PROFILE: "x", names.RANK: "0"}, annotations={}),
-        spec=NS(node_name="gx10-1", node_selector={}),
-        status=NS(phase="Running", container_statuses=[engine], conditions=[]),
-    )
+    mine = rendered(at="gx10-1")
+    cluster: Any = FleetCluster(mine.rendered.objects)
+    installed(cluster, monkeypatch)
     monkeypatch.setattr(look.leftovers, "found", lambda reached, mine: iter(()))
-    there: Any = NS(pods=lambda labels: [pod], told=lambda name: None)
-    (finding,) = look.judged(site, there, sample())
-    assert (finding.where, finding.message) == ("spark1", "config ")
-    (finding,) = look.judged(site, cast(Any, NS(pods=lambda labels: [])), sample())
+    assert look.judged(cluster, mine) == []
+    for item in cluster.objects:
+        if item["kind"] == "StatefulSet":
+            item["metadata"]["annotations"][names.CONFIG_HASH] = "old"
+    (finding,) = look.judged(cluster, mine)
+    assert (finding.where, finding.message) == ("spark1", "config old")
+    cluster.objects = []
+    (finding,) = look.judged(cluster, mine)
     assert finding.message == "nothing served"
 
 
-def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead() -> None:
-    site: Any = NS(nodes=[NS(name="spark1", kubernetes_node="spark1")])
-    other = NS(metadata=NS(name="y-rank0-0", labels={names.PROFILE: "y", names.RANK: "0"}, annotations={}))
-    reached: Any = NS(pods=lambda labels: [other])
-    assert look.judged(site, reached, sample())[0].message == "y is there instead"
-    assert look.judged(site, reached, sample(), listed=True, asleep={"x"}) == []
-    (finding,) = look.judged(site, reached, sample(), listed=True)
+def test_a_group_beside_another_is_not_told_that_the_other_is_there_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = rendered(), rendered(QWEN)
+    cluster: Any = FleetCluster(other.rendered.objects)
+    installed(cluster, monkeypatch)
+    assert look.judged(cluster, mine)[0].message == f"{QWEN} is there instead"
+    (finding,) = look.judged(cluster, mine, listed=True)
     assert (finding.message, finding.fix[:19]) == ("nothing served", "playbooks/serve.yml")
+    cluster.objects, cluster.asleep = mine.rendered.objects, [OSS]
+    assert look.judged(cluster, mine, listed=True, on_demand=True) == []
+    assert look.judged(cluster, mine, listed=True)[0].message == "nothing served", "somebody scaled it down"

@@ -12,7 +12,8 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.judge.fleet.steps import Wave
+from sparkloom.judge.fleet.steps import Member, Wave
+from sparkloom.launch.groups import Placed
 from sparkloom.site import ansible
 from sparkloom.site.groups import planning
 from tests import inventories
@@ -26,12 +27,12 @@ def made(site: Path, runs: dict[str, Running], **more: Any) -> planning.Rollout:
     return planning.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
 
 
-def ran(member: planning.Member, site: Path) -> Running:
+def ran(member: Member, site: Path) -> Running:
     """As the cluster tells of a group that was started in its seat."""
-    rendered = case.render(member.profile, site, seat=member.seat, force=True)
-    seat = member.seat
-    name = profile.load(member.profile).name  # what a record has of it
-    return Running(member.name, name, member.nodes, seat["vf"], seat["fraction"], seat["engine_key"], rendered.digest)
+    placed = member.placed
+    rendered = case.render(placed.profile, site, seat=placed, force=True)
+    name = profile.load(placed.profile).name  # what a record has of it
+    return Running(placed.name, name, placed.nodes, placed.vf, placed.fraction, placed.engine_key, rendered.digest)
 
 
 def test_four_sparks_give_way_to_three_groups_at_once(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_four_sparks_give_way_to_three_groups_at_once(tmp_path: Path) -> None:
     assert found.said.splitlines()[0] == f"{ULTRA} on spark1, spark2, spark3, spark4 stops: it is not in the list"
     told = found.as_dict()
     assert [one["name"] for one in told["waves"][0]["start"]] == [GLM, OSS, QWEN]
-    assert all(one["seat"]["group"] == one["name"] and one["label"] for one in told["groups"])
+    assert all(one["seat"]["name"] == one["name"] and one["label"] for one in told["groups"])
 
 
 def test_what_runs_as_it_should_stays_and_one_more_joins_it(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_a_seat_renders_what_the_plan_renders(tmp_path: Path) -> None:
     site = inventories.serving(tmp_path, f"serve:\n  - {{profile: {QWEN}, name: chat, alias: qwen, fraction: 0.42}}\n")
     (member,) = made(site, {}).members
     by_plan = case.render_group("chat", site, force=True)
-    by_seat = case.render(QWEN, site, seat=ansible.plain(member.seat), force=True)
+    by_seat = case.render(QWEN, site, seat=Placed.of(ansible.plain(planning.as_dict(member)["seat"])), force=True)
     assert by_seat.objects == by_plan.objects and by_seat.digest == by_plan.digest
 
 

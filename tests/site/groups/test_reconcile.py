@@ -59,10 +59,10 @@ class Site:
         for one in planning.of_list(case.fleet(self.inventory, runs={}), {}, {}, "refuse").members:
             if one.name not in groups:
                 continue
-            awake, seat = groups[one.name] == "awake", one.seat
-            told = case.render(one.profile, self.inventory, seat=seat, force=True).digest
+            awake, seat = groups[one.name] == "awake", one.placed
+            told = case.render(seat.profile, self.inventory, seat=seat, force=True).digest
             told = "of-before" if groups[one.name] == "old" else told
-            found[one.name] = Running(one.name, one.profile, one.nodes, seat["vf"], None, seat["engine_key"], told)
+            found[one.name] = Running(one.name, seat.profile, one.nodes, seat.vf, None, seat.engine_key, told)
             found[one.name] = replace(found[one.name], awake=awake, proved=told)
             objects = self.applied(one.name)
             for item in objects:

@@ -13,7 +13,7 @@ from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile, Parallel
-from sparkloom.inputs.serving import Entry, Serving
+from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge import flags, profile_status, rules
 from sparkloom.judge.capacity.search import split_over, written
 from sparkloom.judge.fleet.problem import Spot, Want
@@ -31,7 +31,7 @@ class Need:
     """`launch` is None where this inventory cannot have it at all, which `barred` says in words."""
 
     number: int  # in the list
-    entry: Entry
+    entry: Wanted
     where: str
     loaded: LoadedProfile
     parallel: Parallel
@@ -103,7 +103,7 @@ def of(serving: Serving, cluster: Cluster) -> list[Need]:
     return found
 
 
-def one(serving: Serving, number: int, cluster: Cluster, entry: Entry | None = None) -> Need:
+def one(serving: Serving, number: int, cluster: Cluster, entry: Wanted | None = None) -> Need:
     """`entry`: what is tried in place of what stands in the list."""
     asked = entry or serving.entries[number]
     loaded = profiles.load(asked.profile)
@@ -125,7 +125,7 @@ def judged(launch: Launch, cluster: Cluster) -> list[Finding]:
     return [*flags.check(launch), *rules.check(launch, sparks), *profile_status.check(launch.profile)]
 
 
-def _parallel(serving: Serving, number: int, entry: Entry, loaded: LoadedProfile) -> Parallel:
+def _parallel(serving: Serving, number: int, entry: Wanted, loaded: LoadedProfile) -> Parallel:
     """The profile's own split, or the same kind of it over as many Sparks as the entry says."""
     own = loaded.profile.launch.parallel
     if entry.count is None or entry.count == own.nodes:

@@ -11,11 +11,11 @@ from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import advice, needs, packing, refusal
-from sparkloom.judge.fleet.needs import Need
+from sparkloom.judge.fleet.needs import Hold, Need
 from sparkloom.judge.fleet.problem import Held, Problem, Seat, Undecided
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
 from sparkloom.launch import groups
-from sparkloom.launch.groups import Group
+from sparkloom.launch.groups import Placed
 
 
 def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | None = None) -> FleetPlan:
@@ -54,17 +54,11 @@ def _held(need: Need, running: Running) -> Held:
 
 
 def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Running]) -> FleetPlan:
-    placed = [
-        groups.Placed(
-            need.name, need.entry.profile, need.alias, seats[need.name].nodes, seats[need.name].vf,
-            need.launch.port if need.launch else 0, need.entry.fraction, need.entry.idle_minutes, need.turn,
-        )
-        for need in blank.unplaced
-    ]  # fmt: skip
-    allocated = groups.allocate(placed, blank.cluster, known)
+    worst = [_worst(need, seats[need.name].nodes, blank.sparks) for need in blank.unplaced]
+    placed = [_placed(need, seats[need.name], hold) for need, hold in zip(blank.unplaced, worst, strict=True)]
     grouped = [
-        _grouped(need, group, blank.sparks, known.get(need.name))
-        for need, group in zip(blank.unplaced, allocated, strict=True)
+        Grouped(group, need, hold.fit, *_state(need, seats[need.name], known.get(need.name)))
+        for need, hold, group in zip(blank.unplaced, worst, groups.allocate(placed, known), strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
     # of two groups with one profile everything is said once
@@ -76,16 +70,36 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     )
 
 
-def _grouped(need: Need, group: Group, sparks: Mapping[str, Platform], running: Running | None) -> Grouped:
-    holds = [need.held(sparks[node], need.entry.fraction) for node in group.nodes]
-    worst = min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
-    told = {**worst.told, **need.named()}
+def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> Hold:
+    """Of its Sparks the one that has least room for it."""
+    holds = [need.held(sparks[node], need.entry.fraction) for node in nodes]
+    return min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
+
+
+def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
+    entry = need.entry
+    return Placed(
+        name=need.name,
+        profile=entry.profile,
+        nodes=seat.nodes,
+        vf=seat.vf,
+        alias=need.alias,
+        port=need.launch.port if need.launch else 0,
+        fraction=entry.fraction,
+        idle_minutes=entry.idle_minutes,
+        turns=need.turn,
+        told={**hold.told, **need.named()},
+        where=need.where,
+        overrides=need.overrides,
+    )
+
+
+def _state(need: Need, seat: Seat, running: Running | None) -> tuple[str, tuple[str, ...]]:
+    """What becomes of it, and where it was."""
     if running is None:
-        return Grouped(group, need, worst.fit, told, "new", ())
+        return "new", ()
     held = _held(need, running)
-    stays = held.seat == Seat(group.nodes, group.vf)
-    state = "changes" if not held.same else "stays" if stays else "moves"
-    return Grouped(group, need, worst.fit, told, state, running.nodes)
+    return "changes" if not held.same else "stays" if held.seat == seat else "moves", running.nodes
 
 
 def _nobody_wakes(serving: Serving) -> list[Finding]:

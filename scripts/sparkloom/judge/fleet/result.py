@@ -10,14 +10,12 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
-from sparkloom.inputs.profile import FlagValue
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
-from sparkloom.launch.groups import Group
+from sparkloom.launch.groups import Placed
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch, resolve
-from sparkloom.launch.seat import Seat
 from sparkloom.onnode.now import bars
 
 PARTS = {
@@ -33,36 +31,27 @@ PARTS = {
 class Grouped:
     """One group in the plan; `state`: new, stays, moves (it need not change, but must make room) or changes."""
 
-    group: Group
+    group: Placed
     need: Need
     fit: Fit
-    told: Mapping[str, FlagValue]
     state: str
     was: tuple[str, ...]
 
     def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
         """Its launch where the plan puts it, and the site as this group sees it."""
-        site = self.seat.site(cluster)
-        return resolve(self.need.loaded, site, seat=self.seat), site
-
-    @property
-    def seat(self) -> Seat:
-        group = self.group
-        return Seat(
-            group.name, group.nodes, group.engine_key, dict(self.told), self.need.where, group.fraction, group.vf,
-            self.need.overrides,
-        )  # fmt: skip
+        site = self.group.site(cluster)
+        return resolve(self.need.loaded, site, seat=self.group), site
 
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""
-        return needs.judged(*self.launched(cluster)) if self.told else self.need.findings
+        return needs.judged(*self.launched(cluster)) if self.group.told else self.need.findings
 
-    def as_dict(self, usable: float) -> dict[str, Any]:
+    def as_dict(self, cluster: Cluster, usable: float) -> dict[str, Any]:
         loaded = self.need.loaded.profile
         parts = {name: _sum(self.fit, figures) for name, figures in PARTS.items()}
         whole = self.group.fraction * usable if self.group.fraction is not None else sum(parts.values())
         return {
-            **self.group.as_dict(),
+            **self.group.as_dict(cluster),
             "model": loaded.model.id,
             "engine": loaded.engine.name,
             "parallel": self.need.parallel.as_dict(),
@@ -71,7 +60,7 @@ class Grouped:
             "fits": self.fit.fits,
             "reason": self.fit.reason,
             "memory": {**{name: round(gib, 2) for name, gib in parts.items()}, "takes_gib": round(whole, 2)},
-            "told": dict(self.told),
+            "told": dict(self.group.told),
         }
 
 
@@ -102,7 +91,7 @@ class FleetPlan:
     def as_dict(self) -> dict[str, Any]:
         """What `sparkloom fleet plan --json` prints."""
         usable = next(iter(self.sparks.values())).usable_gib
-        told = [one.as_dict(usable) for one in self.grouped]
+        told = [one.as_dict(self.cluster, usable) for one in self.grouped]
         return {
             "cluster": self.cluster.name,
             "fits": self.fits,

@@ -10,17 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sparkloom.launch.groups import Placed
+
 STAYS = "stays"  # is applied as it is, which changes nothing that runs
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A group where the plan puts it; `state` as the plan has it (new, stays, moves, changes)."""
+class Member:
+    """A group of a rollout; `state` as the plan has it (new, stays, moves, changes), or as its start asks for.
 
-    name: str
-    nodes: tuple[str, ...]
+    `unlisted`: the one of a site without a list, which is launched as its profile says. `asleep`: it is set up, and no
+    rank of it is wanted now.
+    """
+
+    placed: Placed
     state: str
-    turn: str = ""
+    unlisted: bool = False
+    asleep: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.placed.name
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.placed.nodes
+
+    @property
+    def turn(self) -> str:
+        return self.placed.turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +58,7 @@ class Wave:
         return {name: list(value) for name, value in told.items()}
 
 
-def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
+def order(wanted: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
     """`runs`: what has pods now, by name, and on which Sparks; what is in no list any more ends with the first wave."""
     up = {name: frozenset(nodes) for name, nodes in runs.items()}
     staying = [one.name for one in wanted if one.state == STAYS]
@@ -76,7 +94,7 @@ def order(wanted: Sequence[Wanted], runs: Mapping[str, Sequence[str]]) -> list[W
     return waves
 
 
-def _side_by_side(left: Sequence[Wanted]) -> Iterator[Wanted]:
+def _side_by_side(left: Sequence[Member]) -> Iterator[Member]:
     taken: set[str] = set()
     for one in left:
         if not taken & set(one.nodes):
@@ -84,6 +102,6 @@ def _side_by_side(left: Sequence[Wanted]) -> Iterator[Wanted]:
             yield one
 
 
-def _is_gone(name: str, wanted: Sequence[Wanted], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
+def _is_gone(name: str, wanted: Sequence[Member], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
     """Of no list any more, and on no Spark that a later wave will empty anyway."""
     return name not in {one.name for one in wanted} and not up[name] & late

@@ -10,7 +10,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
+from sparkloom.launch.groups import Placed
 from sparkloom.onnode.nccl import log as nccl_log
+from sparkloom.onnode.now.groups import Observed
 from sparkloom.render.manifests import names
-from sparkloom.site import client, roster
+from sparkloom.site import client, now
 from sparkloom.site.endpoint import reach
-from sparkloom.site.groups import observed
-from sparkloom.site.planned import Planned
-from sparkloom.site.roster import Member, Roster
 
 LOG_BYTES = 4_000_000
 DRIVER = "nvidia.com/cuda.driver-version.full"
@@ -74,7 +72,7 @@ class Site:
 
     def __init__(self, cluster: Cluster, inventory: str) -> None:
         self._cluster, self._inventory = cluster, inventory
-        self._there: Roster | None = None
+        self._there: now.Site | None = None
         self._build = repository.kept(cluster.name)
         self._reached: client.Client | None = None
         self.problem = self.several = ""
@@ -99,22 +97,23 @@ class Site:
             self.problem = f"the cluster cannot be reached: {error}"
         return None
 
-    def member(self, profile: str | None, group: str | None, model: str | None) -> Member | None:
+    def member(self, profile: str | None, group: str | None, model: str | None) -> Observed | None:
         """Who is measured: the group that is named, or that has the profile, or that answers to the name; or the only
         one. A group's name that is not there is refused.
         """
         reached = self._reached
         if not reached:
             return None
-        there: Roster | None = self._guarded(lambda: roster.read(reached, self._cluster, self._inventory))
+        there: now.Site | None = self._guarded(lambda: now.read(self._inventory, reached))
         self._there = there
         if there is None:
             return None
         if group:
             return there.one(group)
-        known = [one for one in there.members if one.record]
+        known = [one for one in there.groups if one.record]
         runs = [one for one in known if one.pods] or known
-        chosen = [one for one in known if profile in (one.profile, one.record["profile"])] if profile else runs
+        mine = [one for one in known if profile in (one.told.get("profile"), one.record["profile"])]
+        chosen = mine if profile else runs
         if len(chosen) > 1 and model:
             chosen = [one for one in chosen if self._answers(one, model)] or chosen
         if len(chosen) == 1:
@@ -125,36 +124,35 @@ class Site:
         self.problem = self.problem or told + (f", not {profile}" if profile and not chosen else "; --group names one")
         return None
 
-    def _answers(self, one: Member, model: str) -> bool:
-        return one.goes_by(model) or model in (self._planned.alias(one), one.record.get("model"))
+    def _answers(self, one: Observed, model: str) -> bool:
+        return one.goes_by(model) or model == one.record.get("model")
 
-    @cached_property
-    def _planned(self) -> Planned:
-        assert self._there
-        return Planned(self._cluster, self._inventory, self._there)
+    @property
+    def _listed(self) -> bool:
+        return self._there is not None and self._there.planned.listed
 
-    def seat(self, member: Member | None, wanted: str | None) -> dict[str, Any]:
+    def seat(self, member: Observed | None, wanted: str | None) -> dict[str, Any]:
         """Of a site that serves several: which group it is, what it is asked for as, and on which Sparks it stands."""
         if self.several:
             return {"several": self.several}
-        if not (member and self._there and self._there.listed):
+        if not (member and self._listed):
             return {"group": wanted} if wanted else {}
         asleep = {"asleep": member.name} if member.asleep else {}
-        return {"group": member.name, "asked_for": self._planned.alias(member), "sparks": list(member.nodes), **asleep}
+        return {"group": member.name, "asked_for": member.alias, "sparks": list(member.nodes), **asleep}
 
-    def function(self, member: Member | None) -> int | None:
+    def function(self, member: Observed | None) -> int | None:
         """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
-        if not (member and self._there and self._there.listed):
+        if not (member and self._listed):
             return None
-        runs = (self._guarded(lambda: observed.running(self._cluster)) or {}).get(member.name)
+        runs = self._there.runs.get(member.name) if self._there else None
         return runs.vf if runs else None
 
-    def place(self, member: Member | None) -> dict[str, Any]:
+    def place(self, member: Observed | None) -> Placed | None:
         """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
-        one = self._planned.one(member) if member and self._there and self._there.listed else None
-        return dict(one.seat.as_dict()) if one else {}
+        one = self._there.planned.one(member.name) if member and self._there and self._listed else None
+        return one.group if one else None
 
-    def running(self, member: Member | None, profile: str) -> dict[str, Any]:
+    def running(self, member: Observed | None, profile: str) -> dict[str, Any]:
         """Image digest, environment, driver, NCCL and transport, from the pods that run now."""
         asked = self._guarded(lambda: self._running(member)) if member and member.record and self._reached else None
         if asked:
@@ -163,7 +161,7 @@ class Site:
         found: dict[str, Any] = {key: unknown(why) for key in ("image_digest", "env", "driver")}
         return {**found, **self._kept(profile, why)}
 
-    def _running(self, member: Member) -> dict[str, Any]:
+    def _running(self, member: Observed) -> dict[str, Any]:
         assert self._reached
         pods, record = member.pods, member.record
         if not pods:
@@ -258,7 +256,7 @@ def _rails(cluster: Cluster, record: dict[str, Any], vf: int | None = None) -> d
     return {"planned": behind, "ranks": ranks or unknown("no record of what is served was read")}
 
 
-def _plan(profile: str, cluster: Cluster, streams: list[int], seat: dict[str, Any]) -> dict[str, Any]:
+def _plan(profile: str, cluster: Cluster, streams: list[int], seat: Placed | None) -> dict[str, Any]:
     """The profile's file as it is here, and what memory bandwidth allows: garbage is what beats it."""
     try:
         path = Path(profiles.load(profile).document.file)

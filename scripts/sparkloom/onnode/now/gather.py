@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 from sparkloom.onnode.kube import JSON, Unreached
 from sparkloom.onnode.now import gauges, pods
-from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, RANK, ROUTER
-from sparkloom.onnode.now.picture import Applied, Facts, Look, picture
+from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
+from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, ONLY_SERVED, PART_OF, RANK, ROUTER
+from sparkloom.onnode.now.picture import picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.order import STATUS_PATH
@@ -39,40 +40,47 @@ class Reached(Protocol):
 
 @dataclass
 class Gatherer:
-    """`facts`: what the controller knows of the site; None: as it wrote that into the cluster."""
+    """`facts`: what the controller knows of the site; None: as it wrote that into the cluster. `only`: the labels of
+    the one group that is looked at."""
 
     reached: Reached
     namespace: str
     facts: Facts | None = None
     clock: Callable[[], float] = time.time
+    only: Mapping[str, str] = field(default_factory=dict)
     _maps: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # name -> version, content
     _made: dict[str, tuple[float, float]] = field(default_factory=dict)  # group -> when, tokens made until then
 
     def look(self) -> dict[str, Any]:
         """The picture of now; `Unreached` where the cluster says nothing."""
+        look, facts = self.observe()
+        return picture(facts, look)
+
+    def observe(self) -> tuple[Look, Facts]:
+        """Figures of engines and router only for who knows what engines call theirs."""
         applied, facts = self._applied()
-        ranks = [Seen(item) for item in self._list("pods", ENGINES)]
-        nodes = {node.metadata.name: node for node in map(Seen, self._items("/api/v1/nodes", {}))}
-        troubled = not ranks or not all(pods.state(pod).ready for pod in ranks)
+        ranks = [Seen(item) for item in self._list("pods", {**ENGINES, **self.only})]
+        sets = self._sets()
+        ready = sum(pods.state(pod).ready for pod in ranks)
+        troubled = not ranks or ready < max(len(ranks), sum(map(replicas, sets)))
         with ThreadPoolExecutor(8) as pool:
             told = dict(pool.map(self._told, ranks))
-            counted = pool.map(lambda pod: self._counted(pod, facts), [pod for pod in ranks if _answers(pod)])
+            asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
+            counted = pool.map(lambda pod: self._counted(pod, facts), asked)
             made = {pod: page for pod, page in counted if page is not None}
         now = self.clock()
-        seen = Look(
+        return Look(
             at=now,
             pods=ranks,
+            sets=sets,
             applied=applied,
-            nodes={name: {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
-                   for name, node in nodes.items()},
+            nodes=self._nodes(),
             warnings=self._warnings() if troubled else {},
             told=told,
             gauges=made,
-            held=self._held(),
-            wanted=self._wanted(facts),
+            held=self._held() if facts.get("gauges") else {},
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
-        )  # fmt: skip
-        return picture(facts, seen)
+        ), facts  # fmt: skip
 
     # --- the cluster's objects --------------------------------------------------------------------------------
 
@@ -82,15 +90,14 @@ class Gatherer:
         return [item for item in items or [] if isinstance(item, dict)]
 
     def _list(self, kind: str, labels: Mapping[str, str], accept: str = JSON) -> list[dict[str, Any]]:
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        return self._items(f"/api/v1/namespaces/{self.namespace}/{kind}", {"labelSelector": selector}, accept)
+        return self._items(f"/api/v1/namespaces/{self.namespace}/{kind}", _selected(labels), accept)
 
     def _applied(self) -> tuple[list[Applied], Facts]:
         """Each group's records, and the facts of the site. A map is read again only where it is another."""
         found = {}
-        for item in self._list("configmaps", PART_OF, NAMES_ONLY):
+        for item in self._list("configmaps", {**PART_OF, **self.only}, NAMES_ONLY):
             name, version = str(item["metadata"]["name"]), str(item["metadata"].get("resourceVersion"))
-            if name == SITE_MAP or name == "served" or name.endswith(("-record", "-served")):
+            if name in (SITE_MAP, ONLY_SERVED) or name.endswith(("-record", "-served")):
                 found[name] = self._map(name, version)
         self._maps = {name: kept for name, kept in self._maps.items() if name in found}
         applied = [
@@ -106,6 +113,23 @@ class Gatherer:
             whole = self.reached.api(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}", {}, JSON)
             known = self._maps[name] = (version, dict(whole.get("data") or {}))
         return known[1]
+
+    def _sets(self) -> list[Seen]:
+        """Of the engines, whether they have their pods or not; none for who may not read them."""
+        try:
+            path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets"
+            items = self._items(path, _selected({**ENGINES, **self.only}))
+        except Unreached:
+            return []
+        return [Seen(item) for item in items]
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        """By the name that pods say, and by the one that they may ask for."""
+        found: dict[str, dict[str, Any]] = {}
+        for node in map(Seen, self._items("/api/v1/nodes", {})):
+            seen = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
+            found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), seen)
+        return found
 
     def _warnings(self) -> dict[str, str]:
         """The last warning about each object of the namespace, by its name."""
@@ -145,21 +169,6 @@ class Gatherer:
             return held_back(page.decode(errors="replace"))
         return {}
 
-    def _wanted(self, facts: Facts) -> dict[str, int]:
-        """How many pods each group is to have, by the label that they have; asked where one may be without any."""
-        if not any(group.get("idle_minutes") for group in facts.get("groups", ())):
-            return {}
-        selector = ",".join(f"{key}={value}" for key, value in ENGINES.items())
-        try:
-            sets = self._items(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets", {"labelSelector": selector})
-        except Unreached:
-            return {}
-        wanted: dict[str, int] = {}
-        for one in map(Seen, sets):
-            label, replicas = str((one.metadata.labels or {}).get(PROFILE)), one.spec.replicas
-            wanted[label] = wanted.get(label, 0) + (1 if replicas is None else int(replicas))
-        return wanted
-
     def _rate(self, pod: str, page: Mapping[str, float], now: float) -> float | None:
         """Tokens a second since the last look; None at the first one, and after an engine began anew."""
         if "generated" not in page:
@@ -177,6 +186,10 @@ def held_back(page: str) -> dict[str, int]:
         for one in samples(page, (PENDING, ACTIVE))
         if (group := one.label("envoy_cluster_name")).endswith("+waker") == (one.name == ACTIVE)
     }
+
+
+def _selected(labels: Mapping[str, str]) -> dict[str, str]:
+    return {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
 
 
 def _answers(pod: Any) -> bool:

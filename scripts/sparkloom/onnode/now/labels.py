@@ -7,4 +7,6 @@ ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
 ROUTER = {"app.kubernetes.io/name": "router", **PART_OF}
 PROFILE = "sparkloom/profile"  # the group's
 RANK = "sparkloom/rank"
+HOSTNAME = "kubernetes.io/hostname"  # of a node
 CONFIG_HASH = "sparkloom/config-hash"
+ONLY_KEY, ONLY_SERVED = "engine-own-key", "served"  # a Secret and a ConfigMap, as a site with one profile has them

@@ -6,50 +6,20 @@ Nothing is asked here: facts of the site and one look at it come in. Nothing sec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.onnode.now import bars, pods, ranks, why
-from sparkloom.onnode.now.labels import PROFILE
+from sparkloom.onnode.now.groups import WORDS, Facts, Look, Observed, Shown, observe, state, well
 
 FORMAT = 1
+FIGURES = ("running", "queued", "cache_usage", "accept_length", "tokens_per_second", "held")  # of engines and router
 UNKNOWN = "what the site should be is not known here; playbooks/gateway.yml writes it"
-Facts = Mapping[str, Any]  # what the controller knows of the site: site/facts.py makes it
-Shown = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What one ConfigMap of a group says: what was applied, or the last start that was proved."""
-
-    map: str  # its name; of a record without its ending
-    record: Shown
-    served: Shown
-
-
-@dataclass(frozen=True)
-class Look:
-    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name; `held`: what a router keeps back;
-    `wanted`: how many pods each group is to have, where one may be without any."""
-
-    at: float
-    pods: Sequence[Any]
-    applied: Sequence[Applied]
-    nodes: Mapping[str, Mapping[str, Any]]
-    warnings: Mapping[str, str]
-    told: Mapping[str, Mapping[str, Any] | None]
-    gauges: Mapping[str, Mapping[str, float]]
-    rates: Mapping[str, float]
-    held: Mapping[str, int]
-    wanted: Mapping[str, int]
-
-
-BLIND = Look(0.0, (), (), {}, {}, {}, {}, {}, {}, {})  # what is seen of a cluster that never answered
+BLIND = Look()  # what is seen of a cluster that never answered
 
 
 def picture(facts: Facts, look: Look) -> Shown:
     names = {node["kubernetes_node"]: node["name"] for node in facts.get("nodes", ())}
-    groups = [_group(one, look, names) for one in _groups(facts, look)]
+    groups = [group(one, look, names) for one in observe(facts, look)]
     return {
         "format": FORMAT,
         "site": facts.get("site"),
@@ -66,30 +36,6 @@ def picture(facts: Facts, look: Look) -> Shown:
     }
 
 
-def state(ranks: Sequence[Shown], *, listed: bool, on_demand: bool = False, wanted: int | None = None) -> str:
-    """The state of a group, for all that tell one: serves, starts, failed (it does not mend itself), incomplete (lacks
-    a rank), down, gone (no pods, and not in the site's list); of a group on demand also asleep and wakes.
-
-    `ranks`: as `ranks.row` tells them; `wanted`: how many pods it is to have, where that is known.
-    """
-    if on_demand and wanted == 0:
-        return "asleep"
-    if not any(rank["pod"] for rank in ranks):
-        return "wakes" if on_demand and wanted else "down" if listed else "gone"
-    if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in ranks):
-        return "failed"
-    if on_demand and not any(rank["ready"] for rank in ranks):
-        return "wakes"
-    if any(not rank["pod"] for rank in ranks):
-        return "incomplete"
-    return "serves" if all(rank["ready"] for rank in ranks) else "starts"
-
-
-def well(one: Shown) -> bool:
-    """Whether a group is as it should be: it serves, or a request is enough that it does."""
-    return bool(one["serving"] or one["state"] == "asleep")
-
-
 def _sum(values: Any) -> float | None:
     """Of what is known; None where nothing is."""
     known = [value for value in values if value is not None]
@@ -99,70 +45,28 @@ def _sum(values: Any) -> float | None:
 # --- groups -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Known:
-    """Everything that is said of one group. `told`: by the controller; empty where it is not in the site's list.
-    `wanted`: how many pods it is to have, where that is known."""
-
-    name: str
-    told: Mapping[str, Any]
-    record: Shown
-    served: Shown
-    pods: Sequence[Any]
-    wanted: int | None = None
-
-    @property
-    def on_demand(self) -> bool:
-        return bool(self.told.get("idle_minutes"))
-
-
-def _groups(facts: Facts, look: Look) -> list[Known]:
-    """Those of the list in its order, then what else is there."""
-    told = {str(group["name"]): group for group in facts.get("groups", ())}
-    records = {_of(one.record): one for one in look.applied if one.record}
-    names = list(dict.fromkeys([*told, *sorted(records)]))
-    spelt = {word: name for name in names for word in (told.get(name, {}).get("label"), name) if word}
-    spelt |= {records[name].map: name for name in records}
-    there: dict[str, list[Any]] = {}
-    for pod in look.pods:
-        label = str(pod.metadata.labels.get(PROFILE))
-        there.setdefault(spelt.get(label, label), []).append(pod)
-    served: dict[str, Shown] = {}
-    for one in look.applied:
-        if one.served:
-            own = one.map.removesuffix("-served")
-            about = str(_of(one.served) or (one.served.get("failed") or {}).get("profile"))
-            served[spelt.get(own) or spelt.get(about) or about] = one.served
-    wanted = {spelt.get(label, label): pods for label, pods in look.wanted.items()}
-    return [
-        Known(name, told.get(name, {}), records[name].record if name in records else {}, served.get(name, {}),
-              there.get(name, []), wanted.get(name))
-        for name in [*names, *sorted(set(there) - set(names))]
-    ]  # fmt: skip
-
-
-def _of(record: Mapping[str, Any]) -> str:
-    return str(record.get("group") or record.get("profile") or "")
-
-
-def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
+def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
+    """`names`: what else its ranks' nodes are to be called."""
     rows = _ranks(one, look, names)
-    now = state(rows, listed=bool(one.told), on_demand=one.on_demand, wanted=one.wanted)
-    hashes = {rank["config_hash"] for rank in rows if rank["pod"]}
+    now = state(rows, listed=one.listed, on_demand=one.on_demand, wanted=one.wanted)
+    hashes = {one.record.get("config_hash")} if one.asleep else {rank["config_hash"] for rank in rows if rank["pod"]}
     proved = bool(one.served) and hashes == {one.served.get("config_hash")}
     told = one.told if not one.record or one.record.get("profile") == one.told.get("profile") else {}
     head = next((rank["pod"] for rank in rows if rank["rank"] == "0"), "")
     counted = look.gauges.get(head, {}) if now == "serves" else {}
     rate = look.rates.get(head) if counted else None
-    faults = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in rows for text in _rails(rank)]
+    faults = [f"rank {rank['rank']} on {rank['node']}: {text}" for rank in rows for text in rails(rank)]
     return {
         "name": one.name,
-        "profile": one.record.get("profile") or one.told.get("profile") or one.name,
-        "names": list(one.told.get("names") or filter(None, [one.served.get("model") or one.record.get("model")])),
+        "profile": one.profile,
+        "names": one.names,
+        "alias": one.alias or None,
         "model": one.record.get("model") or told.get("model"),
         **{key: one.record.get(key) or told.get(key) for key in ("engine", "release", "image", "revision")},
-        "listed": bool(one.told),
+        "listed": one.listed,
+        "nodes": one.nodes,
         "state": now,
+        "word": WORDS[now],
         "serving": now == "serves",
         "doing": _doing(rows) if now in ("starts", "wakes", "incomplete") else "",
         "on_demand": _on_demand(one, now, rows, look) if one.on_demand else None,
@@ -170,6 +74,7 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "since": pods.since(one.pods) or None if now == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,
+        "digest": one.served.get("digest") if proved else None,
         "transport": one.served.get("transport") if proved and not faults else None,
         "ready_seconds": one.served.get("ready_seconds") if proved else None,
         "rails": faults,
@@ -183,13 +88,13 @@ def _group(one: Known, look: Look, names: Mapping[str, str]) -> Shown:
         "evidence": told.get("evidence"),
         "bench": told.get("bench"),
         "tokens_per_second": None if rate is None else round(rate, 1),
-        **{key: counted.get(key) for key in ("running", "queued", "cache_usage", "accept_length")},
+        **{key: counted.get(key) for key in FIGURES[:4]},
         "held": _held(one, now, look),
         "ranks": rows,
     }
 
 
-def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
+def _ranks(one: Observed, look: Look, names: Mapping[str, str]) -> list[Shown]:
     """Every rank that was planned or is there; nodes by the names that the inventory gives them."""
     states = [pods.state(pod) for pod in one.pods]
     rows = [
@@ -198,15 +103,14 @@ def _ranks(one: Known, look: Look, names: Mapping[str, str]) -> list[Shown]:
     ]
     missing = {str(rank["rank"]): rank for rank in one.record.get("ranks", ())}
     missing = {number: rank for number, rank in missing.items() if number not in {state.rank for state in states}}
-    if one.pods:  # of a group that was stopped none is missed
-        label = str(one.pods[0].metadata.name).rpartition("-rank")[0]
-        rows += [ranks.absent(rank, look.warnings, label) for rank in missing.values()]
+    if one.pods or one.wanted:  # of a group that was stopped none is missed
+        rows += [ranks.absent(rank, look.warnings, one.label) for rank in missing.values()]
     for row in rows:
         row["node"] = names.get(row["node"], row["node"])
     return sorted(rows, key=ranks.order)
 
 
-def _on_demand(one: Known, now: str, rows: Sequence[Shown], look: Look) -> Shown:
+def _on_demand(one: Observed, now: str, rows: Sequence[Shown], look: Look) -> Shown:
     """`seconds`: since its pods were made, of `expected`; not of one that begins again in the same ones."""
     made = [pod.status.start_time for pod in one.pods if pod.status.start_time]
     first = all(not rank["restarts"] and ((rank["supervisor"] or {}).get("epoch") or 0) <= 1 for rank in rows)
@@ -224,11 +128,11 @@ def _there(rows: Sequence[Shown]) -> list[Shown]:
     return [rank for rank in rows if rank["pod"]]
 
 
-def _held(one: Known, now: str, look: Look) -> int | None:
+def _held(one: Observed, now: str, look: Look) -> int | None:
     """By the router, until the engine has room; by the waker, as long as it has none."""
-    found = [look.held[name] for name in (one.name, str(one.told.get("label"))) if name in look.held][:1]
+    found = [look.held[name] for name in (one.name, one.label) if name in look.held][:1]
     if now in ("asleep", "wakes"):
-        wakers = (f"{name}+waker" for name in (one.name, str(one.told.get("label"))))
+        wakers = (f"{name}+waker" for name in (one.name, one.label))
         found += [look.held[name] for name in wakers if name in look.held][:1]
     return sum(found) if found else None
 
@@ -251,7 +155,7 @@ def _ended(group: Sequence[Any], look: Look) -> Shown | None:
     return max((one for one in said if one), key=lambda one: float(one["at"]), default=None)
 
 
-def _rails(rank: Shown) -> list[str]:
+def rails(rank: Shown) -> list[str]:
     return list((rank["supervisor"] or {}).get("rails") or ())
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sparkloom.onnode.now.labels import HOSTNAME
+
 ATTACHMENT = re.compile(r"network-attachment-definition(?:s\S*)? ?[(\"]+([\w.-]+)")
 FILES = re.compile(r"(configmap|secret)s? \"([\w.-]+)\" not found", re.I)
 LINK = re.compile(r"(?:Link not found|failed to find host device|no net directory)[^\n]*", re.I)
@@ -22,7 +24,7 @@ def waits(
 ) -> str:
     """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
     `named`: where its image is."""
-    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get("kubernetes.io/hostname") or "any node")
+    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get(HOSTNAME) or "any node")
     known = nodes.get(place)
     if nodes and known is None:
         return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.launch import downloads
-from sparkloom.site.ranks import Rank
+from sparkloom.onnode.now.groups import Shown
 
 FETCH = "playbooks/models.yml brings and verifies it"
 SERVE = "playbooks/serve.yml starts it and says why when it cannot"
@@ -40,13 +40,16 @@ class Applied:
     read: str = ""
 
 
-def ranks(applied: Applied, there: Sequence[Rank], others: Sequence[str], left: Sequence[str]) -> list[Finding]:
-    """`there`: every planned rank, none when nothing of the profile runs; `others` run instead, `left` is of none."""
-    if not there:
+def ranks(applied: Applied, group: Shown, others: Sequence[str], left: Sequence[str]) -> list[Finding]:
+    """`group`: as a picture has it; `others` run instead, `left` is of none."""
+    if group["state"] == "asleep":
+        return []
+    if group["state"] in ("down", "gone"):
         found = f"{', '.join(others)} is there instead" if others else "nothing served"
         cure = f"playbooks/switch.yml -e profile={applied.profile} changes to it" if others else SERVE
-        return [Finding("cluster", "model", found, applied.profile, cure)]
-    findings = [finding for rank in there for finding in _rank(rank, applied)]
+        why = f"; {group['cause']}" if group["cause"] else ""
+        return [Finding("cluster", "model", found + why, applied.profile, cure)]
+    findings = [finding for rank in group["ranks"] for finding in _rank(rank, applied, group["word"])]
     return [*findings, *left_behind(left)]
 
 
@@ -57,10 +60,10 @@ def left_behind(left: Sequence[str]) -> Iterator[Finding]:
         yield Finding("cluster", "left behind", found, "none", AWAY, "warning")
 
 
-def _rank(rank: Rank, applied: Applied) -> Iterator[Finding]:
+def _rank(rank: Shown, applied: Applied, word: str) -> Iterator[Finding]:
     node, check, told = rank["node"], f"rank {rank['rank']}", rank["supervisor"] or {}
     if not rank["pod"]:
-        yield Finding(node, check, "no pod", "a pod", rank["cause"] or SERVE)
+        yield Finding(node, check, f"the group {word}: no pod", "a pod", rank["cause"] or SERVE)
         return
     if rank["config_hash"] != applied.config_hash:
         yield Finding(node, check, f"config {rank['config_hash']}", f"config {applied.config_hash}", SERVE)
@@ -69,7 +72,7 @@ def _rank(rank: Rank, applied: Applied) -> Iterator[Finding]:
     for fault in told.get("rails") or ():
         yield Finding(node, check, fault, "every rail", "the cable or the switch's port; then it goes on by itself")
     if not rank["ready"]:
-        why = f"not ready ({rank['state']}, {rank['restarts']} restarts)"
+        why = f"the group {word}: not ready ({rank['state']}, {rank['restarts']} restarts)"
         log = f"kubectl logs {rank['pod']} shows why; sparkloom diagnose reads it"
         yield Finding(node, check, f"{why}: {rank['cause']}" if rank["cause"] else why, "ready", log)
     elif rank["restarts"]:

@@ -11,6 +11,7 @@ from sparkloom import case
 from sparkloom.base.repository import kept
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import patience
+from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import group_secret, keyring, names, supervision, volumes
 from sparkloom.site.groups.waiting import ServedGroup
@@ -23,7 +24,7 @@ class RenderedGroup:
 
     @classmethod
     def of(cls, member: Mapping[str, Any], cluster: Cluster, policy: str, *, force: bool) -> RenderedGroup:
-        seat = member["seat"]
+        seat = Placed.of(member["seat"])
         return cls(case.render(member["profile"], cluster, seat=seat, force=force, policy=policy), policy)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric
-from sparkloom.launch.groups import ONLY_KEY
+from sparkloom.onnode.now.groups import Look
+from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render.manifests.names import PROFILE, RANK, marked
 from sparkloom.site import client
-from sparkloom.site.client import Client
 from sparkloom.site.groups import records
+from sparkloom.site.groups.records import Record
 
 FUNCTIONS = range(16)  # of a port
 
@@ -24,9 +25,23 @@ FUNCTIONS = range(16)  # of a port
 def running(cluster: Cluster) -> dict[str, Running]:
     """By the group's name; a cluster that does not answer is refused, as nothing is known then."""
     reached = client.of(cluster)
-    sets, records = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
-    there = [one for one in (_running(record, sets, cluster) for record in records) if one]
-    return {one.name: one if one.awake else replace(one, proved=_proved(reached, one)) for one in there}
+    sets, maps = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
+    return _all(cluster, sets, maps, lambda one: records.read(reached, record_name(one)))
+
+
+def of(cluster: Cluster, look: Look) -> dict[str, Running]:
+    """The same of a look that was taken."""
+    served = {one.map: one.served for one in look.applied}
+    return _all(cluster, look.sets, look.records, lambda one: served.get(record_name(one), {}))
+
+
+def _all(
+    cluster: Cluster, sets: Sequence[Any], told: Sequence[Record], proved: Callable[[Running], Record]
+) -> dict[str, Running]:
+    there = [one for one in (_running(record, sets, cluster) for record in told) if one]
+    return {
+        one.name: one if one.awake else replace(one, proved=str(proved(one).get("config_hash") or "")) for one in there
+    }
 
 
 def awake(sets: Sequence[Any]) -> bool:
@@ -37,21 +52,6 @@ def awake(sets: Sequence[Any]) -> bool:
 def on_demand(listed: Serving) -> set[str]:
     """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
     return {marked(entry.called) for entry in listed.entries if entry.on_demand}
-
-
-def wanted(reached: Client, listed: Serving) -> dict[str, int]:
-    """How many pods the list's groups on demand are to have, by label; of those that are set up."""
-    demanded = on_demand(listed)
-    found: dict[str, int] = {}
-    for one in reached.engine_sets() if demanded else ():
-        label, replicas = str(one.metadata.labels.get(PROFILE)), one.spec.replicas
-        if label in demanded:
-            found[label] = found.get(label, 0) + (1 if replicas is None else int(replicas))
-    return found
-
-
-def _proved(reached: Client, one: Running) -> str:
-    return str(records.read(reached, record_name(one)).get("config_hash") or "")
 
 
 def record_name(one: Running) -> str:
@@ -85,7 +85,7 @@ def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple
     return {label: tuple(sorted(nodes)) for label, nodes in sorted(found.items())}
 
 
-def _running(record: Mapping[str, Any], sets: list[Any], cluster: Cluster) -> Running | None:
+def _running(record: Mapping[str, Any], sets: Sequence[Any], cluster: Cluster) -> Running | None:
     """None of a record whose ranks are gone; one whose pod is being made anew is there."""
     name = str(record.get("group") or record["profile"])
     mine = [one for one in sets if str(one.metadata.labels.get(PROFILE)) in (name, group_name.label(name))]

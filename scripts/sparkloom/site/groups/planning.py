@@ -7,7 +7,7 @@ there ends when somebody said so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sparkloom import case
@@ -18,8 +18,10 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
-from sparkloom.judge.fleet.result import Grouped
-from sparkloom.launch import downloads, groups
+from sparkloom.judge.fleet.steps import Member
+from sparkloom.launch import downloads
+from sparkloom.launch.groups import Placed
+from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names
 from sparkloom.site import client
 from sparkloom.site.groups import observed
@@ -41,46 +43,6 @@ WHAT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One group as the roles take it; `seat` is empty for the one of a site with one profile.
-
-    `turns`, `idle_minutes`: as the list has them. `asleep`: it is set up, and no rank of it is wanted now.
-    """
-
-    name: str
-    profile: str
-    nodes: tuple[str, ...]
-    state: str
-    seat: Mapping[str, Any] = field(default_factory=dict)
-    served: str = groups.ONLY_SERVED
-    idle_minutes: int | None = None
-    turns: str = ""
-    asleep: bool = False
-
-    @property
-    def on_demand(self) -> bool:
-        return self.idle_minutes is not None
-
-    @property
-    def alone(self) -> bool:
-        """Whether it has its Sparks for itself."""
-        return self.seat.get("fraction") is None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "label": names.marked(self.name),
-            "profile": self.profile,
-            "nodes": list(self.nodes),
-            "state": self.state,
-            "alone": self.alone,
-            "seat": dict(self.seat),
-            "served": self.served,
-            "on_demand": self.on_demand,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Rollout:
     members: Sequence[Member]
     waves: Sequence[steps.Wave]
@@ -90,12 +52,12 @@ class Rollout:
     @property
     def holds(self) -> bool:
         """Whether a group that is on demand starts, or is put to sleep: nobody else may do so meanwhile."""
-        starts = any(one.on_demand and one.state != steps.STAYS for one in self.members)
+        starts = any(one.placed.on_demand and one.state != steps.STAYS for one in self.members)
         return starts or any(wave.sleep for wave in self.waves)
 
     def as_dict(self) -> dict[str, Any]:
         """Groups by name in the waves are whole groups here: Ansible loops over them."""
-        told = {one.name: one.as_dict() for one in self.members}
+        told = {one.name: as_dict(one) for one in self.members}
         waves = [
             {
                 **wave.as_dict(),
@@ -108,6 +70,22 @@ class Rollout:
         return {"groups": list(told.values()), "waves": waves, "holds": self.holds}
 
 
+def as_dict(one: Member) -> dict[str, Any]:
+    """A group as the roles take it; `seat` is empty for the one of a site with one profile."""
+    placed = one.placed
+    return {
+        "name": one.name,
+        "label": names.marked(one.name),
+        "profile": placed.profile,
+        "nodes": list(one.nodes),
+        "state": one.state,
+        "alone": placed.fraction is None,
+        "seat": {} if one.unlisted else asdict(placed),
+        "served": placed.served,
+        "on_demand": placed.on_demand,
+    }
+
+
 def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> Rollout:
     """One profile, as it was always served: it has the first Sparks, and all else is in its way.
 
@@ -116,17 +94,11 @@ def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> R
     loaded = profile.load(name)
     here = names.marked(loaded.name) in stands
     state = steps.STAYS if here else "new"
-    mine = Member(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), state)
+    placed = Placed(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), only=True)
+    mine = Member(placed, state, unlisted=True)
     others = tuple(one for one in stands if one != names.marked(loaded.name))
     idle = () if here else tuple(node.name for node in cluster.nodes)
     return Rollout([mine], [steps.Wave(others, (loaded.name,), idle)])
-
-
-def member(one: Grouped) -> Member:
-    """As the plan has it."""
-    group = one.group
-    told = group.name, group.profile, group.nodes, one.state, one.seat.as_dict(), group.served
-    return Member(*told, group.idle_minutes, group.turns)
 
 
 def members(planned: FleetPlan) -> list[Member]:
@@ -135,15 +107,14 @@ def members(planned: FleetPlan) -> list[Member]:
         told = "; ".join(planned.advice)
         message = f"{planned.reason}{f'; what would help: {told}' if told else ''}"
         raise InputError.single("serve", message, rule="does-not-pack")
-    return [member(one) for one in planned.grouped]
+    return [Member(one.group, one.state) for one in planned.grouped]
 
 
 def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, Sequence[str]], policy: str) -> Rollout:
     """`more`: what stands on the site without a record of it."""
     made = [_looked_at(one, planned, runs, policy) for one in members(planned)]
-    wanted = [steps.Wanted(one.name, one.nodes, one.state, one.turns) for one in made]
     here = {name: one.nodes for name, one in runs.items()} | dict(more)
-    waves = steps.order(wanted, here)
+    waves = steps.order(made, here)
     said = [words(made, here, waves), *(one.message for one in planned.findings if one.rule == "fleet-nobody-wakes")]
     return Rollout(made, waves, planned.findings, "\n".join(said))
 
@@ -154,12 +125,15 @@ def _looked_at(one: Member, planned: FleetPlan, runs: Mapping[str, Running], pol
         one = replace(one, asleep=not runs[one.name].awake)
     if one.state != steps.STAYS:
         return one
-    now, ran = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one.seat), runs[one.name]
+    now, ran = (
+        case.render(one.placed.profile, planned.cluster, force=True, policy=policy, seat=one.placed),
+        runs[one.name],
+    )
     if now.digest != ran.config_hash:
         return replace(one, state=RENEWS)
-    if not ran.awake and not one.on_demand:
+    if not ran.awake and not one.placed.on_demand:
         return replace(one, state=WAKES)
-    if one.on_demand and not ran.whole:
+    if one.placed.on_demand and not ran.whole:
         return replace(one, state=LACKS)
     return one if ran.awake or ran.proved == now.digest else replace(one, state=UNPROVED)
 
@@ -182,8 +156,8 @@ def _sleep(one: Member, made: Sequence[Member], waves: Sequence[steps.Wave]) -> 
     wave = next((wave for wave in reversed(waves) if one.name in wave.sleep), None)
     if wave is None:
         return ""
-    turns = {each.name: each.turns for each in made if each.state != steps.STAYS}
-    other = next(name for name in wave.start if turns.get(name) == one.turns)
+    turns = {each.name: each.turn for each in made if each.state != steps.STAYS}
+    other = next(name for name in wave.start if turns.get(name) == one.turn)
     put = "is put to sleep, as" if stays else "is put to sleep once it was proved, as"
     return f", and {put} {other} starts in its place; a request wakes it"
 
@@ -212,8 +186,8 @@ def in_the_way(planned: Rollout, named: str) -> str:
 def only(made: Rollout, name: str) -> Rollout:
     """The part of one group: it ends, and it starts; what becomes of the others is not decided here."""
     mine = next(one for one in made.members if one.name == name)
-    mates = tuple(one.name for one in made.members if mine.turns and one.turns == mine.turns and one is not mine)
-    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.alone else (), mates)])
+    mates = tuple(one.name for one in made.members if mine.turn and one.turn == mine.turn and one is not mine)
+    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.placed.fraction is None else (), mates)])
 
 
 def refuse(findings: Iterable[Finding], *, force: bool) -> None:
@@ -232,8 +206,8 @@ def keep(cluster: Cluster) -> list[str]:
 
 def forget(cluster: Cluster, kept: Iterable[str]) -> None:
     """The record of a last proved start, where no group has it any more."""
-    if groups.ONLY_SERVED not in set(kept):
-        client.of(cluster).remove_config_map(groups.ONLY_SERVED)
+    if ONLY_SERVED not in set(kept):
+        client.of(cluster).remove_config_map(ONLY_SERVED)
 
 
 def entry(listed: list[Any], group: str, chosen: str) -> list[Any]:

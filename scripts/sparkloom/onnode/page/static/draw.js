@@ -2,10 +2,6 @@
 
 import { duration, fill, find, make, moment, number, pair } from "./dom.js";
 
-export const STATES = {
-  serves: "serves", starts: "starts", failed: "failed", incomplete: "lacks a rank",
-  down: "does not run", gone: "left over", asleep: "asleep", wakes: "wakes",
-};
 const PARTS = {
   host: "the host", own: "its group's alone", free: "free to share", guard: "kept by the memory guard",
 };
@@ -41,7 +37,7 @@ export function draw(picture) {
 
 function card(group, shade) {
   return make("article", { class: `group shade${shade}`, "aria-label": group.name },
-    make("header", {}, make("h3", {}, group.names[0] || group.name), make("span", { class: `state ${group.state}` }, STATES[group.state] || group.state)),
+    make("header", {}, make("h3", {}, group.names[0] || group.name), make("span", { class: `state ${group.state}` }, group.word)),
     make("p", { class: "note" }, subtitle(group)),
     group.doing || group.state === "wakes" ? make("p", { class: "cause mild" }, [group.doing, waking(group)].filter(Boolean).join("; ")) : "",
     group.state === "asleep" ? make("p", { class: "cause calm" }, "Asleep, wakes with the next request.") : "",

@@ -4,7 +4,7 @@ import { ask, key, Refused } from "./asking.js";
 import * as chat from "./chat.js";
 import * as connection from "./connect.js";
 import { duration, find } from "./dom.js";
-import { draw, STATES } from "./draw.js";
+import { draw } from "./draw.js";
 
 const EVERY = 5; // seconds between two looks
 const LATE = 20; // seconds, from which on the data counts as late
@@ -56,7 +56,7 @@ async function look() {
     notice("");
     await models();
     if (mine !== turn) return;
-    chat.offer(names, new Map(picture.groups.flatMap((group) => group.names.map((name) => [name, STATES[group.state] || group.state]))));
+    chat.offer(names, new Map(picture.groups.flatMap((group) => group.names.map((name) => [name, group.word]))));
     connection.connect(names);
     next(EVERY);
   } catch (error) {

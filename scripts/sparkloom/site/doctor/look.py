@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import serving as serving_list
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch.groups import Placed
 from sparkloom.render.manifests import names
-from sparkloom.site import client, ranks
+from sparkloom.site import client, now
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.groups import leftovers, observed, secrets
 from sparkloom.site.groups.group import RenderedGroup
@@ -36,12 +37,13 @@ class Asked:
         if args["group"] and not args["seat"]:
             made = case.render_group(args["group"], listed, runs=observed.known(cluster), **how)
         else:
-            made = case.render(args["profile"], cluster, seat=args["seat"], **how)
+            made = case.render(args["profile"], cluster, seat=Placed.of(args["seat"]), **how)
         return cls(cluster, RenderedGroup(made, policy), listed)
 
     @property
-    def entries(self) -> serving_list.Serving | None:
-        return serving_list.from_vars(self.listed, self.cluster) if self.listed else None
+    def on_demand(self) -> set[str]:
+        """Labels of the list's groups whose waker says how many pods they have."""
+        return observed.on_demand(serving_list.from_vars(self.listed, self.cluster)) if self.listed else set()
 
 
 def of_cluster(asked: Asked) -> Data:
@@ -57,46 +59,27 @@ def of_secrets(asked: Asked) -> Data:
 
 
 def of_objects(asked: Asked) -> Data:
-    demanded = observed.on_demand(asked.entries) if asked.entries else ()
-    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, demanded)
+    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, asked.on_demand)
     return {"changed": bool(differing), "differing": differing}
 
 
 def of_ranks(asked: Asked) -> Data:
-    reached = client.of(asked.cluster)
-    wanted = observed.wanted(reached, asked.entries) if asked.entries else {}
-    asleep = {label for label, pods in wanted.items() if not pods}
-    return report.verdict(
-        judged(asked.cluster, reached, asked.group, listed=asked.listed is not None, asleep=asleep), "as planned"
-    )
+    here = {"listed": asked.listed is not None, "on_demand": asked.group.label in asked.on_demand}
+    found = judged(client.of(asked.cluster), asked.group, **here)
+    return report.verdict(found, "as planned")
 
 
 def judged(
-    cluster: Cluster,
-    reached: client.Client,
-    group: RenderedGroup,
-    *,
-    listed: bool = False,
-    asleep: Collection[str] = (),
+    reached: client.Client, group: RenderedGroup, *, listed: bool = False, on_demand: bool = False
 ) -> list[Finding]:
-    """`listed`: of a site that serves several, where others are beside this group and not in place of it.
-
-    `asleep`: labels of groups that the next request wakes.
-    """
-    mine = group.label
-    if mine in asleep:
-        return []
-    nodes = [rank.place.node.name for rank in group.launch.ranks]
-    there = reached.pods(names.ENGINES)
-    pods = [pod for pod in there if pod.metadata.labels.get(names.PROFILE) == mine]
-    others = [] if listed else sorted({str(pod.metadata.labels.get(names.PROFILE)) for pod in there} - {mine})
-    planned = [{"rank": rank, "node": node} for rank, node in enumerate(nodes)] if pods else []
-    left = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {mine})] if pods and not listed else []
+    """`listed`: of a site that serves several, where others are beside this group and not in place of it."""
+    shown = now.one(reached, group, on_demand=on_demand)
+    there = {str(pod.metadata.labels.get(names.PROFILE)) for pod in reached.pods(names.ENGINES)}
+    others = [] if listed else sorted(there - {group.label})
+    keeps = shown["state"] in ("down", "asleep") or listed
+    left = [] if keeps else [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {group.label})]
     served = group.pods(0, 0)
-    seen = ranks.read(reached, pods, planned, names.group(mine))
-    called = {str(rank): node for rank, node in enumerate(nodes)}
-    seen = [{**rank, "node": called.get(rank["rank"], rank["node"])} for rank in seen]
-    return serving.ranks(serving.Applied(mine, served.config_hash, served.read), seen, others, left)
+    return serving.ranks(serving.Applied(group.label, served.config_hash, served.read), shown, others, left)
 
 
 def _answered(look: Callable[[Asked], Data]) -> Callable[[Asked], Data]:
