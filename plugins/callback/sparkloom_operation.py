@@ -9,6 +9,7 @@ from typing import Any
 from ansible.plugins.callback import CallbackBase
 
 from sparkloom.site import lease
+from sparkloom.site.ending import does
 
 DOCUMENTATION = """
 name: sparkloom_operation
@@ -40,7 +41,7 @@ class CallbackModule(CallbackBase):
         self._note(stage=str(play.get_name()))
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        if result.task.action == "sparkloom_operation":
+        if does(result.task) == "operation.hold":
             self._note()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:

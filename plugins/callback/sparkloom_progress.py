@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from sparkloom.site.ending import Ending, causes, words
+from sparkloom.site.ending import Ending, causes, does, words
 
 DOCUMENTATION = """
 name: sparkloom_progress
@@ -46,7 +46,7 @@ class CallbackModule(CallbackBase):
         self._tell("task", name=task.get_name())
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._ending.take(result.task.action, result.result)
+        self._ending.take(does(result.task), result.result)
         if result.result.get("changed"):
             self._tell("changed", host=result.host.get_name(), task=result.task.get_name())
 

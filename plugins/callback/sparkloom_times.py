@@ -25,11 +25,8 @@ description: [Prints what a run cost when it ends.]
 # Actions that finish on the controller: nothing is sent to the host.
 LOCAL = {
     "add_host", "assert", "debug", "fail", "group_by", "import_role", "import_tasks", "include_role", "include_tasks",
-    "include_vars", "meta", "pause", "set_fact", "set_stats", "validate_argument_spec",
+    "include_vars", "meta", "pause", "set_fact", "set_stats", "sparkloom", "validate_argument_spec",
 }  # fmt: skip
-OURS = Path(__file__).parents[1]
-# An action plugin with a module of the same name sends that module.
-LOCAL |= {p.stem for p in OURS.glob("action/sparkloom_*.py")} - {p.stem for p in OURS.glob("modules/sparkloom_*.py")}
 
 
 def is_remote(action: str, delegate_to: str | None) -> bool:

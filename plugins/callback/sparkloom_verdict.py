@@ -9,7 +9,7 @@ from ansible import context
 from ansible.plugins.callback import CallbackBase
 
 from sparkloom.site.doctor import events
-from sparkloom.site.ending import Ending, Outcome
+from sparkloom.site.ending import Ending, Outcome, does
 
 DOCUMENTATION = """
 name: sparkloom_verdict
@@ -35,10 +35,10 @@ class CallbackModule(CallbackBase):
         self._silent = self._silent or events.PLAY in play.tags
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        self._ending.begun = self._ending.begun or task.action == "sparkloom_operation"
+        self._ending.begun = self._ending.begun or does(task) == "operation.hold"
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._ending.take(result.task.action, result.result)
+        self._ending.take(does(result.task), result.result)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         if not ignore_errors:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,8 @@ from sparkloom.render.manifests import group_secret, supervision
 from sparkloom.site import ansible, client
 from sparkloom.site.groups import secrets
 from sparkloom.site.groups.group import RenderedGroup
-from tests.plugins.loading import action
+from sparkloom.site.tasks import cluster as tasks
+from tests.plugins.loading import context
 from tests.render.manifests import case
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -71,12 +71,10 @@ def test_the_plugin_gives_it_to_the_cluster_and_to_nobody_else(tmp_path: Path, m
     keys.write(path, CANARY)
     monkeypatch.setattr(client, "of", lambda _: cluster)
     monkeypatch.setattr(ansible, "cluster", lambda _: None)
-    module = action("sparkloom_key")
-    arguments = {"file": str(path)}
-    found = run(module, arguments)
+    found = tasks.key(context(), str(path))
     assert found["changed"] and cluster.kept == {keys.CLIENTS: {keys.CLIENTS_FILE: f"{CANARY}\n"}}
     assert CANARY not in json.dumps(found, default=str)
-    assert not run(module, arguments)["changed"]
+    assert not tasks.key(context(), str(path))["changed"]
 
 
 def made(cluster: Cluster, name: str) -> Any:
@@ -120,10 +118,3 @@ def test_every_rank_of_several_gets_the_group_s_secret_as_one_file() -> None:
             assert [mount["readOnly"] for mount in mounts] == [True] * several
             said = json.dumps([container["env"], container["command"], container["args"]])
             assert not several or (secret not in said and path not in said)
-
-
-def run(module: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The plugin's own work, without a play around it."""
-    plugin = module.ActionModule.__new__(module.ActionModule)
-    plugin._task = SimpleNamespace(args=arguments, check_mode=False, async_val=0, diff=False)
-    return dict(plugin.work(arguments, {}))

@@ -14,7 +14,7 @@ from sparkloom.site.roster import Member
 
 
 def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
-    """For `sparkloom_teardown`: what is the group's alone; a name that nothing here has is refused."""
+    """For `teardown.plan`: what is the group's alone; a name that nothing here has is refused."""
     there = roster.read(client.of(cluster), cluster, inventory)
     member = there.one(word)
     runs = observed.running(cluster).get(member.name)

@@ -10,12 +10,13 @@ import pytest
 
 from sparkloom.base.finding import Finding
 from sparkloom.render.manifests import names
-from sparkloom.site import doctor
+from sparkloom.site import ansible, doctor
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, roles, verdict
 from sparkloom.site.groups import look, records
-from tests.plugins.loading import action
+from sparkloom.site.tasks import cluster
+from tests.plugins.loading import context
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}
@@ -90,15 +91,12 @@ def test_long_values_are_shown_where_they_differ() -> None:
 
 def test_a_secret_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the old code: `Make the API key, once: found would change; expected no change`."""
-    plugin = action("sparkloom_key")
     kept = NS(secret=lambda name: {"key": "sk-other"}, put_secret=lambda name, data, **more: True)
-    monkeypatch.setattr(plugin.client, "of", lambda cluster: kept)
-    monkeypatch.setattr(plugin.ansible, "cluster", lambda task_vars: None)
-    asked = plugin.ActionModule.__new__(plugin.ActionModule)
-    asked._task = NS(check_mode=True)
+    monkeypatch.setattr(cluster.client, "of", lambda cluster: kept)
+    monkeypatch.setattr(ansible, "cluster", lambda task_vars: None)
     (tmp_path / "key").write_text("sk-of-this-very-site\n")
     (tmp_path / "key").chmod(0o600)
-    finding = one(event(role="model_serving", host="cluster", **asked.work({"file": str(tmp_path / "key")}, {})))
+    finding = one(event(role="model_serving", host="cluster", **cluster.key(context(dry=True), str(tmp_path / "key"))))
     assert (finding.rule, finding.message) == ("Secret client-keys", "another content")
     assert finding.expected == f"the key in {tmp_path / 'key'}" and "sk-" not in str(finding)
     gone = report.secret("gateway-tls", there=False, differs=True, expected="the endpoint's")
