@@ -54,12 +54,19 @@ PLAY = """
         files: [{{path: {folder}/a/b, content: x}}]
       register: refused
       ignore_errors: true
+    - name: Again and again
+      sparkloom_node: {{do: memory}}
+      until: tried is changed
+      retries: 1
+      delay: 0
+      register: tried
+      ignore_errors: true
     - name: Somebody else's
       ansible.builtin.ping:
       register: other
     - name: Say
       ansible.builtin.copy:
-        content: "{{{{ [written, again, dry, wrong, refused, other] | to_json }}}}"
+        content: "{{{{ [written, again, dry, wrong, refused, other, tried] | to_json }}}}"
         dest: {folder}/told
 """
 
@@ -85,11 +92,12 @@ def test_with_pipelining_and_without_the_same_is_said_and_done(tmp_path: Path) -
         assert mine.get("changed") == theirs.get("changed") and mine.get("failed", False) == theirs.get("failed", False)
         same = json.dumps(mine.get("diff")).replace("/True/", "/False/") == json.dumps(theirs.get("diff"))
         assert same, (mine, theirs)
-    written, again, dry, wrong, refused, other = lean
+    written, again, dry, wrong, refused, other, tried = lean
     assert written["changed"] and not again["changed"] and dry["changed"]
     assert "made" in wrong["msg"] and "made" in whole[3]["msg"]
     assert "NotADirectoryError" in refused["msg"]
     assert other["ping"] == "pong"
+    assert tried["attempts"] == 1 and tried["memory"]["total_gib"] > 0, "asked twice, each time with all that it said"
 
 
 def test_a_node_without_an_answer_is_quoted() -> None:

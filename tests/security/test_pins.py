@@ -238,6 +238,6 @@ def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulle
     assert order.index("ready.yml") < order.index("block"), "for every group, before anything ends"
     block = yaml.safe_load((tasks / "ready.yml").read_text())[-1]["block"][1:]
     said = [task.get("sparkloom_node", task.get("sparkloom"))["do"] for task in block]
-    assert said == ["image.look", "images.decide", "image.pull", "images.keep", "image.hold"], (
+    assert said == ["image.ask", "images.decide", "image.pull", "images.keep", "image.hold"], (
         "both refuse, one before the pulls and one after"
     )

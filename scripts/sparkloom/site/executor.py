@@ -67,8 +67,12 @@ def named(do: str) -> Callable[..., Any]:
 
 def arguments(context: Context, function: Callable[..., Any], args: Data) -> Data:
     """As Ansible reads them (`yes` of a switch is true); refused by name where they are not what the function takes."""
-    context.action._task.args, known = args, specification(function)
-    _, judged = context.action.validate_argument_spec(known)
+    task, known = context.action._task, specification(function)
+    said, task.args = task.args, args
+    try:
+        _, judged = context.action.validate_argument_spec(known)
+    finally:
+        task.args = said  # a task with `until` is run again
     return {name: _given(known[name], value) for name, value in plain(judged).items() if value is not None}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkloom.onnode.host import definitions, gpu, pci
+from sparkloom.onnode.host import memory as host_memory
 from sparkloom.onnode.host import system as host
 from sparkloom.onnode.host.read import run, text
 from sparkloom.onnode.task import Data, Task
@@ -43,14 +44,13 @@ def clock() -> Data:
 
 
 def memory(users_of_gpu: list[int]) -> Data:
-    kib = dict(re.findall(r"^(\w+):\s+(\d+)", text(PROC / "meminfo"), re.M))
+    info, users = host_memory.info(), host_memory.processes()
     names = ("MemTotal", "MemAvailable", "MemFree", "Cached", "Shmem", "SwapTotal", "SwapFree", "CmaTotal", "CmaFree")
-    users = sorted(processes(), key=lambda entry: -entry["gib"])
     return {
-        "gib": {name: int(kib.get(name, 0)) / 2**20 for name in names},
+        "gib": {name: info.get(name, 0.0) for name in names},
         "resident_gib": sum(entry["gib"] for entry in users),
         "largest": users[:3],
-        "gpu_processes": [named(pid) for pid in users_of_gpu],
+        "gpu_processes": [host_memory.named(pid) for pid in users_of_gpu],
         "blocks": blocks(text(PROC / "buddyinfo"), os.sysconf("SC_PAGE_SIZE")),
     }
 
@@ -67,22 +67,6 @@ def blocks(buddyinfo: str, page: int) -> Data:
         free += sum(size * count for size, count in rows)
         large += sum(size * count for size, count in rows if size >= min(LARGE, sizes[-1]))
     return {"free_gib": free / GIB, "large_gib": large / GIB}
-
-
-def processes() -> list[Data]:
-    page = os.sysconf("SC_PAGE_SIZE")
-    rows = []
-    for folder in PROC.glob("[0-9]*"):
-        words = text(folder / "statm").split()
-        if len(words) > 2:
-            # resident, less what is shared with others
-            rows.append({**named(int(folder.name)), "gib": (int(words[1]) - int(words[2])) * page / GIB})
-    return rows
-
-
-def named(pid: int) -> Data:
-    folder = PROC / str(pid)
-    return {"pid": pid, "name": text(folder / "comm"), "in_pod": "kubepods" in text(folder / "cgroup")}
 
 
 def disk(path: str) -> Data:

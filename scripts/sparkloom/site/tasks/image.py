@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sparkloom.base.repository import WORK
 from sparkloom.render import pack
@@ -24,24 +24,14 @@ def _remote(context: Context) -> Remote:
     return Remote(context.node, context.execute, pack.program("images").keep(WORK / ".build" / "store"))
 
 
-def look(context: Context, asked: Asked) -> Data:
-    """What it has of the image."""
-    return {"answer": _remote(context).ask("look", dict(asked))}
-
-
-def held(context: Context, asked: Asked) -> Data:
-    """Which of the images it has; a dry run leaves no program there."""
-    return {"answer": _remote(context).ask("held", dict(asked), bring=not context.dry)}
-
-
-def judge(context: Context, asked: Asked) -> Data:
-    """Whether there is room for a build."""
-    return {"answer": _remote(context).ask("judge", dict(asked), bring=not context.dry)}
-
-
-def built(context: Context, asked: Asked) -> Data:
-    """Which build it has."""
-    return {"answer": _remote(context).ask("built", dict(asked), bring=not context.dry)}
+def ask(
+    context: Context,
+    # What it has of one image, of several, or of one of ours; or whether there is room for a build.
+    question: Literal["look", "held", "built", "judge"],
+    asked: Asked,
+) -> Data:
+    """A dry run leaves no program there."""
+    return {"answer": _remote(context).ask(question, dict(asked), bring=not context.dry)}
 
 
 def hold(

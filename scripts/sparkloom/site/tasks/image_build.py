@@ -42,7 +42,7 @@ def plan(
 def decide(
     context: Context,
     recipe: str,
-    answers: str,  # variable that the nodes registered from `image.built`
+    answers: str,  # variable that the nodes registered from `image.ask`
     again: bool = False,  # build although a node has this build
 ) -> Data:
     """Whether it must be built."""
@@ -54,7 +54,7 @@ def decide(
 
 def judge(
     context: Context,
-    answers: str,  # variable that the builder registered from `image.judge`
+    answers: str,  # variable that the builder registered from `image.ask`
     node: str = "",
 ) -> Data:
     """Refuses a node that has no room for the build."""
@@ -84,7 +84,7 @@ def chain(
 def keep(
     context: Context,
     recipe: str,
-    answers: str,  # variable that the nodes registered from `image.built`
+    answers: str,  # variable that the nodes registered from `image.ask`
     node: str = "",
     digest: str = "",  # the build that was there before, unless it was made now
 ) -> Data:

@@ -28,7 +28,7 @@ def plan(
 def decide(
     context: Context,
     profile: str,
-    answers: str,  # variable that the nodes registered from `image.look`
+    answers: str,  # variable that the nodes registered from `image.ask`
     nodes: Sequence[str] = (),
     take: str = "",  # a digest instead of the locked one, or new
     pull: bool = True,  # whether a missing image is pulled
