@@ -15,6 +15,8 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
+from sparkloom.site.ending import does
+
 DOCUMENTATION = """
 name: sparkloom_times
 type: aggregate
@@ -63,7 +65,8 @@ class CallbackModule(CallbackBase):
 
     def _count(self, result: Any) -> None:
         task = result.task
-        if is_remote(task.action, task.delegate_to):
+        followed = task.action == "sparkloom_node" and "." in does(task)  # by a program that is there
+        if is_remote(task.action, task.delegate_to) and not followed:
             self.runs[result.host.get_name()] += 1
 
     def _count_unless_loop(self, result: Any) -> None:
