@@ -20,7 +20,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode import separate
+from sparkloom.onnode import arp
 
 TABLE = "sparkloom_rails"
 HOST = Path("/etc/sparkloom/rails.nft")
@@ -146,7 +146,7 @@ def undone(dry: bool) -> list[str]:
 
 def fit(inside: tuple[str, ...], interface: str, mtu: int) -> None:
     """What a rank may not do itself unless it is privileged. What does not take is its supervisor's to name."""
-    for name, value in separate.SETTINGS.items():  # a pod chose the interface's name: no word of a shell's
+    for name, value in arp.SETTINGS.items():  # a pod chose the interface's name: no word of a shell's
         ask(*inside, "sh", "-c", 'echo "$2" > "/proc/sys/net/ipv4/conf/$1"', "sh", f"{interface}/{name}", value)
     if mtu:  # after a boot a pod can be faster than the node that sets it for its function
         ask(*inside, "ip", "link", "set", "dev", interface, "mtu", str(mtu))

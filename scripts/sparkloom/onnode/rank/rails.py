@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from sparkloom.onnode import separate
+from sparkloom.onnode import arp
 from sparkloom.onnode.rank import links
 from sparkloom.onnode.rank.order import Order, Rail
 
@@ -29,7 +29,7 @@ def mend(order: Order, rank: int) -> list[str]:
     """
     here, done = links.addresses(), []
     for rail in order.member(rank).rails:
-        _separate(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
+        _own_address_only(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
         if rail.interface in here and (size := links.mtu(rail.interface)) < rail.mtu:
             refused = links.set_mtu(rail.interface, rail.mtu)
             if not refused:
@@ -37,8 +37,8 @@ def mend(order: Order, rank: int) -> list[str]:
     return done
 
 
-def _separate(settings: Path) -> None:
-    for name, value in separate.SETTINGS.items():
+def _own_address_only(settings: Path) -> None:
+    for name, value in arp.SETTINGS.items():
         if (settings / name).is_file() and _read(settings / name) != value:
             with contextlib.suppress(OSError):  # a pod that is not privileged
                 (settings / name).write_text(value)
