@@ -10,16 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import crashes, wheels
 from tests.judged import Judged
-from tests.places import REPO
 
-# The project's module_utils, where a module looks for them on a node.
-ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))
 # A shell starts what it runs in the background deaf to Ctrl-C, which what is typed here would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,17 +1,22 @@
-"""Has each action read once, before Ansible forks: else every task would read its own, and all that it imports."""
+"""Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
-from ansible.plugins.loader import action_loader
+
+from sparkloom.base.errors import InputError
+from sparkloom.render import pack
+from sparkloom.site import executor
+from sparkloom.site.ending import does
 
 DOCUMENTATION = """
 name: sparkloom_once
 type: aggregate
-short_description: read each action of ours once in a run
+short_description: import what tasks of ours do once in a run
 description: [Prints nothing.]
 """
 
@@ -23,8 +28,11 @@ class CallbackModule(CallbackBase):
     CALLBACK_NEEDS_ENABLED = True
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        if task.action.startswith("sparkloom_"):
-            action_loader.get(task.action, class_only=True)
+        if (done := does(task)) != task.action:
+            with contextlib.suppress(InputError):  # which its task tells
+                executor.named(done)
+            if "." not in done:
+                pack.program("tasks")
             # Whatever talks to the cluster imports it when it is asked, a second of work.
             if "sparkloom.site.client" in sys.modules:
                 import kubernetes  # noqa: F401

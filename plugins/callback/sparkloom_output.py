@@ -27,10 +27,9 @@ description:
 extends_documentation_fragment: [default_callback, result_format_callback]
 """
 
-# Actions that tell of every change while they work.
+# Tasks that tell of every change while they work; of some families all do.
 SPEAKS = {
-    "sparkloom_gateway", "sparkloom_groups", "sparkloom_image", "sparkloom_operation",
-    "sparkloom_router", "sparkloom_stands", "sparkloom_store", "sparkloom_teardown",
+    "cluster.wait", "gateway", "groups", "image", "operation", "router", "store", "teardown",
 }  # fmt: skip
 
 
@@ -68,7 +67,8 @@ class CallbackModule(Default):
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         super().v2_playbook_on_task_start(task, is_conditional)
-        if task.action in SPEAKS and self._last_task_banner != task._uuid:
+        done = ending.does(task)
+        if {done, done.partition(".")[0]} & SPEAKS and self._last_task_banner != task._uuid:
             self._print_task_banner(task)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:

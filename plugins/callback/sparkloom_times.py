@@ -15,6 +15,8 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
+from sparkloom.site.ending import does
+
 DOCUMENTATION = """
 name: sparkloom_times
 type: aggregate
@@ -25,11 +27,8 @@ description: [Prints what a run cost when it ends.]
 # Actions that finish on the controller: nothing is sent to the host.
 LOCAL = {
     "add_host", "assert", "debug", "fail", "group_by", "import_role", "import_tasks", "include_role", "include_tasks",
-    "include_vars", "meta", "pause", "set_fact", "set_stats", "validate_argument_spec",
+    "include_vars", "meta", "pause", "set_fact", "set_stats", "sparkloom", "validate_argument_spec",
 }  # fmt: skip
-OURS = Path(__file__).parents[1]
-# An action plugin with a module of the same name sends that module.
-LOCAL |= {p.stem for p in OURS.glob("action/sparkloom_*.py")} - {p.stem for p in OURS.glob("modules/sparkloom_*.py")}
 
 
 def is_remote(action: str, delegate_to: str | None) -> bool:
@@ -66,7 +65,8 @@ class CallbackModule(CallbackBase):
 
     def _count(self, result: Any) -> None:
         task = result.task
-        if is_remote(task.action, task.delegate_to):
+        followed = task.action == "sparkloom_node" and "." in does(task)  # by a program that is there
+        if is_remote(task.action, task.delegate_to) and not followed:
             self.runs[result.host.get_name()] += 1
 
     def _count_unless_loop(self, result: Any) -> None:

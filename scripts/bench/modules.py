@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What one run of a module costs the processor: `.venv/bin/python scripts/bench/modules.py [--runs 40] [--json]`.
 
-A module of ours by the short way (plugins/action/normal.py) and Ansible's ping, which has its library, in turns on this
-machine as the node, less an empty run. Controller and node together; on a busy machine the ratio is what counts.
+A task of ours (scripts/sparkloom/site/executor.py) and Ansible's ping, which has its library, in turns on this machine
+as the node, less an empty run. Controller and node together; on a busy machine the ratio is what counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INVENTORY = "node ansible_connection=local ansible_python_interpreter=/usr/bin/p
 
 def cost(folder: Path, runs: int, *, lean: bool) -> float:
     """Seconds of processor of a whole ansible-playbook."""
-    module = {"sparkloom_units": {"units": []}} if lean else {"ansible.builtin.ping": {}}
+    module = {"sparkloom_node": {"do": "units", "units": []}} if lean else {"ansible.builtin.ping": {}}
     task = {"name": "Run it", **module, "loop": list(range(runs))}
     (folder / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,10 +104,3 @@ def test_every_rank_of_several_gets_the_group_s_secret_as_one_file() -> None:
             assert [mount["readOnly"] for mount in mounts] == [True] * several
             said = json.dumps([container["env"], container["command"], container["args"]])
             assert not several or (secret not in said and path not in said)
-
-
-def run(module: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The plugin's own work, without a play around it."""
-    plugin = module.ActionModule.__new__(module.ActionModule)
-    plugin._task = SimpleNamespace(args=arguments, check_mode=False, async_val=0, diff=False)
-    return dict(plugin.work(arguments, {}))

@@ -69,16 +69,29 @@ def test_no_object_is_half_built() -> None:
     assert [str(file) for file in files if "model_construct" in file.read_text()] == []
 
 
-def test_action_plugins_read_switches_as_people_write_them() -> None:
-    """`-e x=false` arrives as text, which Python takes for true: an option's `type: bool` reads it, no plugin by hand.
+def test_tasks_read_switches_as_people_write_them() -> None:
+    """`-e x=false` arrives as text, which Python takes for true: the type of a parameter reads it, no task by hand.
 
-    tests/plugins/test_arguments.py holds that every switch of a role is one of the plugin too.
+    tests/plugins/test_arguments.py holds that every switch of a role is one of its task too.
     """
-    for path in (REPO / "plugins/action").glob("*.py"):
-        assert not re.search(r"bool\(args|not args\.get|if args\.get\(", path.read_text()), path.name
+    for path in (REPO / "scripts/sparkloom/site/tasks").glob("*.py"):
+        assert not re.search(r"\bbool\(args|\bargs\.get\(", path.read_text()), path.name
 
 
 def test_a_default_of_the_site_stands_in_the_package_alone() -> None:
-    """Roles ask sparkloom_site for what a cluster.yml may leave out."""
+    """Roles ask `site.read` for what a cluster.yml may leave out."""
     for path in [*PLAYBOOKS, *(p for p in REPO.glob("roles/*/*/*.yml") if p.parent.name != "meta")]:
         assert not re.search(r"\b(cluster|fabric)\b(\.\w+)*[ )]*\|\s*default\(", path.read_text()), path
+
+
+def test_there_is_one_way_in_which_roles_run_our_code() -> None:
+    """One executor: a second action plugin, a module of Ansible's or its library would be another."""
+    files = {str(path.relative_to(REPO / "plugins")) for path in (REPO / "plugins").rglob("*.py")}
+    assert {name for name in files if not name.startswith("callback/")} == {
+        "action/sparkloom.py",
+        "action/sparkloom_node.py",
+    }
+    callers = [
+        path for path in (REPO / "scripts/sparkloom").rglob("*.py") if "_low_level_execute_command" in path.read_text()
+    ]
+    assert [path.name for path in callers] == ["ansible.py"]

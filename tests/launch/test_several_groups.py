@@ -13,21 +13,22 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import sparkloom_links as links
 
 from sparkloom import case
 from sparkloom.inputs import fleet_record, inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
 from sparkloom.launch import downloads, fabric, groups
+from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments
 from sparkloom.render.rails_table import Stand
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.checks import networks, rails
+from sparkloom.site.tasks import fabric as tasks
 from tests.launch.test_fabric import variables
 from tests.places import REPO
-from tests.plugins.loading import action
+from tests.plugins.loading import context
 
 RING = ["spark1", "spark2", "spark3"]
 OSS = "openai--gpt-oss-120b"
@@ -233,14 +234,13 @@ def test_the_plugin_reads_who_runs_from_the_record(monkeypatch: pytest.MonkeyPat
     file.write_text(json.dumps({"groups": [runs, {**runs, "name": "b", "nodes": ["spark4"], "vf": None}]}))
     monkeypatch.setattr(fleet_record, "path", lambda site: file)
     monkeypatch.setattr(ansible, "cluster", lambda _: listed())
-    plugin = action("sparkloom_fabric").ActionModule
-    told = plugin.work(object.__new__(plugin), {"groups": [{"nodes": ["spark3", "spark4"], "vf": 0}]}, {})
+    told = tasks.plan(context(), [{"nodes": ["spark3", "spark4"], "vf": 0}])
     tables = {node: told["nodes"][node]["private"]["pod"] for node in ("spark1", "spark4")}
     stands = [Stand(("spark1", "spark2"), 0), Stand(("spark3", "spark4"), 0)]
     for node, text in tables.items():
         assert text == rails_table.pod(listed(), fabric.plan(listed()), node, stands)
     monkeypatch.setattr(ansible, "cluster", lambda _: plain())
-    told = plugin.work(object.__new__(plugin), {"groups": []}, {})
+    told = tasks.plan(context())
     assert told["nodes"] == nodefiles.every(plain(), fabric.plan(plain()))
 
 

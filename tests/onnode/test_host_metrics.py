@@ -104,7 +104,7 @@ def test_a_driver_that_hangs_is_named_and_does_not_hang_this(
 
 
 def test_the_bits_are_those_that_preflight_knows() -> None:
-    text = (REPO / "plugins/module_utils/sparkloom_gpu.py").read_text()
+    text = (REPO / "scripts/sparkloom/onnode/host/gpu.py").read_text()
     assert all(f"0x{bit:x}:" in text.split("HELD = {")[1].split("}")[0] for bit in gpu.HELD)
 
 

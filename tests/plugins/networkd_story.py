@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import ansible.module_utils
-
-ansible.module_utils.__path__.append(sys.argv[1])
-
-from ansible.module_utils import sparkloom_generated as generated  # noqa: E402
-from ansible.module_utils import sparkloom_networkd as networkd  # noqa: E402
+from sparkloom.onnode.host import (
+    generated,
+    networkd,
+)
 
 WAY, RAIL = "enP7s7", "enp1s0f0np0"
 

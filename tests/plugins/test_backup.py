@@ -7,12 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils import sparkloom_backup as backup
-from ansible.module_utils import sparkloom_generated as generated
-from ansible.module_utils import sparkloom_kernel as kernel
-from ansible.module_utils import sparkloom_links as links
-from ansible.module_utils import sparkloom_rollback as rollback
 
+from sparkloom.onnode.host import backup, generated, kernel, links, rollback
 from tests.plugins.loading import module
 
 
@@ -24,7 +20,7 @@ class Run:
     """A module's run without Ansible around it."""
 
     def __init__(self, **params: Any) -> None:
-        self.params, self.check_mode, self.result = {"secrets": {}, **params}, False, {}
+        self.params, self.check_mode, self.result = params, False, {}
 
     def exit_json(self, **result: Any) -> None:
         self.result = result
@@ -46,45 +42,41 @@ def picture(root: Path) -> dict[str, Any]:
     }
 
 
-def files(root: Path, **more: Any) -> Run:
-    entries = [
-        {"path": str(root / name), "content": "ours\n", "mode": "0644"} for name in ("etc/x", "lib/a/b", "lib/a/c")
-    ]
-    return Run(files=entries, remember=True, **more)
+def files(root: Path) -> list[dict[str, Any]]:
+    names = ("etc/x", "lib/a/b", "lib/a/c")
+    return [{"path": str(root / name), "content": "ours\n", "mode": "0644"} for name in names]
 
 
 def test_files_go_back_to_bytes_permissions_and_absence(tmp_path: Path, records: Path) -> None:
-    root, tool = tmp_path / "root", module("sparkloom_files")
+    root, tool = tmp_path / "root", module("files")
     (root / "etc").mkdir(parents=True)
     (root / "etc/x").write_bytes(b"a person's own\xff\n")
     (root / "etc/x").chmod(0o640)
     before = picture(root)
     for _ in range(2):
         changed: list[str] = []
-        tool.present(files(root), changed, [])
+        tool.present(Run(), files(root), changed, [], keep=True)
     assert changed == [] and picture(root) != before
-    tool.absent(files(root), changed, [])
+    tool.absent(Run(), files(root), changed, [])
     assert picture(root) == before and len(changed) == 3
     assert not records.exists(), "no record is left"
     changed = []
-    tool.absent(files(root), changed, [])
+    tool.absent(Run(), files(root), changed, [])
     assert changed == []
 
 
 def test_a_file_that_was_right_before_is_not_ours_to_take(tmp_path: Path) -> None:
-    root, tool = tmp_path / "root", module("sparkloom_files")
+    root, tool = tmp_path / "root", module("files")
     (root / "etc").mkdir(parents=True)
     (root / "etc/x").write_text("ours\n")
     (root / "etc/x").chmod(0o644)
-    run = files(root)
-    run.params["files"] = run.params["files"][:1]
-    tool.present(run, [], [])
-    tool.absent(run, [], [])
+    tool.present(Run(), files(root)[:1], [], [], keep=True)
+    tool.absent(Run(), files(root)[:1], [], [])
     assert (root / "etc/x").read_text() == "ours\n"
 
 
 def test_kernel_settings_go_back_and_keys_that_have_gone_do_not_matter(tmp_path: Path, monkeypatch) -> None:
-    tool, proc, kept = module("sparkloom_sysctl"), tmp_path / "proc", tmp_path / "91.conf"
+    tool, proc, kept = module("sysctl"), tmp_path / "proc", tmp_path / "91.conf"
     monkeypatch.setattr(kernel, "PROC", proc)
     for name, value in (("net/pf/rp_filter", "0"), ("net/vf/rp_filter", "1")):
         (proc / name).parent.mkdir(parents=True)
@@ -118,7 +110,7 @@ class Netplan(Run):
 
 @pytest.fixture
 def netplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    tool = module("sparkloom_netplan")
+    tool = module("netplan")
     monkeypatch.setattr(rollback, "KEPT", tmp_path / "var/rollback")
     monkeypatch.setattr(generated, "ROOT", tmp_path)
     monkeypatch.setattr(generated.shutil, "which", lambda name: name)

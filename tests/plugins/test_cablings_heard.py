@@ -26,21 +26,12 @@ from tests.plugins.test_listen import lldp_frame
 pytestmark = needs_namespaces
 SECONDS = 1.0  # in which each port speaks four times
 MODULES = """
-import io, json, sys
-import ansible.module_utils
-ansible.module_utils.__path__.append("plugins/module_utils")
-from contextlib import redirect_stdout
-from ansible.module_utils.testing import patch_module_args
-from tests.plugins.loading import module
+import json, sys
+from sparkloom.onnode.tasks.main import answer
 
 for line in sys.stdin:
     name, args = json.loads(line)
-    with patch_module_args(args), redirect_stdout(io.StringIO()) as told:
-        try:
-            module(name).main()
-        except SystemExit:
-            pass
-    print(told.getvalue().strip(), flush=True)
+    print(json.dumps(answer({"do": name, "params": args}, check_mode=False)), flush=True)
 """
 SAY_LLDP = """
 import socket, sys, time
@@ -184,11 +175,11 @@ class Sparks:
             node: {"node": node, "site": sites.get(node, "home"), "sysfs_root": str(self.bench.sysfs(node))}
             for node in nodes
         }
-        self.ask("sparkloom_listen", {node: {**args, **values} for node, values in own.items()})
+        self.ask("listen", {node: {**args, **values} for node, values in own.items()})
 
     def facts(self, nodes: tuple[str, ...], **sites: str) -> Answers:
         """What the playbook asks, in its order, put together as it does."""
-        self.ask("sparkloom_machine", {node: {"sysfs_root": str(self.bench.sysfs(node))} for node in nodes})
+        self.ask("machine", {node: {"sysfs_root": str(self.bench.sysfs(node))} for node in nodes})
         machines = self.told(nodes)
         self.listen(*nodes, **sites)
         return look.merge(machines, self.told(nodes))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.plugins.loading import module
 
-cdi = module("sparkloom_cdi")
+cdi = module("cdi")
 LIB = "/usr/lib/aarch64-linux-gnu"
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils import sparkloom_definitions as definitions
+
+from sparkloom.onnode.host import definitions
 
 WIFI = """network:
   version: 2

@@ -21,26 +21,9 @@ import pytest
 
 from sparkloom.site.k3s import steps
 from tests.k3s_sites import site
-from tests.plugins.loading import REPO, module
+from tests.plugins.loading import module, on_node
 
-state, remove = (module(f"sparkloom_k3s_{name}") for name in ("state", "remove"))
-
-UTILITIES = f"{REPO}/plugins/module_utils"
-AS_ANSIBLE = """
-import runpy, sys, ansible.module_utils
-utilities, path = sys.argv[1:]
-sys.argv[1:] = []
-ansible.module_utils.__path__.append(utilities)
-runpy.run_path(path, run_name="__main__")
-"""
-
-
-def run(name: str, **args: Any) -> dict[str, Any]:
-    """A module as Ansible runs it: arguments on its standard input, one JSON object out."""
-    given = json.dumps({"ANSIBLE_MODULE_ARGS": args})
-    command = [sys.executable, "-c", AS_ANSIBLE, UTILITIES, f"{REPO}/plugins/modules/{name}.py"]
-    done = subprocess.run(command, input=given, capture_output=True, text=True)
-    return dict(json.loads(done.stdout))
+state, remove = (module(f"k3s_{name}") for name in ("state", "remove"))
 
 
 @pytest.fixture
@@ -74,7 +57,7 @@ def item(mirror: str, tmp_path: Path, name: str, files: dict[str, str | None], d
 
 def programs(tmp_path: Path, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
     places = {"record": str(tmp_path / "record.json"), "staging": str(tmp_path / "staging")}
-    return run("sparkloom_k3s_programs", items=list(items), **places, **more)
+    return on_node("k3s_programs", items=list(items), **places, **more)
 
 
 def test_pinned_files_are_installed_and_on_record(tmp_path: Path, mirror: str) -> None:
@@ -82,7 +65,7 @@ def test_pinned_files_are_installed_and_on_record(tmp_path: Path, mirror: str) -
         item(mirror, tmp_path, "k3s", {"k3s": None}),
         item(mirror, tmp_path, "cni.tgz", {"host-device": "host-device", "static": "static"}),
     ]
-    assert programs(tmp_path, *wanted, _ansible_check_mode=True)["changed"] and not (tmp_path / "root").exists()
+    assert programs(tmp_path, *wanted, dry=True)["changed"] and not (tmp_path / "root").exists()
     assert programs(tmp_path, *wanted)["changed"]
     assert (tmp_path / "root/k3s").read_text() == "the program" and (tmp_path / "root/static").read_text() == "static"
     assert (tmp_path / "root/host-device").stat().st_mode & 0o777 == 0o755
@@ -115,10 +98,10 @@ def test_an_archive_without_the_plugin_is_refused(tmp_path: Path, mirror: str) -
 
 def test_a_secret_is_written_closed_and_never_shown(tmp_path: Path) -> None:
     target, secret = tmp_path / "token", "K10abc::node:verysecretindeed"
-    said = run("sparkloom_files", files=[], secrets={str(target): secret}, _ansible_diff=True)
+    said = on_node("files", files=[], secrets={str(target): secret})
     assert said["changed"] and target.read_text() == secret and target.stat().st_mode & 0o777 == 0o600
     assert "verysecret" not in json.dumps(said)
-    assert not run("sparkloom_files", files=[], secrets={str(target): secret})["changed"]
+    assert not on_node("files", files=[], secrets={str(target): secret})["changed"]
 
 
 def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
@@ -128,14 +111,14 @@ def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
         "joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")},
         "kubeconfig": str(tmp_path / "k3s.yaml"),
     }
-    assert len(run("sparkloom_k3s_secrets", paths=paths)["missing"]) == 2
+    assert len(on_node("k3s_secrets", paths=paths)["missing"]) == 2
     assert not (tmp_path / "etc").exists(), "reading makes nothing"
-    made = run("sparkloom_k3s_secrets", paths=paths, create=True)
+    made = on_node("k3s_secrets", paths=paths, create=True)
     first = (tmp_path / "etc/token").read_text()
     assert made["changed"] and len(first.strip()) == 64 and made["tokens"]["server"] == first.strip()
     (tmp_path / "etc/token").chmod(0o644)
     (tmp_path / "full").write_text("K10hash::server:x\n")
-    again = run("sparkloom_k3s_secrets", paths=paths, create=True)
+    again = on_node("k3s_secrets", paths=paths, create=True)
     assert (tmp_path / "etc/token").read_text() == first and (tmp_path / "etc/token").stat().st_mode & 0o077 == 0
     assert again["tokens"]["server"] == "K10hash::server:x", "the form with the certificate's hash, once K3s wrote it"
 
@@ -145,7 +128,7 @@ def test_marks_tell_two_tokens_apart_and_neither(tmp_path: Path) -> None:
     paths |= {"joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")}, "kubeconfig": "/none"}
     (tmp_path / "token").write_text("secret\n")
     (tmp_path / "full").write_text("secret\n")
-    told = run("sparkloom_k3s_secrets", paths=paths, marks=True)
+    told = on_node("k3s_secrets", paths=paths, marks=True)
     assert told["marks"]["token"] == told["marks"]["server"] == hashlib.sha256(b"secret").hexdigest()
     assert told["marks"]["agent_token"] == told["marks"]["agent"] == ""
     assert "tokens" not in told and "secret" not in str(told), "and nothing else is told"
@@ -189,14 +172,10 @@ def test_what_kubelet_leaves_behind_goes_and_a_drivers_folder_stays_when_somebod
 
 
 IN_ITS_OWN_MOUNTS = """
-import ansible.module_utils, json, subprocess, sys
-utilities, path, folder = sys.argv[1:]
-ansible.module_utils.__path__.append(utilities)
+import json, subprocess, sys
 from pathlib import Path
-import importlib.util
-spec = importlib.util.spec_from_file_location("remove", path)
-remove = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(remove)
+from sparkloom.onnode.tasks import k3s_remove as remove
+(folder,) = sys.argv[1:]
 point = Path(folder, "k3s/pvc of somebody")
 point.mkdir(parents=True)
 subprocess.run(["mount", "-t", "tmpfs", "none", str(point)], check=True)
@@ -216,9 +195,8 @@ print(json.dumps([seen, held, kept, left, Path(folder, "k3s").exists()]))
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounts in a namespace: needs root")
 def test_nothing_is_removed_through_a_mount_and_a_name_with_a_space_is_unmounted(tmp_path: Path) -> None:
     """Its name was read as `pvc\\040of\\040somebody`, umount did not find it, and its files went with K3s'."""
-    module_file = f"{REPO}/plugins/modules/sparkloom_k3s_remove.py"
     command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", IN_ITS_OWN_MOUNTS]
-    done = subprocess.run([*command, UTILITIES, module_file, str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     seen, held, kept, left, there = json.loads(done.stdout)
     point = f"{tmp_path}/k3s/pvc of somebody"
@@ -242,13 +220,13 @@ def test_a_machine_names_volumes_containers_and_pods_of_others(tmp_path: Path) -
     assert found["ours"][-1] == "sparkloom" and "kube-system" in found["ours"]
     ours = found["ours"]
     places = {name: str(tmp_path / name) for name in ("volumes", "containers", "logs")}
-    assert run("sparkloom_k3s_others", **places, ours=ours)["others"] == []
+    assert on_node("k3s_others", **places, ours=ours)["others"] == []
     for folder in (
         "volumes/pvc-1_photos_album", "containers/k8s.io/abc", "containers/default/mine",
         "logs/photos_web-0_5e1f", "logs/kube-system_coredns-1_77", "logs/sparkloom_x-rank0-0_12",
     ):  # fmt: skip
         (tmp_path / folder).mkdir(parents=True)
-    said = run("sparkloom_k3s_others", **places, ours=ours)
+    said = on_node("k3s_others", **places, ours=ours)
     assert said["others"] == [
         f"volume {tmp_path}/volumes/pvc-1_photos_album",
         "container mine (containerd's namespace default)",

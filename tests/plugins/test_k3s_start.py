@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +16,10 @@ from typing import Any
 import pytest
 
 from sparkloom.site.k3s import steps
-from tests.plugins.loading import REPO, module
+from tests.plugins.loading import module, on_node
 
-node = module("sparkloom_k3s_node", "module_utils")
-start = module("sparkloom_k3s_start")
+node = module("k3s_node", "host")
+start = module("k3s_start")
 CAUSES = steps.causes()
 
 WAITING = (
@@ -85,13 +83,6 @@ def test_tokens_are_taken_out_of_what_k3s_said() -> None:
 # --- on a machine whose programs are three scripts ---------------------------------------------------------------
 
 
-AS_ANSIBLE = """
-import runpy, sys, ansible.module_utils
-utilities, path = sys.argv[1:]
-sys.argv[1:] = []
-ansible.module_utils.__path__.append(utilities)
-runpy.run_path(path, run_name="__main__")
-"""
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >>{folder}/asked
 case "$*" in
@@ -122,12 +113,7 @@ def machine(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     shutil.rmtree(tmp_path / "answers", ignore_errors=True)
 
     def run(name: str, **args: Any) -> dict[str, Any]:
-        given = json.dumps({"ANSIBLE_MODULE_ARGS": args})
-        path = f"{REPO}/plugins/modules/{name}.py"
-        command = [sys.executable, "-c", AS_ANSIBLE, f"{REPO}/plugins/module_utils", path]
-        here = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-        done = subprocess.run(command, input=given, capture_output=True, text=True, env=here)
-        return dict(json.loads(done.stdout))
+        return on_node(name, env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}, **args)
 
     return run
 
@@ -147,14 +133,14 @@ def begin(tmp_path: Path, **more: Any) -> dict[str, Any]:
 
 def test_it_is_given_up_long_before_its_time_with_the_cure(tmp_path: Path, machine: Callable[..., Any]) -> None:
     (tmp_path / "journal").write_text("\n".join([ERROR, *said(PASSWORD)]))
-    done = machine("sparkloom_k3s_start", **begin(tmp_path, seconds=300))
+    done = machine("k3s_start", **begin(tmp_path, seconds=300))
     assert done["failed"] and "kubectl delete node spark2" in done["msg"] and "Node password rejected" in done["msg"]
     assert int(done["msg"].split("after ")[1].split()[0]) < 100
 
 
 def test_a_node_that_comes_back_by_itself_is_not_restarted(tmp_path: Path, machine: Callable[..., Any]) -> None:
     answers(tmp_path / "answers", "True")
-    done = machine("sparkloom_k3s_start", **begin(tmp_path, as_planned=True))
+    done = machine("k3s_start", **begin(tmp_path, as_planned=True))
     assert done["changed"] is False and "restart" not in (tmp_path / "asked").read_text()
 
 
@@ -164,7 +150,7 @@ def test_one_that_runs_as_planned_and_is_refused_is_restarted_at_once(
     (tmp_path / "journal").write_text("\n".join(said(INTERFACE)))
     answers(tmp_path / "answers", "Unknown")
     answers(tmp_path / "after", "True")
-    done = machine("sparkloom_k3s_start", **begin(tmp_path, as_planned=True, seconds=30))
+    done = machine("k3s_start", **begin(tmp_path, as_planned=True, seconds=30))
     assert "restart --no-block k3s-agent.service" in (tmp_path / "asked").read_text()
     # its journal still says what it said before: the scripts know no time
     assert done["failed"] and "management_interface" in done["msg"]
@@ -173,7 +159,7 @@ def test_one_that_runs_as_planned_and_is_refused_is_restarted_at_once(
 def test_a_node_that_is_ready_is_well_whatever_its_log_says(tmp_path: Path, machine: Callable[..., Any]) -> None:
     (tmp_path / "journal").write_text("\n".join(said(PASSWORD)))
     answers(tmp_path / "after", "True", ago=-60)
-    done = machine("sparkloom_k3s_start", **begin(tmp_path))
+    done = machine("k3s_start", **begin(tmp_path))
     assert done["changed"] is True, done
 
 
@@ -190,7 +176,7 @@ def test_a_machine_says_whether_its_node_lives(
 ) -> None:
     answers(tmp_path / "answers", status, ago)
     places = {**steps.PLACES, "binary": str(tmp_path / "bin/k3s")}
-    read = machine("sparkloom_k3s_state", paths=places, service="k3s-agent", node="spark2")
+    read = machine("k3s_state", paths=places, service="k3s-agent", node="spark2")
     assert read["units"]["k3s-agent"]["active"] and read["waits"] == waits
     assert "127.0.0.1" in read["addresses"].get("lo", ["127.0.0.1"])
 
@@ -204,4 +190,4 @@ def test_a_runtime_of_the_gpu_operator_is_found_where_k3s_looks(tmp_path: Path, 
     search = steps.PLACES["search"]
     assert search.split(":")[0] == "/usr/local/nvidia/toolkit"
     places = {**steps.PLACES, "search": search.replace("/usr/local/nvidia/toolkit", str(program.parent))}
-    assert machine("sparkloom_k3s_state", paths=places, service="k3s-agent", node="x")["nvidia"] == str(program)
+    assert machine("k3s_state", paths=places, service="k3s-agent", node="x")["nvidia"] == str(program)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.plugins.loading import module
 
-links = module("sparkloom_listen")
+links = module("listen")
 
 
 def lldp_frame(name: bytes) -> bytes:

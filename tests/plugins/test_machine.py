@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import sparkloom_gpu as gpu
-from ansible.module_utils import sparkloom_host as host
-from ansible.module_utils import sparkloom_pci as pci
 
+from sparkloom.onnode.host import gpu, pci
+from sparkloom.onnode.host import system as host
+from sparkloom.onnode.tasks.main import answer
 from tests.plugins.loading import module
 
-machine = module("sparkloom_machine")
+machine = module("machine")
+
+
+def read(args: dict[str, Any]) -> dict[str, Any]:
+    return answer({"do": "machine", "params": args}, check_mode=False)
 
 
 def files(root: Path, content: dict[str, str]) -> None:
@@ -133,29 +137,29 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_cuda_is_not_asked_unless_somebody_wants_it(asked: Path) -> None:
     """Cabling reads ports, and made a context on every node, also beside an engine that had left 0.3 GiB."""
-    assert machine.read(ARGUMENTS)["memory"]["cuda_free_gib"] is None and not asked.exists()
-    assert machine.read({**ARGUMENTS, "cuda": True})["memory"]["cuda_free_gib"] == 1.0 and asked.exists()
+    assert read(ARGUMENTS)["memory"]["cuda_free_gib"] is None and not asked.exists()
+    assert read({**ARGUMENTS, "cuda": True})["memory"]["cuda_free_gib"] == 1.0 and asked.exists()
 
 
 def test_a_gpu_that_somebody_uses_is_left_alone(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USERS", f"{os.getpid()}\n")
-    read = machine.read({**ARGUMENTS, "cuda": True, "gpu_seconds": 2})
-    assert not asked.exists() and read["memory"]["gpu_processes"][0]["pid"] == os.getpid()
-    assert read["gpu"]["mhz"] == 611.0 and read["gpu"]["load"] == {}
+    told = read({**ARGUMENTS, "cuda": True, "gpu_seconds": 2})
+    assert not asked.exists() and told["memory"]["gpu_processes"][0]["pid"] == os.getpid()
+    assert told["gpu"]["mhz"] == 611.0 and told["gpu"]["load"] == {}
 
 
 def test_a_gpu_of_which_it_is_not_known_who_uses_it_is_left_alone_too(
     asked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu, "processes", lambda: None)
-    read = machine.read({**ARGUMENTS, "cuda": True})
-    assert not asked.exists() and read["memory"]["gpu_processes"] == []
+    told = read({**ARGUMENTS, "cuda": True})
+    assert not asked.exists() and told["memory"]["gpu_processes"] == []
 
 
 def test_a_machine_without_a_gpu_is_not_asked_at_all(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    read = machine.read({**ARGUMENTS, "cuda": True})
-    assert not asked.exists() and read["driver"]["why"] == "no nvidia-smi" and read["gpu"] == {"load": {}}
+    told = read({**ARGUMENTS, "cuda": True})
+    assert not asked.exists() and told["driver"]["why"] == "no nvidia-smi" and told["gpu"] == {"load": {}}
 
 
 def test_what_the_gpu_says_of_itself(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:

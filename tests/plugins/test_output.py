@@ -21,21 +21,20 @@ REFUSED = """
       spark9: found "x" in /etc/foo's, expected y
         -> write z
 """
-# As the actions answer that tell what serves; the last of them says something while it works.
-ACTIONS = {
-    "sparkloom_operation": "{'msg': 'held'}",
-    "sparkloom_gateway": "{'url': 'https://spark1/v1', 'msg': 'it streams'}",
-    "sparkloom_groups": "{'run': {'proved': {'glm': {'ranks': 2, 'transport': 'roce: every rank'}}, 'asleep': []}}",
+# As the tasks answer that tell what serves; the last of them says something while it works.
+ANSWERS = {
+    "operation.hold": {"msg": "held"},
+    "gateway.prove": {"url": "https://spark1/v1", "msg": "it streams"},
+    "groups.finish": {"run": {"proved": {"glm": {"ranks": 2, "transport": "roce: every rank"}}, "asleep": []}},
 }
-ACTION = """
+ACTION = f"""
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
-        Display().display("it speaks")
-        return {"changed": False, **ANSWER}
+        self._display.display("it speaks")
+        return {{"changed": False, **{ANSWERS}[self._task.args["do"]]}}
 """
 
 
@@ -49,8 +48,7 @@ def run(folder: Path, tasks: str, *words: str, **env: str) -> tuple[int, str]:
     (folder / "hosts.yml").write_text(f"all:\n  hosts:\n{hosts}")
     plugins = folder / "actions"
     plugins.mkdir(exist_ok=True)
-    for name, answer in ACTIONS.items():
-        (plugins / f"{name}.py").write_text(ACTION.replace("ANSWER", answer))
+    (plugins / "sparkloom.py").write_text(ACTION)
     program = str(Path(sys.executable).with_name("ansible-playbook"))
     command = [program, "-i", str(folder / "hosts.yml"), *words, str(folder / "play.yml")]
     ours = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_ACTION_PLUGINS": str(plugins), "ANSIBLE_LIBRARY": str(folder), **env}
@@ -132,19 +130,19 @@ def test_who_wants_all_of_it_gets_it(tmp_path: Path) -> None:
 
 SITE = """
 - name: One operation at a time
-  sparkloom_operation:
+  sparkloom: {do: operation.hold}
   run_once: true
 - name: Keep a file
   ansible.builtin.command: {cmd: 'true'}
   changed_when: CHANGED
 - name: Start what is missing
-  sparkloom_groups:
+  sparkloom: {do: groups.finish}
   run_once: true
 - name: Say how to use it
   ansible.builtin.debug: {msg: "curl -N \\"x\\"\\nand so on"}
   run_once: true
 - name: Ask
-  sparkloom_gateway:
+  sparkloom: {do: gateway.prove}
   run_once: true
 """
 SERVES = "glm serves at https://spark1/v1 (2 ranks, roce: every rank)"
@@ -170,15 +168,17 @@ def test_the_last_line_says_what_changed_and_what_serves(
 
 
 def test_a_dry_run_says_so(tmp_path: Path) -> None:
-    tasks = "- sparkloom_operation:\n- name: Keep\n  ansible.builtin.debug: {msg: a}\n  changed_when: true"
+    tasks = "- sparkloom: {do: operation.hold}\n- name: Keep\n  ansible.builtin.debug: {msg: a}\n  changed_when: true"
     code, said = run(tmp_path, tasks, "--check")
     assert code == 0 and re.fullmatch(r"dry run: 2 changes \(spark1 1, spark2 1\) would be made \(\d+ s\)", last(said))
 
 
 def test_every_action_that_speaks_while_it_works_gets_its_heading_first() -> None:
     source = (REPO / "plugins/callback/sparkloom_output.py").read_text()
-    speaking = {path.stem for path in (REPO / "plugins/action").glob("*.py") if "Display()" in path.read_text()}
-    assert set(re.findall(r'"(sparkloom_\w+)"', source.partition("SPEAKS")[2].partition("}")[0])) == speaking
+    known = set(re.findall(r'"([\w.]+)"', source.partition("SPEAKS")[2].partition("}")[0]))
+    tasks = (REPO / "scripts/sparkloom/site/tasks").glob("*.py")
+    speaking = {path.stem for path in tasks if re.search(r"context\.say", path.read_text())}
+    assert {name.partition(".")[0] for name in known} == speaking
 
 
 def test_an_inventory_without_our_hosts_is_told_of(tmp_path: Path) -> None:

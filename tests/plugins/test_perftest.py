@@ -8,7 +8,7 @@ import pytest
 
 from tests.plugins.test_backup import module
 
-perftest = module("sparkloom_perftest")
+perftest = module("perftest")
 TEST = {"bytes": 65536, "iterations": 100, "queue_pairs": 4, "port": 18515, "peer": "192.168.100.12"}
 
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import sparkloom_kernel as kernel
 
+from sparkloom.onnode.host import kernel
 from tests.plugins.loading import module
 
-probe = module("sparkloom_probe")
+probe = module("probe")
 
 
 @pytest.fixture

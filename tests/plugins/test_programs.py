@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from sparkloom.render import pack
-from sparkloom.site import node_module
+from sparkloom.site import executor
 from tests.places import REPO
 from tests.plugins.loading import module
 
@@ -52,18 +52,18 @@ def test_a_unit_starts_what_its_role_put_there(role: str) -> None:
 
 
 def test_what_the_controller_packs_is_what_the_node_gets_and_gives_back(tmp_path: Path, monkeypatch: Any) -> None:
-    tool = module("sparkloom_files")
+    tool = module("files")
     monkeypatch.setattr(tool.backup, "FOLDER", tmp_path / "origin")
     target = tmp_path / "lib/functions.pyz"
-    entry = node_module.whole({"path": str(target), "program": "functions", "mode": "0644"}, str)
+    entry = executor.whole({"path": str(target), "program": "functions", "mode": "0644"}, str)
     assert base64.b64decode(entry["content"]) == pack.program("functions").archive
-    run = type("Run", (), {"params": {"files": [entry], "secrets": {}, "remember": True}, "check_mode": False})
+    run = type("Run", (), {"check_mode": False})
     changed: list[str] = []
     diffs: list[dict[str, str]] = []
-    tool.present(run, changed, diffs)
+    tool.present(run, [entry], changed, diffs, keep=True)
     assert target.read_bytes() == pack.program("functions").archive and changed == [str(target)]
     assert (diffs[0]["before"], diffs[0]["after"][:18]) == ("", "a program, sha256 ")
-    tool.present(run, changed, diffs)
+    tool.present(run, [entry], changed, diffs, keep=True)
     assert len(changed) == 1
-    tool.absent(run, changed, diffs)
+    tool.absent(run, [entry], changed, diffs)
     assert not target.parent.exists() and len(changed) == 2

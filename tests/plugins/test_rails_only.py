@@ -10,11 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import sparkloom_backup as backup
-from ansible.module_utils import sparkloom_generated as generated
-from ansible.module_utils import sparkloom_links as links
-from ansible.module_utils import sparkloom_rollback as rollback
 
+from sparkloom.onnode.host import backup, generated, links, rollback
 from tests.plugins.loading import module
 from tests.plugins.test_backup import Done, Run
 
@@ -82,7 +79,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     live.write_text(
         "[Match]\nName=enP7s7\nAddress=10.0.0.9/24\n"
     )  # somebody's change of 01-way.yaml waits for a reboot
-    return SimpleNamespace(tool=module("sparkloom_netplan"), root=root, way=live)
+    return SimpleNamespace(tool=module("netplan"), root=root, way=live)
 
 
 def present(node: SimpleNamespace, run: Node, data: dict[str, Any] = OURS) -> None:

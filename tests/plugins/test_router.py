@@ -1,19 +1,21 @@
-"""The router's action plugins: what they apply, and that no key is in what they tell."""
+"""The router's tasks: what they apply, and that no key is in what they tell."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sparkloom.inputs.client_keys import hashed
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.site import router
+from sparkloom.site import ansible, client, router
+from sparkloom.site.groups import observed
+from sparkloom.site.tasks import gateway as gateway_tasks
+from sparkloom.site.tasks import router as router_tasks
 from tests.inventories import serving
-from tests.plugins import loading
+from tests.plugins.loading import context
 from tests.site.test_router import Reached
 
 LIST = [{"profile": "openai--gpt-oss-120b", "name": "oss"}, {"profile": "radixark--qwen3.8-27b-nvfp4", "name": "chat"}]
@@ -45,27 +47,25 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     keys = folder / "group_vars" / "all" / "keys.yml"
     keys.write_text(f"client_keys:\n  - {{name: alice, hash: {hashed('sk-alice')}}}\n")
     reached = Cluster(None, pods=0)
-    for name in ("sparkloom_router", "sparkloom_gateway"):
-        module = loading.action(name)
-        monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: cluster)
-        monkeypatch.setattr(module.client, "of", lambda cluster: reached)
-    module = loading.action("sparkloom_router")
+    monkeypatch.setattr(ansible, "cluster", lambda task_vars: cluster)
+    monkeypatch.setattr(client, "of", lambda cluster: reached)
     monkeypatch.setattr(
-        module.observed,
+        observed,
         "running",
         lambda cluster: {"oss": Running("oss", "openai--gpt-oss-120b", ("spark1",), engine_key="oss-engine-key")},
     )
-    monkeypatch.setattr(module.ansible, "listed", lambda task_vars: {"serve": LIST} if "serve" in task_vars else None)
+    monkeypatch.setattr(ansible, "listed", lambda task_vars: {"serve": LIST} if "serve" in task_vars else None)
     return {"reached": reached, "key": key, "vars": {"inventory_dir": str(folder), "serve": LIST}}
 
 
 def given(site: dict[str, Any], dry: bool = False, **more: Any) -> dict[str, Any]:
-    module = loading.action("sparkloom_router")
-    action = module.ActionModule.__new__(module.ActionModule)
-    action._task = SimpleNamespace(check_mode=dry)
-    asked = {"image": "docker.io/envoyproxy/envoy:v1.40.0", "memory": 1024, **TERMS}
-    result: dict[str, Any] = action.work({**asked, "key_file": str(site["key"]), **more}, site["vars"])
-    return result
+    asked: dict[str, Any] = {
+        "image": "docker.io/envoyproxy/envoy:v1.40.0",
+        "memory": 1024,
+        **TERMS,
+        "key_file": str(site["key"]),
+    }
+    return router_tasks.give(context(site["vars"], dry=dry), **{**asked, **more})
 
 
 def test_every_group_is_routed_and_those_that_run_are_asked(site: dict[str, Any]) -> None:
@@ -123,13 +123,10 @@ def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
 
 
 def test_traefik_leads_to_the_router(site: dict[str, Any], tmp_path: Path) -> None:
-    module = loading.action("sparkloom_gateway")
-    action = module.ActionModule.__new__(module.ActionModule)
-    action._task = SimpleNamespace(check_mode=True)
     site["reached"].put_secret = lambda *words, **more: True
-    asked = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": "", **TERMS}
-    more = {"service": "traefik", "service_namespace": "kube-system"}
-    told: dict[str, Any] = action.work({**asked, **more, "what": "prepare"}, site["vars"])
+    asked: dict[str, Any] = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": ""}
+    more = {"service": "traefik", "service_namespace": "kube-system", "timeout": TERMS["timeout"], "paths": TERMS["paths"]}
+    told = gateway_tasks.prepare(context(site["vars"], dry=True), **asked, **more)
     (route,) = [
         item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"
     ]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import sparkloom_kernel as kernel
 
+from sparkloom.onnode.host import kernel
 from tests.plugins.test_backup import Done, Run, module
 
 KEY, PROC = "net.ipv4.tcp_mtu_probing", "net/ipv4/tcp_mtu_probing"
@@ -25,14 +25,14 @@ class Machine(Run):
         self.live.write_text("0\n")
         monkeypatch.setattr(kernel, "PROC", folder / "proc")
         monkeypatch.setattr(kernel, "FOLDERS", self.folders)
-        self.tool: Any = module("sparkloom_sysctl")
+        self.tool: Any = module("sysctl")
 
     def warn(self, text: str) -> None:
         self.warned.append(text)
 
     def go(self) -> dict[str, Any]:
         with pytest.raises(Done):
-            self.tool.present(self, self.ours)
+            self.tool.present(self, self.ours, self.params["values"], keep=self.params["remember"])
         return dict(self.result)
 
 
@@ -59,7 +59,7 @@ def test_a_killed_run_leaves_no_file_that_the_kernel_does_not_follow(
 
     monkeypatch.setattr(machine.tool, "apply", killed)
     with pytest.raises(KeyboardInterrupt):
-        machine.tool.present(machine, machine.ours)
+        machine.tool.present(machine, machine.ours, machine.params["values"])
     assert not machine.ours.exists()
 
 

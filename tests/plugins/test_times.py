@@ -17,22 +17,14 @@ SPEC.loader.exec_module(times)
 @pytest.mark.parametrize(
     ("action", "delegate_to", "remote"),
     [
-        ("sparkloom_probe", None, True),
+        ("sparkloom_node", None, True),
         ("ansible.builtin.command", None, True),
         ("ansible.builtin.command", "localhost", False),
         ("kubernetes.core.k8s", "localhost", False),
         ("ansible.builtin.debug", None, False),
         ("set_fact", None, False),
-        ("sparkloom_preflight", None, False),
+        ("sparkloom", None, False),
     ],
 )
 def test_remote(action: str, delegate_to: str | None, remote: bool) -> None:
     assert times.is_remote(action, delegate_to) is remote
-
-
-def test_an_action_plugin_of_ours_counts_as_local_unless_it_sends_its_module() -> None:
-    modules = {plugin.stem for plugin in (REPO / "plugins/modules").glob("sparkloom_*.py")}
-    for plugin in (REPO / "plugins/action").glob("sparkloom_*.py"):
-        assert times.is_remote(plugin.stem, None) is (plugin.stem in modules), plugin.stem
-    for module in modules:
-        assert times.is_remote(module, None), module

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import sparkloom_backup as backup
-from ansible.module_utils import sparkloom_kernel as kernel
 
+from sparkloom.onnode.host import backup, kernel
 from tests.plugins.loading import module
 
-undo = module("sparkloom_undo")
+undo = module("undo")
 
 
 class Done(Exception):
@@ -53,9 +52,8 @@ def write(path: Path, text: str) -> None:
 
 def run(monkeypatch: pytest.MonkeyPatch, **params: Any) -> Run:
     made = Run(**params)
-    monkeypatch.setattr(undo, "AnsibleModule", lambda **_: made)
     with pytest.raises(Done):
-        undo.main()
+        undo.main(made, **made.params)
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.plugins.loading import module
 
-units = module("sparkloom_units")
+units = module("units")
 U = "sparkloom-memory-guard.service"
 
 

@@ -1,4 +1,4 @@
-"""The waker's action plugin: its objects where groups on demand are set up, nothing where none is, and its end."""
+"""The waker's tasks: its objects where groups on demand are set up, nothing where none is, and its end."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.fleet_record import Running
+from sparkloom.site import ansible, client, waker
+from sparkloom.site.groups import observed
+from sparkloom.site.tasks import waker as tasks
 from tests.inventories import serving
-from tests.plugins import loading
+from tests.plugins.loading import context
 
 OSS = {"profile": "openai--gpt-oss-120b", "name": "oss"}
 CHAT = {"profile": "radixark--qwen3.8-27b-nvfp4", "name": "chat", "idle_minutes": 15}
@@ -38,13 +41,12 @@ class Reached:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     cluster = case.cluster(serving(tmp_path, "profile: openai--gpt-oss-120b\n"))
-    module = loading.action("sparkloom_waker")
-    there = SimpleNamespace(module=module, serve=[OSS, CHAT], runs=["oss", "chat"], taken=[])
-    monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: cluster)
-    monkeypatch.setattr(module.client, "of", lambda cluster: Reached())
-    monkeypatch.setattr(module.ansible, "listed", lambda task_vars: there.serve and {"serve": there.serve})
+    there = SimpleNamespace(serve=[OSS, CHAT], runs=["oss", "chat"], taken=[])
+    monkeypatch.setattr(ansible, "cluster", lambda task_vars: cluster)
+    monkeypatch.setattr(client, "of", lambda cluster: Reached())
+    monkeypatch.setattr(ansible, "listed", lambda task_vars: there.serve and {"serve": there.serve})
     monkeypatch.setattr(
-        module.observed,
+        observed,
         "running",
         lambda cluster: {name: Running(name, "", ("spark1",), engine_key=f"{name}-engine-key") for name in there.runs},
     )
@@ -53,15 +55,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         there.taken.append((len(list(listed)), dry))
         return ["Deployment waker"]
 
-    monkeypatch.setattr(module.waker.router, "taken", taken)
+    monkeypatch.setattr(waker.router, "taken", taken)
     return there
 
 
-def run(site: SimpleNamespace, dry: bool = False, **args: Any) -> dict[str, Any]:
-    action = site.module.ActionModule.__new__(site.module.ActionModule)
-    action._task = SimpleNamespace(check_mode=dry)
-    result: dict[str, Any] = action.work(args, {})
-    return result
+def run(site: SimpleNamespace, dry: bool = False, *, what: str, **args: Any) -> dict[str, Any]:
+    does: Any = {"give": tasks.give, "remove": tasks.remove}[what]
+    return dict(does(context(dry=dry), **args))
 
 
 def test_its_objects_tell_of_the_groups_that_are_on_demand(site: SimpleNamespace) -> None:

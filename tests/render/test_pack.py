@@ -34,6 +34,7 @@ HARMLESS = {
     "patch_image": (["patches.json"], 0, "0 files changed for 0 patches"),
     "rails_table": (["--help"], 0, "usage: sparkloom-rails-table"),
     "rank": (["status"], 2, "is no plan of a group"),
+    "tasks": ([], 2, "usage: tasks < JSON"),
     "waker": (["--help"], 0, "usage: waker"),
     "weights": (["--help"], 2, "usage: store start|"),
 }
@@ -69,7 +70,9 @@ def test_a_program_runs_on_the_system_s_python_without_our_package(name: str, tm
     command = [oldest_python(), "-I", "-S", "-W", "error", str(file), *words]
     (tmp_path / "patches.json").write_text("[]")
     environment = {"PATH": os.environ["PATH"], "RANK": "0", "WORLD_SIZE": "2"}
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    ran = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
     assert (ran.returncode, "Traceback" in ran.stderr) == (status, False), ran.stderr
     assert told in ran.stdout + ran.stderr
 
@@ -80,6 +83,7 @@ def test_it_holds_what_it_imports_and_nothing_else(name: str) -> None:
     files = contents(pack.program(name).archive)
     start = files.pop("__main__.py").decode()
     wanted, waiting = set(), [start.split("from ")[1].split()[0]]
+    waiting += [f"sparkloom.onnode.tasks.{task}" for task in pack.TASKS if name == "tasks"]
     while waiting:
         module = waiting.pop()
         path = REPO / "scripts" / module.replace(".", "/")

@@ -16,7 +16,7 @@ from sparkloom.onnode.rank import sealed
 from sparkloom.onnode.rank.order import Order
 from tests.plugins.loading import module
 
-seal = module("sparkloom_seal")
+seal = module("seal")
 PLAN = {
     "profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1,
     "members": [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}],

@@ -237,6 +237,7 @@ def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulle
     order = [task.get("ansible.builtin.include_tasks") or ("block" if "block" in task else "") for task in main]
     assert order.index("ready.yml") < order.index("block"), "for every group, before anything ends"
     block = yaml.safe_load((tasks / "ready.yml").read_text())[-1]["block"][1:]
-    commands = [task.get("sparkloom_image", task.get("sparkloom_images")) for task in block]
-    said = [command.get("command", command.get("what")) for command in commands]
-    assert said == ["look", "decide", "pull", "keep", "hold"], "both refuse, one before the pulls and one after"
+    said = [task.get("sparkloom_node", task.get("sparkloom"))["do"] for task in block]
+    assert said == ["image.ask", "images.decide", "image.pull", "images.keep", "image.hold"], (
+        "both refuse, one before the pulls and one after"
+    )

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import sparkloom_knock
 
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines, fabric, ports
 from sparkloom.onnode import rails_table
+from sparkloom.onnode.host import strangers
 from sparkloom.render import pack
 from sparkloom.render import rails_table as render
 from sparkloom.render.manifests import attachments
@@ -398,18 +398,18 @@ def test_a_guest_outside_the_rails_is_a_mistake_that_is_named() -> None:
 @pytest.fixture
 def knock(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], set[tuple[str, str]]]:
     """As the probe of spark2 asks: the other Spark's rail and its own, by every way that this node has."""
-    monkeypatch.setattr(sparkloom_knock, "NAMESPACES", tmp_path / "namespaces")
+    monkeypatch.setattr(strangers, "NAMESPACES", tmp_path / "namespaces")
     (tmp_path / "namespaces").mkdir()
     for who in ("rank", "pod"):
         (tmp_path / "namespaces" / who).symlink_to(f"/run/netns/{site.name(who)}")
-    real = sparkloom_knock.run
+    real = strangers.run
     inside = ("ip", "netns", "exec", site.name("node"))
-    monkeypatch.setattr(sparkloom_knock, "run", lambda *words, timeout=10: real(*inside, *words, timeout=timeout))
+    monkeypatch.setattr(strangers, "run", lambda *words, timeout=10: real(*inside, *words, timeout=timeout))
     site.ip("peer", f"route add 10.9.0.0/24 via {NODE.address}")
     asked = rails.knocks(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
 
     def answers() -> set[tuple[str, str]]:
-        told = sparkloom_knock.answered(**asked)
+        told = strangers.answered(**asked)
         assert told["by"] == ["lan", "peer", "pod"]
         return {(door["by"], door["address"]) for door in told["doors"]}
 
@@ -424,9 +424,9 @@ def test_more_doors_than_one_process_may_have_open_are_asked_in_turns(monkeypatc
         turns.append(len(json.loads(words[-1])[2]))
         return json.dumps({"0": "answers"})
 
-    monkeypatch.setattr(sparkloom_knock, "run", run)
+    monkeypatch.setattr(strangers, "run", run)
     doors = [{"by": "peer", "node": f"spark{n}", "address": "192.168.100.1", "port": n} for n in range(1, 1202)]
-    heard = sparkloom_knock._heard(doors, "peer", [], "")
+    heard = strangers._heard(doors, "peer", [], "")
     assert turns == [500, 500, 201] and [door["port"] for door in heard] == [1, 501, 1001]
 
 

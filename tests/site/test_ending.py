@@ -50,12 +50,12 @@ def run(*asleep: str, **proved: int) -> tuple[str, dict[str, Any]]:
     told = {
         name: {"ranks": ranks, "transport": "roce: every rank" if ranks > 1 else ""} for name, ranks in proved.items()
     }
-    return "sparkloom_groups", {"run": {"proved": told, "asleep": list(asleep)}}
+    return "groups.plan", {"run": {"proved": told, "asleep": list(asleep)}}
 
 
 def test_what_serves_is_what_this_run_has_proved() -> None:
-    opened = ("sparkloom_gateway", {"url": "https://s/v1"})
-    assert ended(("sparkloom_groups", {"groups": []})) == "" == ended(run()), "what is planned is no proof"
+    opened = ("gateway.prove", {"url": "https://s/v1"})
+    assert ended(("groups.listed", {"groups": []})) == "" == ended(run()), "what is planned is no proof"
     assert ended(run(glm=2)) == "glm serves (2 ranks, roce: every rank)"
     assert ended(run(), run(glm=1), opened) == "glm serves at https://s/v1 (1 rank)"
     slept = run("chat", "oss", glm=2, chat=1)

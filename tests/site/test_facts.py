@@ -12,7 +12,8 @@ import pytest
 from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.onnode.kube import Unreached
-from sparkloom.site import client, facts, now
+from sparkloom.site import ansible, client, facts, now
+from sparkloom.site.tasks import cluster as tasks
 from tests import inventories
 from tests.inventories import GLM, OSS, THREE
 from tests.onnode.now.recorded import FACTS
@@ -88,15 +89,13 @@ def test_a_site_with_one_profile_has_one_group(kept: Path) -> None:
 def test_a_site_with_a_list_or_with_keys_has_a_page(
     kept: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any], wanted: bool
 ) -> None:
-    module = loading.action("sparkloom_page")
-    action = module.ActionModule.__new__(module.ActionModule)
     cluster = case.cluster(None)
     given = {"cluster": {"name": "gb10", "namespace": "sparkloom", "management_interface": "eth0"},
              "fabric": {"rails": []}, "nodes": [{"name": "spark1"}]}  # fmt: skip
-    monkeypatch.setattr(module.ansible, "cluster", lambda task_vars: cluster)
-    monkeypatch.setattr(module.ansible, "inventory", lambda task_vars: given)
-    monkeypatch.setattr(module.client, "of", lambda cluster: NS(api_addresses=lambda: [("10.0.0.1", 6443)]))
-    told = action.work({"image": "python:3"}, {"profile": OSS, **variables})
+    monkeypatch.setattr(ansible, "cluster", lambda task_vars: cluster)
+    monkeypatch.setattr(ansible, "inventory", lambda task_vars: given)
+    monkeypatch.setattr(client, "of", lambda cluster: NS(api_addresses=lambda: [("10.0.0.1", 6443)]))
+    told = tasks.page(loading.context({"profile": OSS, **variables}), "python:3")
     assert told["wanted"] is wanted and bool(told["objects"]) is wanted
     if wanted:
         (site,) = [item for item in told["objects"] if item["metadata"]["name"] == "page-site"]

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import pytest
 import yaml
 
 from sparkloom.site.k3s import steps
 from testbed.make import k3s
-from tests.plugins.loading import REPO, module
+from tests.plugins.loading import module
 
 
 @pytest.fixture(scope="module")
@@ -140,5 +139,4 @@ def test_it_refuses_a_node_in_the_words_of_the_real_one(program: Path, tmp_path:
 
 def named(lines: list[str]) -> Any:
     """As the product names it."""
-    ansible.module_utils.__path__.append(str(REPO / "plugins/module_utils"))
-    return module("sparkloom_k3s_node", "module_utils").named(lines, steps.causes())
+    return module("k3s_node", "host").named(lines, steps.causes())

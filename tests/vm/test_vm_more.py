@@ -70,9 +70,9 @@ def test_a_node_that_is_lost_gets_its_previous_netplan_file_back(rack: Rack, tmp
     before = login.out(one, f"sha256sum {NETPLAN}; cat /proc/sys/kernel/random/boot_id")
     play = tmp_path / "lost.yml"
     wrong = {"network": {"version": 2, "ethernets": {"enP7s7": {"activation-mode": "off"}}}}
-    module = {"path": NETPLAN, "content": json.dumps(wrong), "rollback_after": seconds}
+    module = {"do": "netplan", "path": NETPLAN, "content": json.dumps(wrong), "rollback_after": seconds}
     change = {
-        "sparkloom_netplan": module, "register": "__roce_fabric_netplan", "ignore_unreachable": True,
+        "sparkloom_node": module, "register": "__roce_fabric_netplan", "ignore_unreachable": True,
         "vars": {"ansible_ssh_retries": 0},
     }  # fmt: skip
     proof = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "proof"}}

@@ -24,14 +24,13 @@ from sparkloom.base.errors import InputError
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
     "allreduce", "functions", "host_metrics", "images", "memory_guard", "page", "patch_image", "rails_table", "rank",
-    "waker", "weights",
+    "tasks", "waker", "weights",
 )  # fmt: skip
+# What `tasks` imports by its name, when it is asked for.
+TASKS = sorted(path.stem for path in (ROOT / "sparkloom/onnode/tasks").glob("[a-z]*.py"))
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.
 IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
-ANSIBLE = re.compile(r"^\s*(?:from|import) ansible\b.*", re.M)
-BASIC = "from ansible.module_utils.basic import AnsibleModule"
-UTILITY = re.compile(r"^from ansible\.module_utils(?:\.| import )(sparkloom_\w+)", re.M)
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
 TIME = (2000, 1, 1, 0, 0, 0)
 
@@ -57,41 +56,10 @@ def program(name: str) -> Program:
     module = f"sparkloom.onnode.{name}"
     module += ".main" if (ROOT / module.replace(".", "/")).is_dir() else ""
     parts = {"__main__.py": START.format(module).encode(), **sources(module)}
-    return Program(name, _stamp(parts), _archive(parts, zipfile.ZIP_STORED))
-
-
-@cache
-def module(path: Path, utilities: Path) -> Program | None:
-    """A module of Ansible's kind with what it imports of ours; None where it uses more of Ansible than that."""
-    return _lean(path.stem, "start", {"sparkloom_module.py": path}, utilities)
-
-
-@cache
-def modules(paths: tuple[Path, ...], utilities: Path) -> Program | None:
-    """Several of them in one archive, to be run one after the other by one interpreter; each keeps its name."""
-    return _lean("modules", "start_each", {path.name: path for path in paths}, utilities)
-
-
-def _lean(name: str, start: str, given: Mapping[str, Path], utilities: Path) -> Program | None:
-    library = "sparkloom.onnode.lean_module"
-    parts = {"__main__.py": f"from {library} import {start}\n\n{start}()\n".encode(), **sources(library)}
-    folder = "ansible/module_utils"
-    parts |= {
-        "ansible/__init__.py": b"",
-        f"{folder}/__init__.py": b"",
-        f"{folder}/basic.py": f"from {library} import AnsibleModule\n".encode(),
-    }
-    parts |= {part: path.read_bytes() for part, path in given.items()}
-    waiting = [path.read_text() for path in given.values()]
-    while waiting:
-        text = waiting.pop()
-        if any(line.strip() != BASIC and not UTILITY.match(line.strip()) for line in ANSIBLE.findall(text)):
-            return None
-        for utility in UTILITY.findall(text):
-            if (part := f"{folder}/{utility}.py") not in parts:
-                parts[part] = (utilities / f"{utility}.py").read_bytes()
-                waiting.append(parts[part].decode())
-    return Program(name, _stamp(parts), _archive(parts, zipfile.ZIP_DEFLATED))
+    for task in TASKS if name == "tasks" else ():
+        parts |= sources(f"sparkloom.onnode.tasks.{task}")
+    compression = zipfile.ZIP_DEFLATED if name == "tasks" else zipfile.ZIP_STORED  # one travels with each task
+    return Program(name, _stamp(parts), _archive(parts, compression))
 
 
 def sources(module: str) -> dict[str, bytes]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.base.repository import WORK
@@ -85,7 +86,7 @@ def locked(task_vars: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {"images": image_lock.digests(file), "models": model_lock.commits(file)}
 
 
-def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, dict[str, Any]]:
+def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, Any]:
     """What every host of the groups (the Sparks) registered under a name; one that registered nothing is left out."""
     hostvars = task_vars["hostvars"]
     hosts = dict.fromkeys(host for group in groups or (GROUP,) for host in task_vars["groups"].get(group, []))
@@ -113,42 +114,53 @@ def guarded(work: Callable[[], Data]) -> Data:
         raise
 
 
-class Action:
-    """What our action plugins share, mixed in before Ansible's own base class: `work` gives the result."""
+@dataclass(frozen=True)
+class Context:
+    """What a task sees: the inventory's variables, whether it is a dry run, and the node that it is about."""
 
-    _requires_connection = False
-    _task: Any
-    documentation = ""
-    # Which options go together, as a module's argument specification says it.
-    required_if: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    required_together: tuple[tuple[str, ...], ...] = ()
+    action: Any  # Ansible's
+    vars: Data
+    dry: bool
 
-    def __init_subclass__(cls, documentation: str) -> None:
-        super().__init_subclass__()
-        cls.documentation = documentation
+    @property
+    def cluster(self) -> Cluster:
+        return cluster(self.vars)
 
-    def work(self, args: Data, task_vars: Data) -> Data:
-        raise NotImplementedError
+    @property
+    def node(self) -> str:
+        return str(self.vars["inventory_hostname"])
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> Data:
-        result: Data = super().run(tmp, task_vars)  # type: ignore[misc]
-        together = {"required_if": self.required_if, "required_together": self.required_together}
-        _, args = self.validate_argument_spec(specification(self.documentation), **together)  # type: ignore[attr-defined]
-        return result | guarded(lambda: self.work(plain(args), task_vars))
+    def say(self, text: str, *, newline: bool = True) -> None:
+        self.action._display.display(text, newline=newline)
 
+    def role_file(self, name: str) -> str:
+        """Of the role's `files`."""
+        return Path(self.action._find_needle("files", name)).read_text()
 
-def specification(documentation: str) -> dict[str, Any]:
-    """The options that a plugin's DOCUMENTATION tells, as the specification that a task's arguments are held to."""
-    return _options(document.own(documentation).get("options") or {})
+    def execute(self, line: str, data: bytes | None) -> Data:
+        """On the node: a line of its shell, with this on standard input."""
+        return dict(self.action._low_level_execute_command(line, in_data=data))
 
+    @property
+    def extra_vars(self) -> Data:
+        """What `-e` says."""
+        from ansible.utils.vars import load_extra_vars
 
-def _options(described: dict[str, Any]) -> dict[str, Any]:
-    kept = ("type", "required", "default", "choices", "elements")
-    return {
-        name: {key: option[key] for key in kept if key in option}
-        | ({"options": _options(option["suboptions"])} if "suboptions" in option else {})
-        for name, option in described.items()
-    }
+        return dict(load_extra_vars(self.action._loader))
+
+    @property
+    def environment(self) -> str:
+        """What the task's `environment` says, as the shell takes it."""
+        return str(self.action._compute_environment_string())
+
+    @property
+    def interpreter(self) -> str:
+        """The node's Python that the inventory names, else the one that Ansible found; else PATH knows."""
+        delegated = self.vars.get("ansible_delegated_vars") or {}
+        known = delegated.get(self.action._task.delegate_to) or self.vars
+        given = self.action._templar.template(known.get("ansible_python_interpreter") or "auto")
+        found = (known.get("ansible_facts") or {}).get("discovered_interpreter_python", "python3")
+        return shlex.quote(str(found if given.startswith("auto") else given))
 
 
 def findings_text(findings: list[Finding]) -> str:

@@ -17,6 +17,7 @@ STATE = {
 EXACT = {"Assertion failed": "assertion", "non-zero return code": "cmd"}
 FRAMES = {"Task failed.", "Module failed.", "Action failed."}
 KEPT = 20  # lines of each
+OURS = ("sparkloom", "sparkloom_node")  # our action plugins
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -62,6 +63,11 @@ def _last(text: str) -> str:
     return "\n".join(lines[-KEPT:])
 
 
+def does(task: Any) -> str:
+    """What a task of Ansible's asks for; one of ours tells it by `do`."""
+    return str(task.args.get("do", "")) if task.action in OURS else str(task.action)
+
+
 @dataclass(slots=True)
 class Ending:
     """Follows a run, for its last line."""
@@ -72,13 +78,13 @@ class Ending:
     failed: str = ""  # the task that failed last
     asleep: list[str] = field(default_factory=list)  # on demand: proved or not, the next request wakes them
 
-    def take(self, action: str, result: Mapping[str, Any]) -> None:
+    def take(self, done: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
-        if action == "sparkloom_groups" and "run" in result:
+        if done.startswith("groups.") and "run" in result:
             run = result["run"]
             self.proved = {name: _about(**told) for name, told in run["proved"].items()}
             self.asleep = [str(name) for name in run["asleep"]]
-        elif action == "sparkloom_gateway" and "url" in result:
+        elif done == "gateway.prove":
             self.url = str(result["url"])
 
     def serves(self) -> str:

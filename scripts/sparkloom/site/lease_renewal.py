@@ -2,7 +2,7 @@
 
 `python -m sparkloom.site.lease_renewal KUBECONFIG SITE NOTES`, with the operation as JSON on standard input. A process
 of its own, since Ansible forks for every task and a thread would be forked along. NOTES is the file where the callback
-sparkloom_operation writes the stage, and at the end how it went.
+sparkloom_verdict writes the stage, and at the end how it went.
 """
 
 from __future__ import annotations

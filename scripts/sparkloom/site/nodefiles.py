@@ -18,7 +18,7 @@ from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
 # The port has no address and would otherwise answer for those of its functions, with its own MAC.
-SEPARATE = {**{name: int(value) for name, value in interfaces.OWN_ADDRESS_ONLY.items()}, "rp_filter": 2}
+OWN_ADDRESS_ONLY = {**{name: int(value) for name, value in interfaces.OWN_ADDRESS_ONLY.items()}, "rp_filter": 2}
 
 
 def every(cluster: Cluster, plan: Plan, stands: Iterable[Stand] = ()) -> dict[str, dict[str, Any]]:
@@ -79,4 +79,4 @@ def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
 
 def _sysctl(mine: list[Endpoint]) -> dict[str, int]:
     interfaces = dict.fromkeys([*(e.pf for e in mine), *(e.interface for e in mine)])
-    return {f"net.ipv4.conf.{name}.{key}": value for name in interfaces for key, value in SEPARATE.items()}
+    return {f"net.ipv4.conf.{name}.{key}": value for name in interfaces for key, value in OWN_ADDRESS_ONLY.items()}

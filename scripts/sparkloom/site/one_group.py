@@ -13,7 +13,7 @@ from sparkloom.site import nodefiles, now
 
 
 def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
-    """For `sparkloom_teardown`: what is the group's alone; a name that nothing here has is refused."""
+    """For `teardown.plan`: what is the group's alone; a name that nothing here has is refused."""
     site = now.read(inventory)
     member = site.one(word)
     runs = site.runs.get(member.name)

@@ -1,6 +1,6 @@
 """A run of site.yml as it is told to a person: its parts, what each changed, and what ended it.
 
-The playbook does the work and its whole output is kept; the callback `sparkloom_progress` says how far it is.
+The playbook does the work and its whole output is kept; the callback `sparkloom_verdict` says how far it is.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
     name = cell.write_profile(spec, specs.cells(spec, text)[0], tmp_path / "profiles")
     task = {
         "name": "Plan",
-        "sparkloom_plan": {"profile": "{{ profile }}", "force": False},
+        "sparkloom": {"do": "site.plan", "profile": "{{ profile }}", "force": False},
         "run_once": True,
         "register": "found",
     }

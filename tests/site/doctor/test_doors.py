@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace as NS
 from typing import Any
 
 import pytest
 
+from sparkloom.site import executor
+from sparkloom.site.ansible import Context
 from sparkloom.site.doctor import asking
 from tests import inventories
 from tests.places import REPO
+from tests.plugins.loading import context
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 # Cabled through the outer port: pods of a rack beside this test have functions of the inner one.
@@ -94,18 +96,13 @@ def of_a_list(site: Path, *more: str) -> list[dict[str, Any]]:
     return list(json.loads(target.read_text())["events"])
 
 
-def test_what_is_asked_here_is_dry_in_a_play_that_is_not() -> None:
+def test_what_is_asked_here_is_dry_in_a_play_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another's play may name the role without check_mode: nothing is made for it, no key and no certificate."""
-    made: list[Any] = []
+    made: list[bool] = []
 
-    def get(name: str, task: Any, **parts: Any) -> Any:
-        made.append(task)
-        return NS(run=lambda task_vars: {"changed": task.check_mode})
+    def perform(context: Context, do: str, args: Any) -> dict[str, Any]:
+        made.append(context.dry)
+        return {"changed": do == "gateway.prepare"}
 
-    ours = NS(copy=lambda: NS(check_mode=False))
-    shared = NS(action_loader=NS(get=get))
-    parts = ("connection", "play_context", "loader", "templar")
-    action = NS(_task=ours, _shared_loader_obj=shared, **{f"_{part}": None for part in parts})
-    assert (
-        asking.Asking(action, {}, {}).run("sparkloom_gateway", {}) == {"changed": True} and made[0].check_mode is True
-    )
+    monkeypatch.setattr(executor, "perform", perform)
+    assert asking.Asking(context(), {}).run("gateway.prepare", {}) == {"changed": True} and made == [True]

@@ -14,9 +14,10 @@ from sparkloom.site import doctor
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import asking, events, groups, parts, roles
 from sparkloom.site.groups import leftovers
+from sparkloom.site.tasks import doctor as tasks
 from tests import inventories
 from tests.fleet_cluster import FleetCluster
-from tests.plugins.loading import action
+from tests.plugins.loading import context
 
 GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
 LIST = f"serve:\n  - {{profile: {GLM}, name: glm, alias: glm-5.3}}\n  - {{profile: {OSS}, alias: oss}}\n"
@@ -106,12 +107,9 @@ def test_what_a_machine_says_of_one_group_s_weights_is_known_to_that_group_alone
     assert groups.said(machines, "oss")["spark1"]["other"] == 1
 
 
-PLUGIN = action("sparkloom_doctor")
-
-
 def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = PLUGIN.ActionModule.__new__(PLUGIN.ActionModule)
-    made.seen, made.roles, walked = [], {"multus", "model_serving", "gateway"}, []
+    told = {"ansible_play_hosts_all": ["spark1"], "hostvars": {"spark1": {"said": {"said": [], "trouble": ""}}}}
+    made, walked = tasks.Doctor(context(told), ["multus", "model_serving", "gateway"]), []
 
     def part(asked: Any, part: parts.Part, api: Any, group: str = "") -> bool:
         walked.append((part.role, part.file, group, asked.known.get("model_serving_group", "")))
@@ -123,9 +121,8 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
     monkeypatch.setattr(made, "_strangers", lambda *_: walked.append("strangers"))
     each = [{"name": name, "profile": name, "nodes": ["spark1"], "weights": {}} for name in ("glm", "oss")]
     known = {"__node_base_site": {"site": {}}, groups.KNOWN: each}
-    told = {"ansible_play_hosts_all": ["spark1"], "hostvars": {"spark1": {"said": {"said": [], "trouble": ""}}}}
-    made._loader = NS(load_from_file=lambda *_, **__: [])
-    made._judge({"plan": {"seen": [], "known": known, "away": False}, "said": "said"}, told)
+    made.context.action._loader = NS(load_from_file=lambda *_, **__: [])
+    made.judge({"seen": [], "known": known, "away": False}, "said")
     site = [one for one in walked if one[2:] == ("", "")]
     assert [one[:2] for one in site] == [("multus", "main"), ("gateway", "main")]
     for name in ("glm", "oss"):
@@ -136,7 +133,7 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
 
 def test_one_group_s_answers_are_not_another_s() -> None:
     """What `render` registered of the first group would be the plan of the second."""
-    asked = asking.Asking(NS(), {}, {"shared": 1})
+    asked = asking.Asking(context(), {"shared": 1})
     first, second = asked.beside({"x": 1}), asked.beside({"x": 2})
     first.known["__model_serving_plan"] = {"objects": []}
     assert "__model_serving_plan" not in second.known and second.known == {"shared": 1, "x": 2}

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 from urllib3.exceptions import NewConnectionError
 
+from sparkloom.site import ansible
 from sparkloom.site.doctor import parts, roles, run
-from tests.plugins.loading import action
-
-PLUGIN = action("sparkloom_doctor")
+from sparkloom.site.tasks import doctor
+from tests.plugins.loading import context
 
 
 def judge() -> Any:
-    made = PLUGIN.ActionModule.__new__(PLUGIN.ActionModule)
-    made.seen, made.roles = [], {"multus", "gateway"}
-    return made
+    return doctor.Doctor(context(), ["multus", "gateway"])
 
 
 def test_a_judge_that_breaks_is_a_line_of_the_verdict_and_the_next_part_is_asked(
@@ -32,7 +30,7 @@ def test_a_judge_that_breaks_is_a_line_of_the_verdict_and_the_next_part_is_asked
         raise ValueError("Invalid value for `architecture`, must not be `None`")
 
     monkeypatch.setattr(made, "_result", result)
-    task = {role: roles.Task(role, "main", "Look", "sparkloom_render", {}, (), {}, role) for role in made.roles}
+    task = {role: roles.Task(role, "main", "Look", "cluster.multus_objects", {}, (), {}, role) for role in made.roles}
     asked = NS(tasks=lambda part: [task[part.role]], holds=lambda task: True, known={})
     made._walk(asked, [parts.Part("multus", "main"), parts.Part("gateway", "main")])
     assert names == ["multus", "gateway"]
@@ -47,12 +45,12 @@ def test_a_cluster_that_was_away_is_not_waited_for_again(monkeypatch: pytest.Mon
         raise NewConnectionError(None, "refused")  # type: ignore[arg-type]
 
     reached = NS(core=NS(api_client=NS(configuration=configuration, call_api=call)))
-    monkeypatch.setattr(PLUGIN.client, "of", lambda cluster: reached)
-    monkeypatch.setattr(PLUGIN.client, "kubeconfig", lambda cluster: "/k")
+    monkeypatch.setattr(doctor.client, "of", lambda cluster: reached)
+    monkeypatch.setattr(doctor.client, "kubeconfig", lambda cluster: "/k")
     site = NS(kubernetes=NS(provider="k3s", kubeconfig=""), name="x")
-    monkeypatch.setattr(PLUGIN.ansible, "cluster", lambda task_vars: site)
-    assert made._api({}, again=True) is None and configuration.retries is None
-    assert made._api({}, again=False) is None and configuration.retries is False
+    monkeypatch.setattr(ansible, "cluster", lambda task_vars: site)
+    assert made._api(again=True) is None and configuration.retries is None
+    assert made._api(again=False) is None and configuration.retries is False
     assert {(event["role"], event["outcome"]) for event in made.seen} == {
         ("multus", "failed"), ("model_serving", "failed"),
     }  # fmt: skip

@@ -24,9 +24,10 @@ ONLY_WHEN_CHANGING = {
     "gateway": {"prove"},
 }
 ONLY_AN_ORDER = {"main", "peers", "readback"}  # of a role whose other files are asked one by one
+OURS = {"sparkloom", "sparkloom_node"}
 NEITHER_KEPT_NOR_JUDGED = {
-    "ansible.builtin.assert", "ansible.builtin.debug", "sparkloom_k3s", "sparkloom_k3s_secrets",
-    "sparkloom_k3s_start", "sparkloom_networks", "sparkloom_site",
+    "ansible.builtin.assert", "ansible.builtin.debug", "cluster.networks", "k3s.decide", "k3s.kubeconfig", "k3s.plan",
+    "k3s.token_files", "k3s_secrets", "k3s_start", "site.read",
 }  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_every_module_of_what_is_asked_has_a_way_to_be(part: Part) -> None:
     known = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, parts.APPLIED, *roles.INCLUDES, *NEITHER_KEPT_NOR_JUDGED}
     planned = {register for _, register in parts.PLANS}
     used = {task.module for task in roles.tasks(part.role, part.file, load) if task.register not in planned}
-    assert used - known - {"sparkloom_store"} == set()  # whose own program reads the weights
+    assert used - known - {"store.check"} == set()  # whose own program reads the weights
 
 
 def test_no_module_is_known_for_nothing() -> None:
@@ -97,7 +98,8 @@ def test_no_task_that_is_asked_loops() -> None:
     modules = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, parts.APPLIED, *roles.INCLUDES}
     for part in ASKED:
         for entry in entries(load(roles.ROLES / part.role / "tasks" / f"{part.file}.yml")):
-            assert not (modules & set(entry) and "loop" in entry), (part, entry["name"])
+            asked = {entry[action]["do"] for action in OURS & set(entry)}
+            assert not (modules & {*entry, *asked} and "loop" in entry), (part, entry["name"])
 
 
 def test_what_is_planned_is_what_the_roles_register() -> None:
@@ -124,7 +126,7 @@ def test_a_block_hands_down_its_conditions_and_variables(tmp_path: Path, monkeyp
   vars: {a: 1, b: 1}
   block:
     - name: Inner
-      sparkloom_files: {files: []}
+      sparkloom_node: {do: files, files: []}
       when: three
       vars: {b: 2}
       register: there
@@ -135,7 +137,7 @@ def test_a_block_hands_down_its_conditions_and_variables(tmp_path: Path, monkeyp
     monkeypatch.setattr(roles, "ROLES", tmp_path)
     (task,) = roles.tasks("r", "main", load)
     assert task.when == ("one", "two", "three") and task.variables == {"a": 1, "b": 2}
-    assert (task.module, task.register, task.name, task.area) == ("sparkloom_files", "there", "Inner", "main")
+    assert (task.module, task.register, task.name, task.area) == ("files", "there", "Inner", "main")
 
 
 def test_whoever_only_asks_puts_no_load_on_a_gpu() -> None:

@@ -23,7 +23,7 @@ READ: dict[str, tuple[str, float, str]] = {
 REASONS = "clocks_event_reasons.active"
 OLDER = "clocks_throttle_reasons.active"  # the same, as drivers before 535 call it
 HELD_FAMILY = ("sparkloom_gpu_held_back", "gauge", "1 while this holds the clock back.")
-# Bits of NVML's reasons; the first one, an idle GPU, is none. (plugins/module_utils/sparkloom_gpu.py has the words.)
+# Bits of NVML's reasons; the first one, an idle GPU, is none. (onnode/host/gpu.py has the words.)
 HELD = {0x4: "power-cap", 0x8: "hardware", 0x20: "temperature", 0x40: "temperature-hardware", 0x80: "power-brake"}
 
 _problem = ""

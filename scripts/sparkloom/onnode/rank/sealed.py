@@ -1,7 +1,7 @@
 """The kernel cache at a pod's start: as it was sealed, whatever was written there since.
 
 Engines execute what lies in their cache, and whoever took one over through a request can write there. The node sealed
-what the first token's engine had compiled (`sparkloom_seal`) where this pod can only read.
+what the first token's engine had compiled (`onnode/tasks/seal.py`) where this pod can only read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Is everything as planned? What a dry run of the roles' tasks would change or judges amiss, as findings.
 
 There is no second description of what a host should have: `asking` takes the tasks from the roles' files (`roles`)
-that `parts` names, `plugins/action/sparkloom_dry.py` asks each machine all of its own in one go, `sparkloom_doctor.py`
-beside it asks the cluster and judges, and `events`, `drift` and `verdict` turn what was said into findings.
+that `parts` names, `site/tasks/node.py` asks each machine all of its own in one go, `site/tasks/doctor.py` asks the
+cluster and judges, and `events`, `drift` and `verdict` turn what was said into findings.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Asks tasks of the roles from within one task of the doctor: Ansible's own way costs a process for each and each node.
-
-Imports nothing from Ansible: what it needs of it comes with the action plugin that calls.
-"""
+"""Asks tasks of the roles within one task of the doctor: Ansible's own way costs a process for each, on each node."""
 
 from __future__ import annotations
 
 from collections import ChainMap
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from sparkloom.site.ansible import Data, plain
+from sparkloom.site import executor
+from sparkloom.site.ansible import Context, Data, guarded, plain
 from sparkloom.site.doctor import roles
 from sparkloom.site.doctor.parts import Part
 from sparkloom.site.doctor.roles import Task
@@ -27,15 +26,15 @@ def given(profile: str) -> Data:
 class Asking:
     """The roles' tasks with values in the place of their templates, as one machine sees them."""
 
-    def __init__(self, action: Any, task_vars: Data, known: Data) -> None:
-        self._action, self._task_vars = action, task_vars
+    def __init__(self, context: Context, known: Data) -> None:
+        self._context = context
         self.known = known  # what was registered so far, by name
         self.machines: dict[str, Data] = {}  # what the machines registered
-        self._load = cache(lambda path: action._loader.load_from_file(str(path), trusted_as_template=True))
+        self._load = cache(lambda path: context.action._loader.load_from_file(str(path), trusted_as_template=True))
 
     def beside(self, more: Data) -> Asking:
         """The same with other variables too, and with what it registers kept apart: for one of several groups."""
-        made = Asking(self._action, self._task_vars, {**self.known, **more})
+        made = Asking(self._context, {**self.known, **more})
         made.machines = self.machines
         return made
 
@@ -54,19 +53,14 @@ class Asking:
         return dict(plain(self._templar(task).template(task.args)))
 
     def _templar(self, task: Task) -> Any:
-        seen = roles.variables(task.role, self._task_vars, self._load, self.known)
-        return self._action._templar.copy_with_new_env(available_variables={**seen, **task.variables})
+        seen = roles.variables(task.role, self._context.vars, self._load, self.known)
+        return self._context.action._templar.copy_with_new_env(available_variables={**seen, **task.variables})
 
-    def run(self, module: str, args: Data) -> Data:
-        """One of our action plugins, in this process, and dry whatever the play says."""
-        action, task = self._action, self._action._task.copy()
-        task.action, task.args, task.check_mode = module, args, True
-        parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
-        made = action._shared_loader_obj.action_loader.get(
-            module, task=task, **{part: getattr(action, f"_{part}") for part in parts}
-        )
-        seen = {**self._task_vars, **self.known}
+    def run(self, do: str, args: Data) -> Data:
+        """What another task asks for, in this process, and dry whatever the play says."""
+        seen = {**self._context.vars, **self.known}
         if self.machines:
-            every = self._task_vars["hostvars"]
+            every = self._context.vars["hostvars"]
             seen["hostvars"] = {host: ChainMap(self.machines.get(host, {}), every[host]) for host in every}
-        return dict(plain(made.run(task_vars=seen)))
+        context = replace(self._context, vars=seen, dry=True)
+        return dict(plain(guarded(lambda: executor.perform(context, do, args))))

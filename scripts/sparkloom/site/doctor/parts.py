@@ -25,15 +25,17 @@ PLANS = (
     (Part("multus", "main"), "__multus_plan"),
     (Part("model_serving", "weights"), "__model_serving_weights"),
 )
-# Modules that have a dry run, or that only read.
+# What has a dry run, or only reads.
 ON_A_NODE = frozenset({
-    "ansible.builtin.command", "sparkloom_cdi", "sparkloom_definitions", "sparkloom_files", "sparkloom_k3s_state",
-    "sparkloom_machine", "sparkloom_netplan", "sparkloom_probe", "sparkloom_sysctl", "sparkloom_units",
+    "ansible.builtin.command", "cdi", "definitions", "files", "k3s_state", "machine", "netplan", "probe", "sysctl",
+    "units",
 })  # fmt: skip
 ON_THE_CONTROLLER = frozenset({
-    "sparkloom_foreign", "sparkloom_gateway", "sparkloom_gpus", "sparkloom_groups",
-    "sparkloom_metrics", "sparkloom_page", "sparkloom_plan", "sparkloom_preflight", "sparkloom_rails",
-    "sparkloom_render", "sparkloom_router", "sparkloom_stands", "sparkloom_store_plan", "sparkloom_waker",
+    "cluster.forget_metrics", "cluster.gpus", "cluster.metrics", "cluster.multus_objects",
+    "cluster.page", "cluster.wait",
+    "fabric.foreign", "fabric.plan", "fabric.rails", "gateway.prepare", "gateway.prove", "groups.look",
+    "router.give", "site.plan", "site.preflight", "site.preflight_reads", "waker.give",
+    "waker.remove", "weights.judge", "weights.models",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"
 # Of the nodes together, and what needs no cluster to be told.

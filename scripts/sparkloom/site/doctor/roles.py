@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.repository import REPO
+from sparkloom.site.ending import OURS
 
 ROLES = REPO / "roles"
 INCLUDES = ("ansible.builtin.include_tasks", "ansible.builtin.import_tasks")
@@ -20,7 +21,7 @@ class Task:
     role: str
     area: str  # stem of its file
     name: str
-    module: str
+    module: str  # or what one of ours does
     args: Any  # as written
     when: tuple[Any, ...]
     variables: Variables
@@ -47,9 +48,11 @@ def _opened(
         if "block" in entry:
             yield from _opened(role, file, entry["block"], conditions, variables)
             continue
-        module = next((key for key in entry if "." in key or key.startswith("sparkloom_")), "")
-        register = str(entry.get("register", ""))
-        yield Task(role, file, entry["name"], module, entry.get(module) or {}, conditions, variables, register)
+        module = next((key for key in entry if "." in key or key in OURS), "")
+        args, register = entry.get(module) or {}, str(entry.get("register", ""))
+        if module in OURS:
+            module, args = args["do"], {key: value for key, value in args.items() if key != "do"}
+        yield Task(role, file, entry["name"], module, args, conditions, variables, register)
 
 
 def variables(role: str, given: Variables, load: Load, dependent: Variables) -> dict[str, Any]:

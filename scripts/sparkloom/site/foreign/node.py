@@ -12,7 +12,7 @@ from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
 from sparkloom.site.foreign import netplan, profiles
 from sparkloom.site.foreign.definition import Definition
 
-Network = Mapping[str, Any]  # what sparkloom_definitions read of a node: files and links
+Network = Mapping[str, Any]  # what `definitions` read of a node: files and links
 NONE: Network = {"files": [], "links": {}}
 
 

@@ -30,7 +30,7 @@ SECRETS = {
     "kubeconfig": paths.KUBECONFIG,
 }
 
-Secrets = Mapping[str, Any]  # what sparkloom_k3s_secrets read: tokens, kubeconfig
+Secrets = Mapping[str, Any]  # what `k3s_secrets` read: tokens, kubeconfig
 
 
 def plan(cluster: Cluster, options: Options) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""What several tasks need of the machine that they run on."""

@@ -1,0 +1,162 @@
+"""The GPU: what its driver says, and, only where somebody asks, what CUDA gives and how fast it runs under load."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from sparkloom.onnode.host.read import outcome, run, text
+from sparkloom.onnode.task import Data
+
+PROC = Path("/proc")
+GIB = 2**30
+NVIDIA = "0x10de"
+NUMBERS = {
+    "utilization.gpu": "percent",
+    "clocks.sm": "mhz",
+    "clocks.max.sm": "most_mhz",
+    "power.draw": "watt",
+    "power.limit": "watt_limit",
+    "temperature.gpu": "celsius",
+}
+REASONS = "clocks_event_reasons.active"
+FIELDS = ("driver_version", "pstate", REASONS, *NUMBERS)
+# Bits of NVML's reasons for a clock that is lower than it could be; the first one, an idle GPU, is none.
+HELD = {
+    0x4: "power cap", 0x8: "slowdown by hardware", 0x20: "temperature", 0x40: "temperature, by hardware",
+    0x80: "power brake",
+}  # fmt: skip
+# A program of its own: a driver that hangs or ends its caller must not take this module with it. It says what is free
+# before it takes anything; then it keeps every SM busy and counts their cycles against the GPU's own time, which shows
+# the true clock, whatever is reported. nvidia-smi is asked in the middle of that, for the power.
+ASK_CUDA = r"""
+import ctypes, json, subprocess, sys, time
+seconds, smi = float(sys.argv[1]), sys.argv[2:]
+cuda, told = ctypes.CDLL("libcuda.so.1"), False
+def ask(name, *words):
+    if getattr(cuda, name)(*words):
+        raise SystemExit(not told)
+device, context, sms = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+ask("cuInit", 0)
+ask("cuDeviceGet", ctypes.byref(device), 0)
+ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+ask("cuCtxSetCurrent", context)
+ask("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+print(json.dumps({"free": free.value}), flush=True)
+told = True
+if not seconds:
+    raise SystemExit
+PTX = b'''
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry spin(.param .u64 into, .param .u64 cycles)
+{
+.reg .pred %p<3>;
+.reg .f32 %f<4>;
+.reg .b32 %r<4>;
+.reg .b64 %d<10>;
+ld.param.u64 %d1, [into];
+ld.param.u64 %d2, [cycles];
+mov.f32 %f1, 0f3F800001;
+mov.f32 %f2, 0f3F7FFFFF;
+mov.u64 %d3, %globaltimer;
+mov.u64 %d4, %clock64;
+AGAIN:
+fma.rn.f32 %f1, %f1, %f2, %f1;
+fma.rn.f32 %f2, %f2, %f1, %f2;
+fma.rn.f32 %f1, %f1, %f2, %f1;
+fma.rn.f32 %f2, %f2, %f1, %f2;
+mov.u64 %d5, %clock64;
+sub.u64 %d6, %d5, %d4;
+setp.lt.u64 %p1, %d6, %d2;
+@%p1 bra AGAIN;
+mov.u64 %d7, %globaltimer;
+sub.u64 %d8, %d7, %d3;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+or.b32 %r3, %r1, %r2;
+setp.ne.u32 %p2, %r3, 0;
+@%p2 bra DONE;
+st.global.u64 [%d1], %d6;
+st.global.u64 [%d1+8], %d8;
+st.global.f32 [%d1+16], %f1;
+DONE:
+ret;
+}
+'''
+module, spin, into = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
+ask("cuDeviceGetAttribute", ctypes.byref(sms), 16, device)
+ask("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX))
+ask("cuModuleGetFunction", ctypes.byref(spin), module, b"spin")
+ask("cuMemAlloc_v2", ctypes.byref(into), ctypes.c_size_t(32))
+cycles, counted = ctypes.c_uint64(20_000_000), (ctypes.c_uint64 * 2)()
+words = (ctypes.c_void_p * 2)(*(ctypes.cast(ctypes.byref(word), ctypes.c_void_p) for word in (into, cycles)))
+begun, clocks, asked = time.monotonic(), [], None
+while (past := time.monotonic() - begun) < seconds or (asked and asked.poll() is None and past < seconds + 10):
+    if asked is None and past > seconds / 2:
+        asked = subprocess.Popen(smi, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    ask("cuLaunchKernel", spin, 4 * sms.value, 1, 1, 256, 1, 1, 0, None, words, None)
+    ask("cuCtxSynchronize")
+    ask("cuMemcpyDtoH_v2", counted, into, ctypes.c_size_t(16))
+    clocks.append(1000 * counted[0] / max(1, counted[1]))
+said = asked.stdout.read() if asked and asked.poll() == 0 else ""
+# the first ones are those of a GPU that is only waking up
+late = sorted(clocks[len(clocks) // 2:])
+print(json.dumps({"free": free.value, "mhz": late[len(late) // 2] if late else None, "said": said}))
+"""
+
+
+def devices(sysfs: Path) -> list[str]:
+    """The PCI ids of NVIDIA's GPUs."""
+    found = [device for device in sorted(sysfs.glob("bus/pci/devices/*")) if text(device / "vendor") == NVIDIA]
+    return [text(device / "device") for device in found if text(device / "class").startswith("0x03")]
+
+
+def query(*fields: str) -> tuple[str, ...]:
+    return ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+
+
+def read() -> tuple[Data, Data]:
+    """The driver (its version, why it says nothing, what the kernel has loaded), and the first GPU's state."""
+    answer, why = outcome(*query(*FIELDS))
+    if "not a valid field" in why:  # a driver that does not know all of them
+        answer, why = outcome(*query("driver_version"))
+    loaded = re.search(r"(?:Kernel Module|Module for \S+)\s+([\d.]+)", text(PROC / "driver/nvidia/version"))
+    driver = {"version": answer.partition("\n")[0].partition(",")[0].strip(), "why": why}
+    return {**driver, "loaded": loaded[1] if loaded else ""}, state(answer)
+
+
+def state(answer: str) -> Data:
+    """One line of nvidia-smi with all FIELDS; what the GPU does not tell, as a GB10 its power limit, is None."""
+    words = [word.strip() for word in answer.partition("\n")[0].split(",")]
+    if len(words) != len(FIELDS):
+        return {}
+    told = dict(zip(FIELDS, words, strict=True))
+    numbers = {name: figure(told[field]) for field, name in NUMBERS.items()}
+    bits = int(told[REASONS], 16) if re.fullmatch(r"0x[0-9a-fA-F]+", told[REASONS]) else 0
+    return {"pstate": told["pstate"], **numbers, "held_by": [why for bit, why in HELD.items() if bits & bit]}
+
+
+def figure(word: str) -> float | None:
+    return float(word) if re.fullmatch(r"\d+(\.\d+)?", word) else None
+
+
+def processes() -> list[int] | None:
+    """Who computes on the GPU, None where nvidia-smi does not say; a desktop draws there and is not among them."""
+    apps, why = outcome("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader", timeout=30)
+    return None if why else [int(pid) for pid in apps.split() if pid.isdigit()]
+
+
+def ask_cuda(seconds: float) -> Data:
+    """What CUDA would give an engine now, and the clock after so many seconds of load; only for a GPU that is idle."""
+    answer = run(sys.executable, "-c", ASK_CUDA, str(seconds), *query(*FIELDS), timeout=60 + 2 * seconds)
+    lines = [json.loads(line) for line in answer.splitlines() if line.startswith("{")]
+    if not lines:
+        return {"free_gib": None, "load": {}}
+    told = lines[-1]
+    load = {"mhz": told["mhz"], "state": state(told["said"])} if told.get("mhz") else {}
+    return {"free_gib": told["free"] / GIB, "load": load}

@@ -1,0 +1,102 @@
+"""Write several small files in one run.
+
+Writes root-owned files whose content the controller rendered; atomic, with check mode and diff. With `remember` the
+node keeps what was there before the first change, and `state=absent` puts exactly that back.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict
+
+from sparkloom.onnode.host import backup
+from sparkloom.onnode.task import Data, Task
+
+
+class File(TypedDict):
+    path: str  # Where.
+    content: NotRequired[str]  # The whole file; not used by state=absent; default ''
+    src: NotRequired[str]  # In place of content; a file of the role's `files`, read on the controller.
+    program: NotRequired[str]  # In place of content; a program of ours, packed on the controller.
+    encoding: NotRequired[Literal["text", "base64"]]  # How the content is given; default 'text'
+    mode: NotRequired[str]  # Octal permissions; default '0644'
+    secret: NotRequired[bool]  # Its content is never shown; default false
+
+
+def current(path: Path) -> tuple[bytes | None, int]:
+    """Content and permissions, or None for a file that is not there."""
+    try:
+        return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None, 0
+
+
+def described(path: Path, before: bytes | None, after: bytes | None) -> Data:
+    return backup.diff(path, shown(before), shown(after))
+
+
+def shown(content: bytes | None) -> str:
+    """An archive has no lines to compare, and a hash to tell it by."""
+    if content is not None and content.startswith(b"PK"):
+        return f"a program, sha256 {hashlib.sha256(content).hexdigest()[:12]}\n"
+    return (content or b"").decode(errors="replace")
+
+
+def modes(before: int, after: int) -> Data:
+    """Permissions that differ stand in the diff's heads: content alone would show nothing."""
+    return {} if before == after else {"before_mode": f"{before:04o}", "after_mode": f"{after:04o}"}
+
+
+def hidden(secrets: Mapping[str, str]) -> list[File]:
+    return [{"path": path, "content": text, "mode": "0600", "secret": True} for path, text in secrets.items()]
+
+
+def present(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data], *, keep: bool = False) -> None:
+    for entry in files:
+        path, mode = Path(entry["path"]), int(entry.get("mode", "0644"), 8)
+        said, encoded = entry.get("content", ""), entry.get("encoding") == "base64"
+        content = base64.b64decode(said) if encoded else said.encode()
+        before, before_mode = current(path)
+        if before == content and before_mode == mode:
+            continue
+        changed.append(str(path))
+        compared = (b"a secret\n", b"another\n") if entry.get("secret") else (before, content)
+        diffs.append(described(path, *compared) | ({} if before is None else modes(before_mode, mode)))
+        if not task.check_mode:
+            if keep:
+                backup.keep_file(path)
+            backup.write(path, content, mode)
+
+
+def absent(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data]) -> None:
+    """The last first, so that a folder is empty when the file goes that it was made for."""
+    for entry in reversed(files):
+        path = Path(entry["path"])
+        if not backup.holds_file(path):
+            continue
+        before, _ = current(path)
+        changed.append(str(path))
+        if not task.check_mode:
+            backup.restore_file(path)
+            diffs.append(described(path, before, current(path)[0]))
+
+
+def main(
+    task: Task,
+    files: Sequence[File],  # what to write
+    secrets: Mapping[str, Any] = {},  # path to content of more files; 0600, and never shown
+    remember: bool = False,  # keep what was there before, for state=absent
+    # Absent puts back what `remember` kept; a file without such a record is left alone.
+    state: Literal["present", "absent"] = "present",
+) -> None:
+    changed: list[str] = []
+    diffs: list[Data] = []
+    if state == "present":
+        present(task, [*files, *hidden(secrets)], changed, diffs, keep=remember)
+    else:
+        absent(task, files, changed, diffs)
+    task.exit_json(changed=bool(changed), paths=changed, diff=diffs)

@@ -1,0 +1,106 @@
+"""Undo what this node remembers.
+
+Puts back every file and kernel setting of which the node kept how it was, whichever role changed it. A unit that was
+not there before is stopped and disabled first. Refused while something remembered is still in use by another part,
+named in `first`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkloom.onnode.host import backup, kernel, networkd
+from sparkloom.onnode.host.read import mounted
+from sparkloom.onnode.task import Task
+
+UNITS = Path("/etc/systemd/system")
+
+
+def recorded(kind: str) -> list[Path]:
+    """What the records of a kind are about."""
+    names = [path.name.removeprefix(f"{kind}-").removesuffix(".json") for path in backup.FOLDER.glob(f"{kind}-*.json")]
+    return [Path("/" + name.replace("!", "/")) for name in sorted(names)]
+
+
+def new_units(files: list[Path]) -> list[str]:
+    """Units that came with us: their file was not there before."""
+    ours = [path for path in files if path.parent == UNITS and path.suffix != ".conf"]
+    return [path.name for path in ours if "content" not in (backup.load("file", str(path)) or {})]
+
+
+def settings() -> dict[str, str]:
+    """Kernel settings as they were, where the key still exists and differs."""
+    kept: dict[str, str] = {}
+    for path in recorded("sysctl"):
+        kept |= backup.load("sysctl", str(path)) or {}
+    return {key: value for key, value in kept.items() if kernel.live(key) not in (None, value)}
+
+
+def put_back(task: Task, files: list[Path]) -> None:
+    for unit in new_units(files):
+        task.run_command(["systemctl", "disable", "--now", unit])
+    refused = {key: why for key, value in settings().items() if (why := kernel.apply(key, value))}
+    if refused:
+        task.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
+    # A file that came with its folder goes last, when the folder is empty.
+    for path in sorted(files, key=lambda file: len((backup.load("file", str(file)) or {}).get("folders", ()))):
+        backup.restore_file(path)
+    for path in recorded("sysctl"):
+        backup.forget("sysctl", str(path))
+    if any(UNITS in path.parents for path in files):
+        task.run_command(["systemctl", "daemon-reload"], check_rc=True)
+
+
+def there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def take_away(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def emptied(folders: list[Path], dry: bool) -> list[Path]:
+    """Those that nobody uses any more; one that holds something stays."""
+    gone = []
+    for folder in folders:
+        if folder.is_dir() and not any(folder.iterdir()):
+            gone.append(folder)
+            if not dry:
+                folder.rmdir()
+    return gone
+
+
+def main(
+    task: Task,
+    records: bool = False,  # put back what the node remembers
+    first: Mapping[str, Any] = {},  # kind of a record to the advice given while one is kept
+    remove: Sequence[str] = (),  # files and folders that nobody but Sparkloom writes
+    empty: Sequence[str] = (),  # folders that go when nothing is in them, in order
+) -> None:
+    for kind, advice in first.items():
+        if kept := recorded(kind):
+            task.fail_json(msg=f"found {', '.join(map(str, kept))} as it was changed; expected it undone: {advice}")
+    files = recorded("file") if records else []
+    keys = sorted(settings()) if records else []
+    gone = [path for name in remove if there(path := Path(name))]
+    folders = [path for path in gone if not path.is_symlink()]
+    if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
+        task.fail_json(
+            msg=f"found {', '.join(held)} mounted below what is removed; expected nothing there. Nothing was removed; "
+            "unmount it and run this again"
+        )
+    if not task.check_mode:
+        networkd.hold(task)
+        put_back(task, files)
+        for path in filter(there, gone):  # a folder that came with a file went with it
+            take_away(path)
+    gone += emptied([Path(name) for name in empty], dry=task.check_mode)
+    paths = [*files, *gone]
+    diff = [backup.diff(path, f"{path}\n", "") for path in paths]
+    task.exit_json(changed=bool(paths or keys), paths=[str(path) for path in paths], keys=keys, diff=diff)

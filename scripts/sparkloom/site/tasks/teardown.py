@@ -1,0 +1,122 @@
+"""Takes what is ours out of the cluster, with consent: only objects that carry our label, and nothing by force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, TypedDict
+
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+from urllib3.exceptions import HTTPError
+
+from sparkloom.inputs.cluster import Cluster
+from sparkloom.launch import fabric
+from sparkloom.site import ansible, client, nodefiles, one_group, teardown
+from sparkloom.site import others as strangers
+from sparkloom.site.ansible import Context, Data
+from sparkloom.site.checks import kubernetes, report
+from sparkloom.site.groups import planning
+
+
+class Consent(TypedDict):
+    """Which parts may go."""
+
+    serving: bool  # the served model
+    cluster: bool  # Multus, the networks, our namespace and our K3s
+    fabric: bool  # what the rails were given
+    nodes: bool  # every other file and kernel setting
+    weights: bool  # the downloaded weights
+
+
+def plan(
+    context: Context,
+    consent: Consent,
+    group: str = "",  # the one group that ends; empty for all
+) -> Data:
+    """Asks for consent and says what the nodes have."""
+    tags = [str(tag) for tag in context.vars["ansible_run_tags"]]
+    if refusal := teardown.refusal(dict[str, Any](consent), tags, group):
+        return {"failed": True, "msg": refusal}
+    cluster = context.cluster
+    nodes = nodefiles.every(cluster, fabric.plan(cluster))
+    site = {
+        "functions": {name: node["functions"] for name, node in nodes.items()},
+        "provider": cluster.kubernetes.provider,
+        "store": cluster.model_store,
+        "kernels": [str(PurePosixPath(cluster.model_store).parent / "cache")],
+        "own": {},
+    }
+    if not group:
+        return site
+    listed = ansible.listed(context.vars) or cluster
+    return _answered(cluster, lambda: site | one_group.to_end(cluster, listed, group))
+
+
+def others(
+    context: Context,
+    others: Mapping[str, Any],  # what others keep, by machine
+    agreed: bool,  # whether that may go too
+) -> Data:
+    """Asks for consent when the cluster holds what is not ours."""
+    cluster = context.cluster
+
+    def work() -> Data:
+        found = [] if _gone(cluster) else strangers.in_cluster(_taker(context, cluster))
+        said = strangers.refusal(found, others, consent=agreed)
+        return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
+
+    return _answered(cluster, work)
+
+
+def serving(
+    context: Context,
+    own: Mapping[str, Any] = {},  # what `plan` gave, of one group
+) -> Data:
+    """Ends what is served, or the one group."""
+
+    def take(taker: teardown.Taker) -> None:
+        if own:
+            teardown.group(taker, own["labels"], {(kind, name) for kind, name in own["also"]})
+        else:
+            teardown.serving(taker)
+        if not taker.dry:
+            planning.keep(context.cluster)
+
+    return _take(context, take)
+
+
+def networks(context: Context) -> Data:
+    """Takes networks and Multus away."""
+    return _take(context, teardown.networks)
+
+
+def _take(context: Context, take: Callable[[teardown.Taker], None]) -> Data:
+    cluster = context.cluster
+    if _gone(cluster):
+        message = "K3s is gone already, or never was: there is no access to a cluster of ours"
+        return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
+
+    def work() -> Data:
+        taker = _taker(context, cluster)
+        take(taker)
+        message = ", ".join(taker.gone) or "nothing was there"
+        return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
+
+    return _answered(cluster, work)
+
+
+def _taker(context: Context, cluster: Cluster) -> teardown.Taker:
+    reached = DynamicClient(client.of(cluster).core.api_client)
+    return teardown.Taker(reached, cluster.namespace, context.dry, context.say)
+
+
+def _gone(cluster: Cluster) -> bool:
+    return cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists()
+
+
+def _answered(cluster: Cluster, work: Callable[[], Data]) -> Data:
+    try:
+        return work()
+    except (ApiException, HTTPError) as error:
+        return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
