@@ -78,9 +78,8 @@ class Crowd:
 
     def _interrupt(self) -> None:
         now = self.loop.now()
-        for exchange in self.loop.busy():
-            if isinstance(exchange, Ask):
-                exchange.interrupt(now)
+        for ask in self.loop.busy():
+            ask.interrupt(now)
         self.loop.drop_busy()
         for request in self.requests:
             request.fail("interrupted", "not started yet", now)
