@@ -1,11 +1,12 @@
-"""Prometheus' text format, as far as we read it."""
+"""Prometheus' text format, as far as we read and write it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+KIND = "text/plain; version=0.0.4; charset=utf-8"
 END_OF_NAME = re.compile(r"[{ \t]")
 
 
@@ -31,3 +32,18 @@ def samples(page: str, wanted: Container[str]) -> Iterator[Sample]:
         except (ValueError, IndexError):
             continue
         yield Sample(name, labels.removeprefix("{"), value)
+
+
+def family(name: str, kind: str, help: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
+    """All lines of one name; a family without samples says nothing at all."""
+    lines = [f"{name}{{{labels(named)}}} {value:.15g}\n" for named, value in samples]
+    return "".join([f"# HELP {name} {help}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
+
+
+def labels(named: Mapping[str, str]) -> str:
+    """As they stand between the braces."""
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in named.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

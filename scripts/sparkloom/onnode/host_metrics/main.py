@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparkloom.onnode import memory_guard
+from sparkloom.onnode import memory_guard, prometheus
 from sparkloom.onnode.host_metrics import certificates, gpu
 
 EVERY_SECONDS = 15.0
@@ -62,20 +62,12 @@ def _memory(guard: Path) -> Iterator[Sample]:
 
 
 def page(given: Iterable[Sample]) -> str:
-    """By family, each with its words: as a collector reads it."""
-    by_name: dict[str, list[str]] = {}
-    for name, labels, value in given:
-        named = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        by_name.setdefault(name, []).append(f"{name}{{{named}}} {value:.15g}\n")
-    lines = []
-    for family in FAMILIES:
-        if told := by_name.get(family.name):
-            lines += [f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n", *told]
-    return "".join(lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    """By family, as a collector reads it."""
+    told = list(given)
+    return "".join(
+        prometheus.family(*family, ((labels, value) for name, labels, value in told if name == family.name))
+        for family in FAMILIES
+    )
 
 
 def write(folder: Path, text: str) -> None:

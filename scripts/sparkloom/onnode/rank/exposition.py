@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.rank import causes, procs
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import verdict
 
 PATH = "/metrics"
 CONNECTIONS = "sparkloom_rank_connections"  # the waker reads it
-KIND = "text/plain; version=0.0.4; charset=utf-8"
 # What a rank is at, in the order of a good start; then what holds it up. Its own words are more, and go on changing.
 PHASES = (
     "checking", "waiting", "loading", "compiling", "ready", "quiet", "draining", "stopping", "missing", "refused",
@@ -57,29 +57,16 @@ def group(order: Order) -> str:
     return order.group or order.profile
 
 
-def labels(order: Order, rank: int) -> str:
-    return _labels({"group": group(order), "rank": str(rank), "node": order.member(rank).node})
+def labels(order: Order, rank: int) -> dict[str, str]:
+    return {"group": group(order), "rank": str(rank), "node": order.member(rank).node}
 
 
 def page(order: Order, rank: int, status: Mapping[str, Any], now: float) -> str:
     state, own = State(order, rank, status, now), labels(order, rank)
-    return "".join(line for family in FAMILIES for line in _lines(family, state, own))
-
-
-def _lines(family: Family, state: State, own: str) -> Iterator[str]:
-    """A family without samples says nothing at all."""
-    for number, (more, value) in enumerate(family.read(state)):
-        if not number:
-            yield f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n"
-        yield f"{family.name}{{{','.join(filter(None, (own, _labels(more))))}}} {value:.15g}\n"
-
-
-def _labels(named: Mapping[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in named.items())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return "".join(
+        prometheus.family(one.name, one.kind, one.help, (({**own, **more}, value) for more, value in one.read(state)))
+        for one in FAMILIES
+    )
 
 
 def _phases(state: State) -> Iterator[Sample]:

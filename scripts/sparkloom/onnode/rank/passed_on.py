@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.rank import answers, exposition
 from sparkloom.onnode.rank.order import Order
 
@@ -30,7 +31,7 @@ def page(order: Order, rank: int) -> str | None:
     if rank or not (begins := prefix(order)):
         return NONE
     told = answers.page(order)
-    return None if told is None else labelled(told, begins, exposition.labels(order, rank))
+    return None if told is None else labelled(told, begins, prometheus.labels(exposition.labels(order, rank)))
 
 
 def labelled(text: str, begins: str, own: str) -> str:

@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import answers, clients, exposition, listening, scraped
+from sparkloom.onnode import prometheus
+from sparkloom.onnode.rank import answers, clients, listening, scraped
 from sparkloom.onnode.rank.order import KEY_PATH, STATUS_PATH, TOO_LONG_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -89,7 +90,7 @@ class Probes:
     async def _page(self, path: str) -> bytes:
         if (page := await self._scraped.page(path)) is None:
             return _http("503 Service Unavailable", "the engine gives no counters now\n")
-        return _http("200 OK", page, exposition.KIND)
+        return _http("200 OK", page, prometheus.KIND)
 
     def told(self, request: bytes) -> bytes:
         if END not in request:

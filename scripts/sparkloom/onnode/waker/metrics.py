@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from sparkloom.onnode.rank.exposition import KIND as KIND
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.keeper import Keeper
 from sparkloom.onnode.waker.state import PHASES, State
@@ -45,23 +45,15 @@ NAMES = (*(family.name for family in FAMILIES), AGE)
 
 
 def page(groups: Groups, keeper: Keeper) -> str:
-    now, lines = groups.clock(), []
-    for family in FAMILIES:
-        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
-        for state in groups.states.values():
-            own = {"group": state.group.label, "model": state.group.name}
-            lines += [
-                f"{family.name}{_labels({**own, **more})} {value:.15g}" for more, value in family.read(state, now)
-            ]
+    now, pages = groups.clock(), []
+    for one in FAMILIES:
+        samples = [
+            ({"group": state.group.label, "model": state.group.name, **more}, value)
+            for state in groups.states.values()
+            for more, value in one.read(state, now)
+        ]
+        pages.append(prometheus.family(one.name, one.kind, one.help, samples))
     if keeper.looked > float("-inf"):
-        lines += [f"# HELP {AGE} Since the cluster was last seen whole.", f"# TYPE {AGE} gauge"]
-        lines.append(f"{AGE} {max(0.0, now - keeper.looked):.15g}")
-    return "\n".join(lines) + "\n"
-
-
-def _labels(named: dict[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in named.items()) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        seen: list[Sample] = [({}, max(0.0, now - keeper.looked))]
+        pages.append(prometheus.family(AGE, "gauge", "Since the cluster was last seen whole.", seen))
+    return "".join(pages)

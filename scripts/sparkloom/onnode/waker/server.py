@@ -11,6 +11,7 @@ import contextlib
 import json
 from collections.abc import Callable
 
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.rank import waits
 from sparkloom.onnode.waker import body as bodies
 from sparkloom.onnode.waker import engine, metrics, refusal, wire
@@ -67,7 +68,7 @@ class Server:
         if path == LIVE:
             ok = self.groups.clock() - self.keeper.round_at < STUCK
             return (200 if ok else 503), TEXT, "alive\n" if ok else "no look at the cluster came to an end for long\n"
-        return (200, metrics.KIND, metrics.page(self.groups, self.keeper)) if path == METRICS else None
+        return (200, prometheus.KIND, metrics.page(self.groups, self.keeper)) if path == METRICS else None
 
 
 class Client:
