@@ -88,16 +88,17 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
         if failed := sse.error(event):
             raise NoAnswer(f"the engine broke off after {chunks} chunks: {failed}")
         for choice in event.get("choices") or []:
-            delta = choice.get("delta") or {}
-            spoken, thought = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
-            if spoken or thought:
+            said = [one for one in sse.texts(choice.get("delta") or {}) if one[0] != "tool"]
+            if said:
                 last = time.monotonic()
                 first = first or last
                 chunks += 1
-                answer.text += spoken
-                answer.reasoning += thought
-                voice.thinks(thought)
-                voice.answers(spoken)
+            for channel, text in said:
+                voice.says(text, thinking=channel == "reasoning")
+                if channel == "reasoning":
+                    answer.reasoning += text
+                else:
+                    answer.text += text
         answer.tokens = (event.get("usage") or {}).get("completion_tokens") or answer.tokens
     answer.tokens = answer.tokens or chunks
     answer.first_token_ms = (first - begun) * 1000
@@ -112,21 +113,11 @@ class Voice:
         self._say = say
         self._thinking = False
 
-    def thinks(self, text: str) -> None:
-        if text and not self._thinking:
-            self._say("[thinking] ")
-            self._thinking = True
-        self._tell(text)
-
-    def answers(self, text: str) -> None:
-        if text and self._thinking:
-            self._say("\n[answer] ")
-            self._thinking = False
-        self._tell(text)
-
-    def _tell(self, text: str) -> None:
-        if text:
-            self._say(text)
+    def says(self, text: str, *, thinking: bool) -> None:
+        if thinking != self._thinking:
+            self._say("[thinking] " if thinking else "\n[answer] ")
+            self._thinking = thinking
+        self._say(text)
 
 
 def _events(response: HTTPResponse) -> Iterator[dict[str, Any]]:

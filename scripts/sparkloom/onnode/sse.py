@@ -1,4 +1,4 @@
-"""Server-sent events: body pieces in, the data of each event out, right for any split and any line ending.
+"""Server-sent events of an OpenAI stream: body pieces in, the data of each event out, right for any split.
 
 An engine whose rank died has four ways to say so, and most of them end with [DONE] as if all was well: `error` in the
 data (vLLM, SGLang), an object of that name (vLLM before 0.10), a line `error:` (llama.cpp), a finish reason.
@@ -7,11 +7,36 @@ data (vLLM, SGLang), an object of that name (vLLM before 0.10), a line `error:` 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 MOST_EVENT = 16_000_000
 DONE = b"[DONE]"  # without it a stream was cut
 FAILED = {"abort", "error"}  # finish reasons of a request that the engine gave up
+
+Channel = Literal["content", "reasoning", "tool"]
+# The first spelling that says something counts: some engines send both of reasoning.
+SPELLINGS: tuple[tuple[Channel, tuple[str, ...]], ...] = (
+    ("reasoning", ("reasoning_content", "reasoning")),
+    ("content", ("content",)),
+)
+
+
+def texts(delta: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
+    """What a piece of a message says; of tool calls their arguments."""
+    for channel, keys in SPELLINGS:
+        if said := next((text for key in keys if (text := delta.get(key)) and isinstance(text, str)), None):
+            yield channel, said
+    for function in functions(delta):
+        if (arguments := function.get("arguments")) and isinstance(arguments, str):
+            yield "tool", arguments
+
+
+def functions(delta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of the tool calls in it."""
+    for call in delta.get("tool_calls") or ():
+        if isinstance(call, dict) and isinstance(function := call.get("function"), dict):
+            yield function
 
 
 def error(event: dict[str, Any]) -> str | None:

@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from sparkloom.measure.guard.verdict import Channel
 from sparkloom.onnode import sse
+from sparkloom.onnode.sse import Channel
 
 _decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
-_CHANNELS: tuple[tuple[str, Channel], ...] = (
-    ("reasoning_content", "reasoning"),
-    ("reasoning", "reasoning"),
-    ("content", "content"),
-)
 
 
 class Chunk(NamedTuple):
@@ -46,24 +41,11 @@ def read(data: bytes) -> Chunk:
             raise NoChunk(f"a choice that is no object: {data[:80].decode(errors='replace')!r}")
         finish = choice.get("finish_reason") or finish
         if delta := choice.get("delta"):
-            _texts(delta, texts, calls)
+            if not isinstance(delta, dict):
+                raise NoChunk(f"a delta that is no object: {str(delta)[:80]!r}")
+            texts += sse.texts(delta)
+            names = (function.get("name") for function in sse.functions(delta))
+            calls += [name for name in names if name and isinstance(name, str)]
         elif isinstance(choice.get("text"), str) and choice["text"]:
             texts.append(("content", choice["text"]))
     return Chunk(texts, finish, usage if isinstance(usage, dict) else None, failed, tuple(calls))
-
-
-def _texts(delta: Any, texts: list[tuple[Channel, str]], calls: list[str]) -> None:
-    if not isinstance(delta, dict):
-        raise NoChunk(f"a delta that is no object: {str(delta)[:80]!r}")
-    reasoned = False
-    for key, channel in _CHANNELS:
-        value = delta.get(key)
-        if value and isinstance(value, str) and not (channel == "reasoning" and reasoned):
-            reasoned = channel == "reasoning"  # some engines send both spellings
-            texts.append((channel, value))
-    for call in delta.get("tool_calls") or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
-            calls.append(function["name"])
-        if isinstance(function, dict) and isinstance(function.get("arguments"), str) and function["arguments"]:
-            texts.append(("tool", function["arguments"]))

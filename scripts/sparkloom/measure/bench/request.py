@@ -14,8 +14,9 @@ from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.shape import Shape, learn
 from sparkloom.measure.guard.batch import TAIL
 from sparkloom.measure.guard.stream import Guard
-from sparkloom.measure.guard.verdict import Channel, Verdict
+from sparkloom.measure.guard.verdict import Verdict
 from sparkloom.onnode import sse
+from sparkloom.onnode.sse import Channel
 
 KEPT_BODY = 2_000
 # Where one kind of text ends and another begins, in the end of the answer that is kept.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from sparkloom.measure.bench import chunk
-from sparkloom.measure.guard.verdict import Channel
+from sparkloom.onnode.sse import Channel
 
 # An arrival that ends like this is probably one whole event, in one whole chunk where the body is chunked.
 ENDS = (b"}\n\n\r\n", b"}\n\n", b"}\r\n\r\n\r\n", b"}\r\n\r\n")

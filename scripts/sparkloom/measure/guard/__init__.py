@@ -9,6 +9,6 @@ from sparkloom.measure.guard.batch import judge_batch
 from sparkloom.measure.guard.batch_file import judge_batch_file
 from sparkloom.measure.guard.record import judge_file, judge_stream
 from sparkloom.measure.guard.stream import Guard
-from sparkloom.measure.guard.verdict import Channel, Verdict
+from sparkloom.measure.guard.verdict import Verdict
 
-__all__ = ["Channel", "Guard", "Verdict", "judge_batch", "judge_batch_file", "judge_file", "judge_stream"]
+__all__ = ["Guard", "Verdict", "judge_batch", "judge_batch_file", "judge_file", "judge_stream"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ EXPECTED = (
     'expected {"requests": [{"tokens_per_sec": 5.3, "output_tokens": 3072, "finish_reason": "length", ...}]}, '
     "or a result of `sparkloom bench`"
 )
+DISTINCT = "true, false, or how many different prompts there were"
 
 
 def judge_batch_file(path: Path, group: str | None = None) -> dict[str, Any]:
@@ -68,30 +69,27 @@ def _judged(level: Any, path: Path) -> dict[str, Any]:
         raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
     return judge_batch(
         requests,
-        bound_tok_s=_speed(told, "bound_tok_s", path),
-        ceiling_tok_s=_speed(told, "ceiling_tok_s", path),
-        concurrency=_count(told, "concurrency", path),
-        prompts_distinct=_distinct(told, path),
+        bound_tok_s=number(_given(told, "bound_tok_s", path, _speed, "tokens a second, as 147.0")),
+        ceiling_tok_s=number(_given(told, "ceiling_tok_s", path, _speed, "tokens a second, as 147.0")),
+        concurrency=_given(told, "concurrency", path, _count, "a whole number above 0"),
+        prompts_distinct=_given(told, "prompts_distinct", path, _distinct, DISTINCT),
     )
 
 
-def _speed(told: Mapping[str, Any], key: str, path: Path) -> float | None:
+def _given(told: Mapping[str, Any], key: str, path: Path, fits: Callable[[Any], bool], expected: str) -> Any:
     value = told.get(key)
-    if value is None or ((found := number(value)) is not None and found > 0):
-        return number(value)
-    raise InputError.single(str(path), f"{key} is {value!r}; expected tokens a second, as 147.0", rule="wrong-type")
-
-
-def _count(told: Mapping[str, Any], key: str, path: Path) -> int | None:
-    value = told.get(key)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+    if value is None or fits(value):
         return value
-    raise InputError.single(str(path), f"{key} is {value!r}; expected a whole number above 0", rule="wrong-type")
+    raise InputError.single(str(path), f"{key} is {value!r}; expected {expected}", rule="wrong-type")
 
 
-def _distinct(told: Mapping[str, Any], path: Path) -> bool | int | None:
-    value = told.get("prompts_distinct")
-    if value is None or (isinstance(value, int) and value >= 0):  # a boolean is one of these
-        return value
-    message = f"prompts_distinct is {value!r}; expected true, false, or how many different prompts there were"
-    raise InputError.single(str(path), message, rule="wrong-type")
+def _speed(value: Any) -> bool:
+    return (found := number(value)) is not None and found > 0
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _distinct(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0  # a boolean is one of these

@@ -10,18 +10,15 @@ from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard.stream import Guard
-from sparkloom.measure.guard.verdict import Channel, Verdict
+from sparkloom.measure.guard.verdict import Verdict
 from sparkloom.onnode import sse
+from sparkloom.onnode.sse import Channel
 
 EXPECTED = (
     'expected {"content": text}, {"reasoning_content": text} or {"usage": {"completion_tokens": n}}, '
     "or a chunk of the OpenAI stream"
 )
-_CHANNELS: tuple[tuple[str, Channel], ...] = (
-    ("reasoning_content", "reasoning"),
-    ("reasoning", "reasoning"),
-    ("content", "content"),
-)
+_TEXTS = tuple(key for _, keys in sse.SPELLINGS for key in keys)
 _TIMES = ("t", "time", "timestamp")
 
 
@@ -114,10 +111,10 @@ def _record(text: str, name: str, number: int) -> dict[str, Any]:
 
 def _problem(record: dict[str, Any]) -> str | None:
     """What is wrong with a record, if anything. Unknown extra keys are fine, a record of only those is not."""
-    known = {"usage", "choices", "error", "role", *_TIMES, *(key for key, _ in _CHANNELS)}
+    known = {"usage", "choices", "error", "role", *_TIMES, *_TEXTS}
     if record and not known & record.keys() and "object" not in record:
         return f"unknown keys {', '.join(sorted(record)[:4])}"
-    for key, _ in _CHANNELS:
+    for key in _TEXTS:
         value = record.get(key)
         if value is not None and not isinstance(value, str):
             return f"{key} is {type(value).__name__}, not text"
@@ -131,7 +128,7 @@ def _problem(record: dict[str, Any]) -> str | None:
 
 def _texts(record: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
     """The pieces of text in a record, flat or in the shape of the OpenAI stream."""
-    yield from _pieces(record)
+    yield from sse.texts(record)
     for choice in record.get("choices") or ():
         if not isinstance(choice, dict):
             continue
@@ -139,17 +136,4 @@ def _texts(record: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
             yield "content", choice["text"]
         for part in ("delta", "message"):
             if isinstance(choice.get(part), dict):
-                yield from _pieces(choice[part])
-
-
-def _pieces(part: dict[str, Any]) -> Iterator[tuple[Channel, str]]:
-    spoken: set[Channel] = set()
-    for key, channel in _CHANNELS:
-        value = part.get(key)
-        if isinstance(value, str) and value and channel not in spoken:  # some engines send both spellings
-            spoken.add(channel)
-            yield channel, value
-    for call in part.get("tool_calls") or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and isinstance(function.get("arguments"), str) and function["arguments"]:
-            yield "tool", function["arguments"]
+                yield from sse.texts(choice[part])

@@ -1,11 +1,9 @@
-"""Judges the guard by labelled cases and by generated sane streams: `python -m sparkloom.measure.guard.selftest`."""
+"""Judges the guard by labelled cases and by generated sane streams (tests/measure/guard)."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,24 +66,6 @@ def sane_stream(seed: int) -> dict[str, Any]:
     return judge_stream(lines, name=f"sane {seed}").as_dict()
 
 
-def report(generated: int) -> dict[str, Any]:
-    results = [(case, judged(case)) for case in cases()]
-    called = [case for case, verdict in results if verdict["verdict"] == "garbage"]
-    true = [case for case in called if case["label"] == "garbage"]
-    garbage = [case for case, _ in results if case["label"] == "garbage"]
-    alarms = [seed for seed in range(generated) if sane_stream(seed)["verdict"] != "ok"]
-    return {
-        "cases": len(results),
-        "garbage": len(garbage),
-        "recall": len(true) / len(garbage),
-        "precision": len(true) / max(1, len(called)),
-        "missed": [case["id"] for case in garbage if case not in called],
-        "false_alarms": [case["id"] for case in called if case["label"] == "sane"],
-        "generated_sane_streams": generated,
-        "generated_false_alarms": alarms,
-    }
-
-
 def cost(tokens: int) -> float:
     """Microseconds per chunk of four characters, over one sane stream of this many."""
     texts, seed = [""], 0
@@ -101,23 +81,3 @@ def cost(tokens: int) -> float:
     if guard.verdict is not None:
         raise AssertionError(f"the measured stream is sane, the guard says {guard.verdict}")
     return spent / tokens * 1e6
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generated", type=int, default=1000, help="generated sane streams to judge")
-    parser.add_argument("--cost", action="store_true", help="cost per chunk from 1,000 to 100,000 chunks")
-    options = parser.parse_args()
-    if options.cost:
-        figures = {tokens: min(cost(tokens) for _ in range(3)) for tokens in (1_000, 10_000, 100_000)}
-        for tokens, figure in figures.items():
-            sys.stdout.write(f"{tokens:>7} chunks: {figure:.2f} microseconds a chunk\n")
-        sys.stdout.write(f"100,000 to 1,000: {figures[100_000] / figures[1_000]:.2f} times\n")
-        return
-    result = report(options.generated)
-    sys.stdout.write(json.dumps(result, indent=2) + "\n")
-    raise SystemExit(1 if result["missed"] or result["false_alarms"] or result["generated_false_alarms"] else 0)
-
-
-if __name__ == "__main__":
-    main()

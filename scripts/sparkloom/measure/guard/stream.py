@@ -11,7 +11,8 @@ from sparkloom.measure.guard.incoherence import IncoherenceDetector
 from sparkloom.measure.guard.loops import CounterLoopDetector, LoopDetector
 from sparkloom.measure.guard.noise import NoiseDetector
 from sparkloom.measure.guard.stagnation import StagnationDetector
-from sparkloom.measure.guard.verdict import OK, Channel, Symptom, Verdict
+from sparkloom.measure.guard.verdict import OK, Symptom, Verdict
+from sparkloom.onnode.sse import Channel
 
 BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
 RHYTHM = 512  # gaps between chunks that tell how fast the stream usually is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-Channel = Literal["content", "reasoning", "tool"]
+from sparkloom.onnode.sse import Channel
 
 
 class Verdict(NamedTuple):
