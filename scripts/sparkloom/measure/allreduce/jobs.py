@@ -12,7 +12,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import pack
-from sparkloom.render.manifests import attachments, files, names, pod
+from sparkloom.render.manifests import files, names, pod
 
 PROGRAM, PLACE = "allreduce", "/sparkloom/allreduce"
 PORT = 29571
@@ -43,13 +43,10 @@ def name(launch: Launch, rank: int | None = None) -> str:
 
 
 def _program(launch: Launch, cluster: Cluster) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name(launch), "namespace": cluster.namespace, "labels": LABELS},
-        "data": {files.key(path): content for path, content in _nccl_conf(launch).items()},
-        "binaryData": {PROGRAM: pack.program(PROGRAM).base64},
-    }
+    metadata = {"name": name(launch), "namespace": cluster.namespace, "labels": LABELS}
+    files_of_nccl = {files.key(path): content for path, content in _nccl_conf(launch).items()}
+    binary = {PROGRAM: pack.program(PROGRAM).base64}
+    return names.manifest("v1", "ConfigMap", metadata, data=files_of_nccl, binaryData=binary)
 
 
 def _nccl_conf(launch: Launch) -> dict[str, str]:
@@ -59,35 +56,41 @@ def _nccl_conf(launch: Launch) -> dict[str, str]:
 
 def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
     labels = {**LABELS, names.RANK: str(rank.index)}
-    serving = pod.template(launch, cluster, rank)["spec"]
-    spec = {
-        **{key: serving[key] for key in SHAPE},
+    serving = pod.template(launch, cluster, rank)
+    (engine,) = serving["spec"]["containers"]
+    inner = {
+        **{key: serving["spec"][key] for key in OF_THE_POD},
         "restartPolicy": "Never",
-        "containers": [_container(launch, cluster, rank, largest, backend)],
+        "containers": [
+            {
+                "name": "allreduce",
+                **{key: engine[key] for key in OF_THE_CONTAINER},
+                "command": ["python3", PLACE],
+                "env": _environment(launch, cluster, rank, largest, backend),
+                "volumeMounts": _mounts(launch),
+            }
+        ],
         "volumes": [
             {"name": "program", "configMap": {"name": name(launch)}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
         ],
     }
-    annotations = {attachments.NETWORKS: attachments.annotation(rank.place.endpoints)}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name(launch, rank.index), "namespace": cluster.namespace, "labels": labels},
-        "spec": {
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": DEADLINE_S,
-            "ttlSecondsAfterFinished": KEPT_S,
-            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec},
-        },
+    spec = {
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": DEADLINE_S,
+        "ttlSecondsAfterFinished": KEPT_S,
+        "template": {"metadata": {"labels": labels, "annotations": serving["metadata"]["annotations"]}, "spec": inner},
     }
+    metadata = {"name": name(launch, rank.index), "namespace": cluster.namespace, "labels": labels}
+    return names.manifest("batch/v1", "Job", metadata, spec=spec)
 
 
-# What the serving pod decides about node and runtime.
-SHAPE = ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks", "automountServiceAccountToken")
+# What the serving pod decides about node, runtime, image and rights.
+OF_THE_POD = ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks", "automountServiceAccountToken")
+OF_THE_CONTAINER = ("image", "imagePullPolicy", "resources", "securityContext", "terminationMessagePolicy")
 
 
-def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
+def _environment(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> list[dict[str, Any]]:
     told = {
         "RANK": str(rank.index),
         "WORLD_SIZE": str(len(launch.ranks)),
@@ -99,24 +102,14 @@ def _container(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backe
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
     }
-    variables = [
-        pod.environment(variable) for variable in rank.env if not variable.secret and variable.name not in told
+    return [
+        *(pod.environment(one) for one in rank.env if not one.secret and one.name not in told),
+        *pod.asked_of_the_runtime(launch, cluster),
+        *({"name": key, "value": value} for key, value in told.items()),
     ]
-    devices = pod.devices(launch, cluster)
-    mounts = [{"name": "program", "mountPath": PLACE, "subPath": PROGRAM}]
-    mounts += [{"name": "program", "mountPath": path, "subPath": files.key(path)} for path in _nccl_conf(launch)]
-    return {
-        "name": "allreduce",
-        "image": launch.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", PLACE],
-        "env": [
-            *variables,
-            *pod.asked_of_the_runtime(launch, cluster),
-            *({"name": key, "value": value} for key, value in told.items()),
-        ],
-        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **devices}, "limits": devices},
-        "securityContext": pod.security(launch, cluster),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [*({**mount, "readOnly": True} for mount in mounts), {"name": "shm", "mountPath": "/dev/shm"}],
-    }
+
+
+def _mounts(launch: Launch) -> list[dict[str, Any]]:
+    placed = {PLACE: PROGRAM, **{path: files.key(path) for path in _nccl_conf(launch)}}
+    program = [{"name": "program", "mountPath": path, "subPath": key, "readOnly": True} for path, key in placed.items()]
+    return [*program, {"name": "shm", "mountPath": "/dev/shm"}]

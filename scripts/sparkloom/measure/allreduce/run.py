@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
@@ -18,14 +18,6 @@ LOOK_S = 2.0
 GONE_S = 120.0  # for the Jobs of an earlier check
 SELECTOR = client.selector(jobs.LABELS)
 GRACE_S = 90.0  # the others, after one has failed: NCCL's watchdog needs a minute to say what it saw
-
-
-class Batch(Protocol):
-    """What is asked of Kubernetes' batch API."""
-
-    def create_namespaced_job(self, namespace: str, body: dict[str, Any]) -> Any: ...
-    def list_namespaced_job(self, namespace: str, **options: Any) -> Any: ...
-    def delete_collection_namespaced_job(self, namespace: str, **options: Any) -> Any: ...
 
 
 def run(
@@ -43,7 +35,7 @@ def run(
 
 
 def carry_out(
-    launch: Launch, objects: list[dict[str, Any]], reached: Client, batch: Batch, say: Callable[[str], object],
+    launch: Launch, objects: list[dict[str, Any]], reached: Client, batch: Any, say: Callable[[str], object],
     *, rail_gbit: float = 200, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:  # fmt: skip
     served = reached.pods(names.ENGINES)
@@ -92,6 +84,6 @@ def _wait(
         sleep(LOOK_S)
 
 
-def _remove(reached: Client, batch: Batch) -> None:
+def _remove(reached: Client, batch: Any) -> None:
     """Jobs of this check, with their pods."""
     batch.delete_collection_namespaced_job(reached.namespace, label_selector=SELECTOR, propagation_policy="Foreground")

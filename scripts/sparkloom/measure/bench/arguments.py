@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import settings
@@ -40,60 +41,23 @@ was measured until then is shown and kept.
 docs/bench.md explains every number."""
 
 
-class Asked(NamedTuple):
-    """The command line, read and checked."""
-
-    what: Settings
-    ca: Path | None
-    key_file: Path | None
-    inventory: Path | None
-    profile: str | None
-    output: Path | None
-    quiet: bool
-    as_json: bool
-    submit: Path | None = None
-    group: str | None = None
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InputError.single("sparkloom bench", f"{message}; --help lists the options", rule="option")
 
 
-def parse(words: Sequence[str]) -> Asked:
-    """What is asked for; InputError names the option, `--help` ends the program."""
+def parse(words: Sequence[str]) -> tuple[Settings, argparse.Namespace]:
+    """What is measured, and all options as they were given; InputError names the option, `--help` ends the program."""
     read = _parser().parse_args(list(words))
     if read.group and not read.inventory:
         raise InputError.single("--group", "of which site? -i names it", rule="option")
     if not read.url and not read.inventory:
         raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
-    what = Settings(
-        url=read.url,
-        model=read.model,
-        streams=settings.numbers("--concurrency", read.concurrency),
-        rates=settings.rates("--rate", read.rate) if read.rate else (),
-        requests=read.requests,
-        max_tokens=read.max_tokens,
-        thinking=read.thinking,
-        temperature=read.temperature,
-        ignore_eos=read.ignore_eos,
-        token_counts=read.token_counts,
-        seed=read.seed,
-        warmup_tokens=read.warmup,
-        most_in_flight=read.in_flight,
-        limits=Limits(read.first_timeout, read.stall_timeout),
-        prompts=read.prompts or settings.PROMPTS,
-        depths=settings.depths("--depth", read.depth) if read.depth else (),
-        prefix=read.prefix,
-        prompt_tokens=settings.depths("--prompt-tokens", read.prompt_tokens)[0],
-        tools=read.tools,
-    )
+    chosen = {name: getattr(read, name) for name in Settings._fields if name != "limits"}
+    what = Settings(**chosen, limits=Limits(read.first_timeout, read.stall_timeout))
     if what.prefix and not any(what.depths):
         raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
-    return Asked(
-        what, read.ca, read.api_key_file, read.inventory, read.profile, read.output, read.quiet, read.as_json,
-        read.submit, read.group,
-    )  # fmt: skip
+    return what, read
 
 
 def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float]:
@@ -108,6 +72,10 @@ def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float
         return value
 
     return read
+
+
+def _tokens(text: str) -> int:
+    return settings.depths("--prompt-tokens", text)[0]
 
 
 def _share(text: str) -> float:
@@ -143,8 +111,11 @@ def _what(add: argparse._ArgumentGroup) -> None:
     url = "the server: http(s)://HOST:PORT, with or without /v1 (default: the endpoint of -i)"
     option("--url", default="", help=url)
     option("--model", metavar="NAME", help="as the server names it (default: the only one)")
-    option("-n", "--concurrency", default="1,4,8", metavar="LIST", help="levels: streams at a time (default: 1,4,8)")
-    option("--rate", metavar="LIST", help="open loop: requests per second at random moments, such as 0.5,2")
+    levels = "levels: streams at a time (default: 1,4,8)"
+    streams = partial(settings.numbers, "--concurrency")
+    option("-n", "--concurrency", dest="streams", type=streams, default="1,4,8", metavar="LIST", help=levels)
+    rate = "open loop: requests per second at random moments, such as 0.5,2"
+    option("--rate", dest="rates", type=partial(settings.rates, "--rate"), default=(), metavar="LIST", help=rate)
     option("--requests", type=_least(int, 1), metavar="N", help="per level (default: one per stream; 32 with --rate)")
     option("--max-tokens", type=_least(int, 2), default=3072, metavar="N", help="limit of an answer (default: 3072)")
     thinking = "reasoning on or off (default: the model's own)"
@@ -156,16 +127,17 @@ def _what(add: argparse._ArgumentGroup) -> None:
     seed = "seed of the order of the prompts, the moments of --rate, and the engine (default: 1)"
     option("--seed", type=int, default=1, metavar="N", help=seed)
     depth = "tokens before every question, a level for each: 0,8k,64k,128k (default: 0)"
-    option("--depth", metavar="LIST", help=depth)
+    option("--depth", dest="depths", type=partial(settings.depths, "--depth"), default=(), metavar="LIST", help=depth)
     prefix = "share of --depth that all requests have in common, for the prefix cache: 0.9 (default: 0)"
     option("--prefix", type=_share, default=0.0, metavar="SHARE", help=prefix)
     own = "further tokens before each question, never shared (default: 0)"
-    option("--prompt-tokens", default="0", metavar="TOKENS", help=own)
+    option("--prompt-tokens", type=_tokens, default=0, metavar="TOKENS", help=own)
     tools = "offer tools and judge each answer's calls: name, JSON, arguments"
     option("--tools", action="store_true", help=tools)
     option(
         "--prompts",
         type=Path,
+        default=settings.PROMPTS,
         metavar="FILE",
         help="other prompts, in the shape of sparkloom/measure/bench/prompts.json",
     )
@@ -174,13 +146,13 @@ def _what(add: argparse._ArgumentGroup) -> None:
 def _how(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
     warmup = "tokens of the warm-up before each level, never part of a figure; 0: none (default: 32)"
-    option("--warmup", type=_least(int, 0), default=32, metavar="N", help=warmup)
+    option("--warmup", dest="warmup_tokens", type=_least(int, 0), default=32, metavar="N", help=warmup)
     first = "limit for the first token (default: 600)"
     option("--first-timeout", type=_least(float, 0.1), default=600.0, metavar="SECONDS", help=first)
     stall = "limit between two tokens (default: 120)"
     option("--stall-timeout", type=_least(float, 0.1), default=120.0, metavar="SECONDS", help=stall)
     flight = "with --rate: most requests at a time; waiting counts as latency (default: 256)"
-    option("--in-flight", type=_least(int, 1), default=256, metavar="N", help=flight)
+    option("--in-flight", dest="most_in_flight", type=_least(int, 1), default=256, metavar="N", help=flight)
     option("--ca", type=Path, metavar="FILE", help="CA certificates for the server (PEM)")
     option("--api-key-file", type=Path, metavar="FILE", help="file with the server's key")
 

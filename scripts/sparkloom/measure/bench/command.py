@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ def _by_level(told: dict[str, float] | None) -> dict[int, float]:
     return {int(n): float(value) for n, value in (told or {}).items()}
 
 
-def _where(asked: arguments.Asked, endpoint: Any) -> target.Target:
+def _where(asked: Namespace, endpoint: Any) -> target.Target:
     """The server that was named; without one the site's own endpoint, with the authority and key that belong to it."""
-    url, ca, key_file = asked.what.url, asked.ca, asked.key_file
+    url, ca, key_file = asked.url, asked.ca, asked.api_key_file
     key = os.environ.get("SPARKLOOM_API_KEY")
     if not url:
         if not isinstance(endpoint, dict):
@@ -64,8 +65,7 @@ def bench(words: Sequence[str]) -> int:
     gc.set_threshold(
         50_000
     )  # a stream makes no cycles; looking for them every 700 objects would cost a tenth of its time
-    asked = arguments.parse(words)
-    what = asked.what
+    what, asked = arguments.parse(words)
     begun = time.monotonic()
     site = origin.site(asked.inventory, asked.profile, what.streams, asked.group, what.model)
     where = _where(asked, site.pop("endpoint", None))

@@ -6,19 +6,12 @@ how many tokens they make is asked of the engine, which counts.
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import NamedTuple
 
-_TEXT = """
-time year people way day man thing woman life child world school state family student group country problem
-hand part place case week company system program question work number night point home water room mother area
-money story fact month lot right study book eye job word business issue side kind head house service friend
-father power hour game line end member law car city community name president team minute idea kid body
-information back parent face others level office door health person art war history party result change
-morning reason research girl guy moment air teacher force education river stone garden winter summer engine
-bridge paper letter window market
-"""
-WORDS = _TEXT.split()
+WORDS: list[str] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
 GUESS = 1.3  # tokens of a word with its blank, until the engine has counted
 BEGIN, END = "Notes, of no use for the question at the end:\n", "\n\nThe question: "
 

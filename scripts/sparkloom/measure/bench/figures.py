@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -70,20 +71,12 @@ def gaps(request: Request, total: int) -> list[float]:
 
 def spread(values: Iterable[float], scale: float = 1000.0, digits: int = 3) -> dict[str, float | None]:
     """Mean and percentiles (linear between neighbours), seconds to milliseconds."""
-    ranked = sorted(values)
-    if not ranked:
+    given = [scale * value for value in values]
+    if not given:
         return {"mean": None, "p50": None, "p95": None, "p99": None}
-    figures: dict[str, float | None] = {"mean": round(scale * sum(ranked) / len(ranked), digits)}
-    for place in (50, 95, 99):
-        figures[f"p{place}"] = round(scale * percentile(ranked, place / 100), digits)
-    return figures
-
-
-def percentile(ranked: Sequence[float], share: float) -> float:
-    place = share * (len(ranked) - 1)
-    low = int(place)
-    high = min(low + 1, len(ranked) - 1)
-    return ranked[low] + (ranked[high] - ranked[low]) * (place - low)
+    places = statistics.quantiles(given, n=100, method="inclusive") if len(given) > 1 else given * 99
+    figures = {"mean": statistics.fmean(given), "p50": places[49], "p95": places[94], "p99": places[98]}
+    return {name: round(value, digits) for name, value in figures.items()}
 
 
 def one(request: Request, max_tokens: int, *, open_loop: bool) -> dict[str, Any]:
@@ -147,10 +140,10 @@ def level(
         "output_tokens": sum(totals),
         "ttft_ms": spread(r.times[0] - (r.intended if open_loop else r.sent) for r in good),
         "itl_ms": between,
-        "decode_tok_s": round(sum(speeds) / len(speeds), 3) if speeds else None,
+        "decode_tok_s": round(statistics.fmean(speeds), 3) if speeds else None,
         "sum_tok_s": round(sum(speeds) / rounds, 3) if speeds and not open_loop else None,
         "wall_tok_s": round(sum(totals) / wall, 3) if wall > 0 else None,
-        "prompt_tokens": _mean(prompted),
+        "prompt_tokens": round(statistics.fmean(prompted), 1) if prompted else None,
         "prompt_tok_s": round(sum(prompted) / sum(waits), 1) if prompted and sum(waits) > 0 else None,
         "at_once": most,
         "guard": verdict(rows, bound, ceiling, min(streams, most or streams)),
@@ -195,10 +188,6 @@ def verdict(
         return {"verdict": "unknown", "kind": None, "at_chunk": None, "at_char": None, "why": "no request ended well"}
     judged = judge_batch(ended, bound_tok_s=bound, ceiling_tok_s=ceiling, concurrency=streams)
     return {**judged, "garbage": 0}
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return round(sum(values) / len(values), 1) if values else None
 
 
 def _mean_gap(good: Sequence[Request], totals: Sequence[int]) -> float | None:

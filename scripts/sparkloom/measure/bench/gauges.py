@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http.client import HTTPException
+from statistics import fmean
 from typing import Any, Literal
 
 from sparkloom.launch import engines
@@ -58,7 +59,7 @@ class Gauges:
             if HOW[name] == "counter" and after[name] >= self._before.get(name, 0.0)
         }
         shown = {
-            name: {"mean": round(sum(values) / len(values), 4), "max": round(max(values), 4)}
+            name: {"mean": round(fmean(values), 4), "max": round(max(values), 4)}
             for name, how in HOW.items()
             if how != "counter" and (values := [page[name] for page in self._during if name in page])
         }
@@ -74,7 +75,7 @@ class Gauges:
         if grown.get("drafts"):
             return round(1 + grown.get("accepted", 0.0) / grown["drafts"], 3)
         seen = [page["accept_length"] for page in self._during if page.get("accept_length", 0.0) > 0]
-        return round(sum(seen) / len(seen), 3) if seen else None
+        return round(fmean(seen), 3) if seen else None
 
     def _page(self) -> dict[str, float]:
         try:

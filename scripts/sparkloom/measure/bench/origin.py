@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import time
 from http.client import HTTPException
@@ -35,8 +36,6 @@ def site(
     """The site's part, by a program of its own that ends before the load begins."""
     if inventory is None:
         return dict.fromkeys(ASKED_OF_A_SITE, NO_SITE)
-    import subprocess  # a run without a site starts no program
-
     command = [
         sys.executable,
         "-m",
@@ -121,20 +120,11 @@ def _version() -> str:
 
 
 def _commit() -> str:
-    """What git would say, without starting it: HEAD, and where HEAD points to."""
+    if not (REPO / ".git").exists():  # installed: a repository around it is not ours
+        return f"unknown, because {REPO} is no checkout"
+    words = ["git", "-C", str(REPO), "rev-parse", "--short=12", "HEAD"]
     try:
-        folder = REPO / ".git"
-        if folder.is_file():  # a worktree
-            folder = REPO / folder.read_text().removeprefix("gitdir:").strip()
-        head = (folder / "HEAD").read_text().strip()
-        if not head.startswith("ref:"):
-            return head[:12]
-        name = head.removeprefix("ref:").strip()
-        common = folder / (folder / "commondir").read_text().strip() if (folder / "commondir").exists() else folder
-        for place in (folder, common):
-            if (place / name).exists():
-                return (place / name).read_text()[:12]
-        packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", (common / "packed-refs").read_text(), re.M)
-        return packed[1][:12] if packed else f"unknown, because {name} has no commit yet"
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
     except OSError as error:
-        return f"unknown, because {error.filename} cannot be read: {error.strerror}"
+        return f"unknown, because git cannot be started: {error.strerror}"
+    return done.stdout.strip() if done.returncode == 0 else f"unknown, because {' '.join(done.stderr.split())[:200]}"

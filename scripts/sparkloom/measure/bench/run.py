@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.client import HTTPException
-from types import FrameType
 from typing import Any
 
 from sparkloom.base.errors import InputError
@@ -20,6 +17,7 @@ from sparkloom.measure.bench.request import Request
 from sparkloom.measure.bench.schedule import Crowd
 from sparkloom.measure.bench.settings import Prompts, Settings
 from sparkloom.measure.bench.target import Target
+from sparkloom.measure.interrupt import interruptible
 
 Say = Callable[[str, Crowd | None], None]
 Keep = Callable[["Run"], None]
@@ -32,6 +30,9 @@ class Run:
         self.model, self.planned = model, planned
         self.levels: list[dict[str, Any]] = []
         self.signal: int | None = None
+
+    def stop(self, number: int) -> None:
+        self.signal = number
 
     @property
     def complete(self) -> bool:
@@ -103,7 +104,7 @@ class Bench:
     def measure(self) -> Run:
         """All levels, or as many as there is time for before Ctrl-C."""
         gauges = Gauges(self._target)
-        with self._interruptible():
+        with interruptible(self.run.stop):
             loop = Loop(self._target)
             try:
                 if any(self._what.depths) or self._what.prompt_tokens:
@@ -227,19 +228,3 @@ class Bench:
                 loop.at(loop.now() + 0.5, tick)
 
         loop.at(loop.now(), tick)
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C (or SIGTERM) ends the level and keeps it, the second one ends the program."""
-
-        def stop(number: int, _: FrameType | None) -> None:
-            if self.run.signal is not None:
-                raise KeyboardInterrupt
-            self.run.signal = number
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

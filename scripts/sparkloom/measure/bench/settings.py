@@ -67,7 +67,7 @@ class Prompts(NamedTuple):
 def asked(what: Settings) -> Prompts:
     """What is asked: prompts of a file, or the questions that want a tool."""
     chosen = prompts(what.prompts, what.seed)
-    return chosen._replace(name="tools", crc32="", measured=list(tools.QUESTIONS)) if what.tools else chosen
+    return chosen._replace(name="tools", crc32="", measured=tools.QUESTIONS) if what.tools else chosen
 
 
 def prompts(file: Path, seed: int) -> Prompts:

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-_TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
-
-
-def _tool(name: str, about: str, required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
-    return {"type": "function", "function": {"name": name, "description": about, "parameters": parameters}}
-
-
-TOOLS: list[dict[str, Any]] = [
-    _tool("get_tide", "High and low water at a harbour on a day.", {"harbour": _TEXT, "date": _TEXT}),
-    _tool(
-        "convert",
-        "Converts an amount between two units.",
-        {"amount": _NUMBER, "from_unit": _TEXT, "to_unit": {"type": "string", "enum": ["kg", "lb", "km", "mi", "l"]}},
-    ),
-    _tool("book_table", "Books a table.", {"restaurant": _TEXT, "guests": {"type": "integer"}}, {"time": _TEXT}),
-]
-QUESTIONS = (
-    ("tide", "When is high water in Emden on 3 May 2027? Use a tool."),
-    ("weight", "How many kilograms are 12.5 lb? Use a tool."),
-    ("table", "Book a table for five at the Three Lindens, at half past seven. Use a tool."),
-    ("distance", "Convert 88 km to miles with a tool."),
-    ("tide-2", "I sail to Saint-Malo on 17 August 2027 and need the tides; look them up."),
-    ("table-2", "Two of us want to eat at Harbour View. Reserve it, please; any time will do."),
-)
+_FILE = json.loads(Path(__file__).with_name("tools.json").read_text(encoding="utf-8"))
+TOOLS: list[dict[str, Any]] = _FILE["tools"]
+QUESTIONS: list[tuple[str, str]] = list(_FILE["questions"].items())
 _KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "integer": (int,)}
 
 

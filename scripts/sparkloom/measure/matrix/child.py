@@ -6,6 +6,7 @@ killed; and it inherits a lock, so that whoever comes next can wait until it is 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+from sparkloom.base.errors import InputError
 
 LOOK_S = 0.2
 PATIENCE_S = 20.0  # from being asked to end to being killed
@@ -43,7 +46,7 @@ def run(
     """
     begun = time.monotonic()
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as log_file, out.open("wb") if out else _Shared(log_file) as output:
+    with log.open("ab") as log_file, out.open("wb") if out else contextlib.nullcontext(log_file) as output:
         process = _start(argv, output, log_file, env, cwd, lock)
         while process.poll() is None:
             spent = time.monotonic() - begun
@@ -58,19 +61,6 @@ def run(
             except subprocess.TimeoutExpired:
                 continue
     return Outcome(process.returncode, time.monotonic() - begun)
-
-
-class _Shared:
-    """A file that somebody else closes."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def __enter__(self) -> IO[bytes]:
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        """Stays open."""
 
 
 def _start(
@@ -96,8 +86,6 @@ def _start(
             pass_fds=[] if lock is None else [lock], preexec_fn=prepare,
         )  # fmt: skip
     except OSError as error:
-        from sparkloom.base.errors import InputError
-
         raise InputError.single(
             str(argv[0]), f"cannot be started: {error.strerror or error}", rule="no-program"
         ) from None

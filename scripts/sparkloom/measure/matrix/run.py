@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 from sparkloom import case
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
+from sparkloom.measure.interrupt import interruptible
 from sparkloom.measure.matrix import child, report, report_words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work, program
@@ -59,7 +59,8 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
     folder.mkdir(parents=True, exist_ok=True)
     seams = _seams(spec, options)
     progress = GridProgress(say, live=live)
-    with _alone(folder, progress) as lock, _interruptible() as asked:
+    asked: list[int] = []
+    with _alone(folder, progress) as lock, interruptible(asked.append):
         done = specs.read_results(folder)
         todo = [c for c in cells if not c.skipped and (c.id not in done or done[c.id].status in again)]
 
@@ -142,24 +143,6 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-@contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """The first Ctrl-C (or SIGTERM) ends the cell that runs and keeps the others, the second one ends the program."""
-    asked: list[int] = []
-
-    def stop(number: int, _: FrameType | None) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class GridProgress:
