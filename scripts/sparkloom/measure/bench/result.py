@@ -15,7 +15,7 @@ from typing import Any
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench.run import Run, label
-from sparkloom.measure.bench.schedule import Crowd
+from sparkloom.measure.bench.schedule import Schedule
 
 COLUMNS = (
     "level", "ok", "tokens", "TTFT ms p50", "p95", "ITL ms p50", "p99", "tok/s each", "sum", "wall", "accept", "guard",
@@ -158,21 +158,21 @@ class Progress:
         self._said = self._at = self._began = 0.0
         self._name, self._chunks = "", 0
 
-    def __call__(self, name: str, crowd: Crowd | None) -> None:
+    def __call__(self, name: str, schedule: Schedule | None) -> None:
         now = time.monotonic()
-        if crowd is None:
+        if schedule is None:
             self._clear()
             return
-        chunks = sum(len(request.times) for request in crowd.requests)
+        chunks = sum(len(request.times) for request in schedule.requests)
         if name != self._name:
             self._name, self._began, self._at, self._chunks, self._said = name, now, now, chunks, 0.0
         if now - self._said < (0.4 if self._live else 10.0):
             return
         rate = (chunks - self._chunks) / (now - self._at) if now > self._at else 0.0
         self._said, self._at, self._chunks = now, now, chunks
-        failed = sum(1 for request in crowd.requests if request.error)
+        failed = sum(1 for request in schedule.requests if request.error)
         line = (
-            f"{name}  {now - self._began:.0f} s  {crowd.ended} of {crowd.total} done, {crowd.running} running"
+            f"{name}  {now - self._began:.0f} s  {schedule.ended} of {schedule.total} done, {schedule.running} running"
             f"{f', {failed} failed' if failed else ''}, {chunks:,} chunks, {rate:,.0f} a second"
         )
         self._stream.write(f"\r\x1b[2K{line}" if self._live else line + "\n")

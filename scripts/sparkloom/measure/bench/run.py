@@ -14,12 +14,12 @@ from sparkloom.measure.bench.depth import GUESS, Depth, prompt, words
 from sparkloom.measure.bench.gauges import Gauges
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.request import Request
-from sparkloom.measure.bench.schedule import Crowd
+from sparkloom.measure.bench.schedule import Schedule
 from sparkloom.measure.bench.settings import Prompts, Settings
 from sparkloom.measure.bench.target import Target
 from sparkloom.measure.interrupt import interruptible
 
-Say = Callable[[str, Crowd | None], None]
+Say = Callable[[str, Schedule | None], None]
 Keep = Callable[["Run"], None]
 
 
@@ -134,9 +134,9 @@ class Bench:
             text = "Say yes." + words(lengths[number], "calibration")
             return Request(number, "calibration", self._message(short, text), intended, guarded=False)
 
-        crowd = Crowd(loop, make, short.limits, len(lengths), lambda: self.run.signal is not None)
-        crowd.closed(1)
-        counts = [count for request in crowd.requests if (count := figures.prompt_tokens(request)) is not None]
+        schedule = Schedule(loop, make, short.limits, len(lengths), lambda: self.run.signal is not None)
+        schedule.closed(1)
+        counts = [count for request in schedule.requests if (count := figures.prompt_tokens(request)) is not None]
         return max(0.5, (counts[1] - counts[0]) / (lengths[1] - lengths[0])) if len(counts) == len(lengths) else GUESS
 
     def _level(self, loop: Loop, gauges: Gauges, streams: int, rate: float | None, depth: Depth) -> None:
@@ -144,25 +144,26 @@ class Bench:
         if self.run.signal is not None:
             return
         total = self._what.requests or streams or 32
-        crowd = self._crowd(loop, self._what, total, depth)
+        schedule = self._schedule(loop, self._what, total, depth)
         name = f"rate {rate:g}/s" if rate else f"n={streams}"
         name += f" d={depth.tokens}" if depth.tokens else ""
-        self._ticking(loop, name, crowd)
+        self._ticking(loop, name, schedule)
         gauges.begin(loop)
         started = time.time()
         if rate:
-            crowd.open(rate, self._what.seed, self._what.most_in_flight)
+            schedule.open(rate, self._what.seed, self._what.most_in_flight)
         else:
-            crowd.closed(streams)
-        row = self._row(crowd, gauges, streams or crowd.most, rate, warmup, started)
+            schedule.closed(streams)
+        row = self._row(schedule, gauges, streams or schedule.most, rate, warmup, started)
         self.run.levels.append({**row, "depth": depth.tokens, "prefix": depth.prefix})
         self._say(name, None)
 
     def _row(
-        self, crowd: Crowd, gauges: Gauges, streams: int, rate: float | None, warmup: dict[str, Any], started: float
-    ) -> dict[str, Any]:
+        self, schedule: Schedule, gauges: Gauges, streams: int, rate: float | None, warmup: dict[str, Any],
+        started: float,
+    ) -> dict[str, Any]:  # fmt: skip
         row = figures.level(
-            crowd.requests,
+            schedule.requests,
             self._what.max_tokens,
             streams=streams,
             open_loop=rate is not None,
@@ -178,9 +179,9 @@ class Bench:
             "accept_length": accepted,
             "mode": "open" if rate else "closed",
             "rate": rate,
-            "most_in_flight": crowd.most,
-            "partial": len(crowd.requests) < crowd.total or any(r.error == "interrupted" for r in crowd.requests),
-            "planned_requests": crowd.total,
+            "most_in_flight": schedule.most,
+            "partial": schedule.cut,
+            "planned_requests": schedule.total,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "engine": engine,
             "warmup": warmup,
@@ -193,38 +194,38 @@ class Bench:
         if not self._what.warmup_tokens:
             return {"requests": 0}
         short = self._what._replace(max_tokens=min(self._what.warmup_tokens, self._what.max_tokens))
-        crowd = self._crowd(loop, short, 1 if depth.tokens else streams, depth, warmup=True)
+        schedule = self._schedule(loop, short, 1 if depth.tokens else streams, depth, warmup=True)
         begun = loop.now()
-        self._ticking(loop, f"warm-up of {streams}", crowd)
-        crowd.closed(streams)
-        good = [request for request in crowd.requests if request.ok]
-        errors = sorted({f"{r.error}: {r.detail}" for r in crowd.requests if r.error})
+        self._ticking(loop, f"warm-up of {streams}", schedule)
+        schedule.closed(streams)
+        good = [request for request in schedule.requests if request.ok]
+        errors = sorted({f"{r.error}: {r.detail}" for r in schedule.requests if r.error})
         return {
-            "requests": len(crowd.requests),
+            "requests": len(schedule.requests),
             "ok": len(good),
             "max_tokens": short.max_tokens,
             "seconds": round(loop.now() - begun, 3),
             "ttft_ms": figures.spread(request.times[0] - request.sent for request in good),
         } | ({"errors": errors} if errors else {})
 
-    def _crowd(self, loop: Loop, what: Settings, total: int, depth: Depth, *, warmup: bool = False) -> Crowd:
+    def _schedule(self, loop: Loop, what: Settings, total: int, depth: Depth, *, warmup: bool = False) -> Schedule:
         def make(number: int, intended: float) -> Request:
             name, question = self._prompts.pick(number, warmup=warmup)
             asked = prompt(question, depth, what.seed, -1 - number if warmup else number, self._per_word)
             return Request(number, name, self._message(what, asked), intended, guarded=not warmup)
 
-        return Crowd(loop, make, what.limits, total, lambda: self.run.signal is not None)
+        return Schedule(loop, make, what.limits, total, lambda: self.run.signal is not None)
 
     def _message(self, what: Settings, text: str) -> bytes:
         body = settings.body(what, self.run.model, text, what.max_tokens)
         return self._target.message("POST", "/v1/chat/completions", body=body)
 
-    def _ticking(self, loop: Loop, name: str, crowd: Crowd) -> None:
-        """A line of progress now and every half second, as long as the crowd runs."""
+    def _ticking(self, loop: Loop, name: str, schedule: Schedule) -> None:
+        """A line of progress now and every half second, as long as the schedule runs."""
 
         def tick() -> None:
-            if crowd.ended < crowd.total:
-                self._say(name, crowd)
+            if schedule.ended < schedule.total:
+                self._say(name, schedule)
                 loop.at(loop.now() + 0.5, tick)
 
         loop.at(loop.now(), tick)

@@ -15,7 +15,7 @@ from sparkloom.measure.bench.request import Request
 Make = Callable[[int, float], Request]  # number, intended start
 
 
-class Crowd:
+class Schedule:
     """The requests of one level, started and ended by a loop."""
 
     def __init__(self, loop: Loop, make: Make, limits: Limits, total: int, stop: Callable[[], bool]) -> None:
@@ -24,6 +24,11 @@ class Crowd:
         self.running = self.most = self.ended = 0
         self._waiting: deque[Request] = deque()
         self._after: Callable[[], None] = lambda: None
+
+    @property
+    def cut(self) -> bool:
+        """Not all of it came to its own end."""
+        return len(self.requests) < self.total or any(request.error == "interrupted" for request in self.requests)
 
     def closed(self, streams: int) -> None:
         """`streams` at a time until all have ended. Connections are there before the first request is sent."""
