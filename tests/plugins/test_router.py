@@ -125,7 +125,12 @@ def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
 def test_traefik_leads_to_the_router(site: dict[str, Any], tmp_path: Path) -> None:
     site["reached"].put_secret = lambda *words, **more: True
     asked: dict[str, Any] = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": ""}
-    more = {"service": "traefik", "service_namespace": "kube-system", "timeout": TERMS["timeout"], "paths": TERMS["paths"]}
+    more = {
+        "service": "traefik",
+        "service_namespace": "kube-system",
+        "timeout": TERMS["timeout"],
+        "paths": TERMS["paths"],
+    }
     told = gateway_tasks.prepare(context(site["vars"], dry=True), **asked, **more)
     (route,) = [
         item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"

@@ -12,14 +12,13 @@ from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.onnode.now.groups import WORDS, state
 from sparkloom.render.manifests import names
-from sparkloom.site import ansible, doctor
+from sparkloom.site import doctor
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
 from sparkloom.site.doctor import drift, events, look, roles, verdict
 from sparkloom.site.groups import records
 from sparkloom.site.groups.group import RenderedGroup
 from tests.fleet_cluster import FleetCluster, installed
-from tests.plugins.loading import context
 
 NODES = ["spark1", "spark2"]
 FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "before_header": "/etc/sysctl.d/90.conf"}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkloom.onnode import prometheus
-from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.controller import Controller
+from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.state import PHASES, State
 
 Sample = tuple[dict[str, str], float]

@@ -13,8 +13,8 @@ from http import HTTPStatus
 
 from sparkloom.onnode import http_server, prometheus
 from sparkloom.onnode.waker import metrics, refusal
-from sparkloom.onnode.waker.groups import PLACE, Groups
 from sparkloom.onnode.waker.controller import Controller
+from sparkloom.onnode.waker.groups import PLACE, Groups
 from sparkloom.onnode.waker.refusal import GROUP, STREAM, Refusal
 
 READY, LIVE, METRICS = "/ready", "/live", "/metrics"

@@ -9,8 +9,7 @@ from typing import Literal
 from kubernetes.dynamic import DynamicClient
 
 from sparkloom.base.errors import InputError
-from sparkloom.base.repository import place
-from sparkloom.render import keys, manifests
+from sparkloom.render import manifests
 from sparkloom.render.manifests import gpu, multus
 from sparkloom.render.manifests import page as page_objects
 from sparkloom.site import ansible, client, facts, workload
@@ -19,7 +18,6 @@ from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import gpus as judged_gpus
 from sparkloom.site.checks import networks as judged_networks
 from sparkloom.site.checks import report
-from sparkloom.site.groups import secrets
 
 
 def wait(
