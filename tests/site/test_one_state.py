@@ -16,7 +16,7 @@ from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.groups import WORDS
 from sparkloom.onnode.now.picture import FIGURES
 from sparkloom.onnode.rank import exposition
-from sparkloom.render.metrics.alerts import ALERTS
+from sparkloom.render.metrics.alerts import every
 from sparkloom.site import facts, now, status
 from sparkloom.site.doctor import look
 from sparkloom.site.groups.group import RenderedGroup
@@ -71,7 +71,7 @@ def doctor(cluster: Any, site: Made, name: str) -> set[str]:
 
 def alerted(cluster: FleetCluster, name: str) -> bool:
     """Whether the alert on groups that do not mend themselves fires, by what their ranks' supervisors expose."""
-    (rule,) = [one for one in ALERTS if one.name == "SparkloomStaysDown"]
+    (rule,) = [one for one in every() if one.name == "SparkloomStaysDown"]
     (phases,) = re.findall(r'phase=~"([a-z|]+)"', rule.expr)
     there = {pod.metadata.name for pod in cluster.pods({})} - set(cluster.waiting)
     told = [one for pod, one in cluster.supervisors.items() if pod in there and pod.startswith(f"{name}-rank")]

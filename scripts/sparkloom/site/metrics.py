@@ -22,7 +22,7 @@ SPACE = "kubernetes.io/metadata.name"
 KINDS = (
     (f"{MONITORING}/v1", "PodMonitor"), (f"{MONITORING}/v1", "PrometheusRule"), ("apps/v1", "Deployment"),
     ("apps/v1", "DaemonSet"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "ServiceAccount"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"), ("rbac.authorization.k8s.io/v1", "Role"),
+    (names.RIGHTS, "RoleBinding"), (names.RIGHTS, "Role"),
     ("networking.k8s.io/v1", "NetworkPolicy"),
 )  # fmt: skip
 

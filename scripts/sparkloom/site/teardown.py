@@ -27,12 +27,12 @@ NAMESPACE = ("v1", "Namespace")
 PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
 REST = (
     ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
-    ("rbac.authorization.k8s.io/v1", "Role"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    (names.RIGHTS, "Role"), (names.RIGHTS, "RoleBinding"),
     ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
     (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
     (gateway.API, "Middleware"), ("coordination.k8s.io/v1", "Lease"),
 )  # fmt: skip
-ACROSS = ((page.API, "ClusterRoleBinding"), (page.API, "ClusterRole"))  # of the page, in no namespace
+ACROSS = ((names.RIGHTS, "ClusterRoleBinding"), (names.RIGHTS, "ClusterRole"))  # of the page, in no namespace
 # For a Prometheus' operator; in its own namespace where it looks nowhere else.
 MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
 # What a namespace holds without anyone's doing.

@@ -22,8 +22,8 @@ from sparkloom.site.groups import observed, records
 # The Service last: while it is there, there may be more.
 KINDS = (
     ("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("rbac.authorization.k8s.io/v1", "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
+    ("networking.k8s.io/v1", "NetworkPolicy"), (names.RIGHTS, "RoleBinding"),
+    (names.RIGHTS, "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sparkloom.inputs import serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import beside, names, template
+from sparkloom.render.manifests import names, pod_defaults, template
 
 NAMESPACE = "kube-system"
 NAME = "sparkloom-gpu"
@@ -39,7 +39,7 @@ def device_plugin(cluster: Cluster, image: str, runtime_class: str) -> list[dict
         namespace=NAMESPACE,
         labels={**SELECTOR, "app.kubernetes.io/component": "gpu", **names.PART_OF},
         selector=SELECTOR,
-        on_sparks=beside.on_sparks(cluster),
+        on_sparks=pod_defaults.on_sparks(cluster),
     )
     if slices(cluster) > 1:
         _share(objects[0]["spec"]["template"], slices(cluster))

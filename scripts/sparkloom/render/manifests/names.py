@@ -11,10 +11,12 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, RANK
 
 __all__ = [
-    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "daemon_set", "group", "labels", "manifest",
-    "marked", "metadata", "network_policy", "rank", "selector", "service",
+    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "RBAC", "RIGHTS", "daemon_set", "group", "labels",
+    "manifest", "marked", "metadata", "network_policy", "rank", "selector", "service",
 ]  # fmt: skip
 
+RBAC = "rbac.authorization.k8s.io"
+RIGHTS = f"{RBAC}/v1"
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 

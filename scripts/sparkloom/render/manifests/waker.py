@@ -22,7 +22,7 @@ from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker.groups_file import GROUPS, Group
 from sparkloom.render import pack
 from sparkloom.render.manifests import access, names, pod_defaults
-from sparkloom.render.manifests.page import API, NOBODY, RBAC
+from sparkloom.render.manifests.page import NOBODY
 from sparkloom.render.manifests.router import METRICS
 
 NAME = "waker"
@@ -73,10 +73,10 @@ def _rights(space: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
          "resourceNames": [lease.NAME]},
     ]  # fmt: skip
     who = [{"kind": "ServiceAccount", "name": NAME, "namespace": space}]
-    role = {"apiGroup": RBAC, "kind": "Role", "name": NAME}
+    role = {"apiGroup": names.RBAC, "kind": "Role", "name": NAME}
     return [
-        _object(API, "Role", space, rules=rules),
-        _object(API, "RoleBinding", space, roleRef=role, subjects=who),
+        _object(names.RIGHTS, "Role", space, rules=rules),
+        _object(names.RIGHTS, "RoleBinding", space, roleRef=role, subjects=who),
     ]
 
 

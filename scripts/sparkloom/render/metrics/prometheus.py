@@ -15,7 +15,6 @@ NAME = "prometheus"
 NOBODY = 65534
 HISTORY = "prometheus-history"
 SPARE = 2  # the disk that is asked for, over what is kept: blocks are joined beside the old ones
-RBAC = "rbac.authorization.k8s.io/v1"
 
 
 def objects(cluster: Cluster, image: str, keep_gb: int) -> list[dict[str, Any]]:
@@ -49,13 +48,13 @@ def _meta(cluster: Cluster, name: str = NAME) -> dict[str, Any]:
 
 def _role(cluster: Cluster) -> dict[str, Any]:
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
-    return names.manifest(RBAC, "Role", _meta(cluster), rules=rules)
+    return names.manifest(names.RIGHTS, "Role", _meta(cluster), rules=rules)
 
 
 def _binding(cluster: Cluster) -> dict[str, Any]:
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME}
+    role = {"apiGroup": names.RBAC, "kind": "Role", "name": NAME}
     subjects = [{"kind": "ServiceAccount", "name": NAME, "namespace": cluster.namespace}]
-    return names.manifest(RBAC, "RoleBinding", _meta(cluster), roleRef=role, subjects=subjects)
+    return names.manifest(names.RIGHTS, "RoleBinding", _meta(cluster), roleRef=role, subjects=subjects)
 
 
 def _volume(cluster: Cluster, keep_gb: int) -> dict[str, Any]:
