@@ -11,8 +11,8 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, RANK
 
 __all__ = [
-    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "RBAC", "RIGHTS", "daemon_set", "group", "labels",
-    "manifest", "marked", "metadata", "network_policy", "rank", "selector", "service",
+    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "RBAC", "RIGHTS", "daemon_set", "group",
+    "labels", "manifest", "marked", "metadata", "network_policy", "rank", "selector", "service",
 ]  # fmt: skip
 
 RBAC = "rbac.authorization.k8s.io"
