@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from testbed.base import names
+from testbed.beds.rack import inventory
 from testbed.make import nodeimage
 from tests.rack import real
 from tests.rack.running import run
@@ -182,7 +183,7 @@ def test_its_gauges_are_read_and_nonsense_is_called_so(told: dict[str, Any], ser
 
 def test_the_whole_way_through_the_endpoint(served: tuple[real.Served, str], tmp_path: Path) -> None:
     """By the site: TLS, key, and over which rails."""
-    done = run("sparkloom", "bench", "-i", "inventories/kind", "-n", "1", "--requests", "1", "--max-tokens", "32",
+    done = run("sparkloom", "bench", "-i", str(inventory.path()), "-n", "1", "--requests", "1", "--max-tokens", "32",
                "--ignore-eos", "-o", str(tmp_path), "-q", "--json")  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     result = json.loads(done.stdout)

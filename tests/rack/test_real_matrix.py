@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from testbed.base import names
+from testbed.beds.rack import inventory
 from tests.places import REPO
 from tests.rack import real
 from tests.rack.running import run
@@ -29,8 +30,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         group = real.Served("tiny-recites--sglang-2node", "sglang", 30000, "tiny", ("spark1", "spark2"), BACK, GLOO)
         group.start()
         switch = " ".join(["ansible-playbook", "playbooks/switch.yml", *GLOO])
+        grid = folder / "grid.yml"
+        grid.write_text(GRID.read_text().replace("inventories/kind", str(inventory.path())))
         words = ["--results", str(folder / "cells"), "-o", str(folder), "--switch", switch, "--json"]
-        done = run("sparkloom", "matrix", str(GRID), "run", *words)
+        done = run("sparkloom", "matrix", str(grid), "run", *words)
         cells = [json.loads(path.read_text()) for path in sorted((folder / "cells").glob("*.json"))]
         yield {"done": done, "cells": cells, "folder": folder}
 

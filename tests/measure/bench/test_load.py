@@ -34,7 +34,7 @@ def test_no_more_than_twice_the_bare_client(load: object, streams: int) -> None:
         best[peer.name] = {key: min(run[key] for run in runs) for key in runs[0]}
     ours, bare = best["sparkloom bench"], best["bare"]
     assert ours["cpu_per_1k"] <= 2 * bare["cpu_per_1k"], best
-    assert ours["rss_mb"] <= 60 and ours["overhead_s"] <= 1.0, best
+    assert ours["rss_mb"] <= 60 and ours["overhead_s"] <= max(1.0, 2 * bare["overhead_s"]), best
     # Exact to 0.02 ms and 0.5 % where the machine is; where it is not, no worse than a client that does nothing else.
     assert ours["itl_error_ms"] <= max(0.02, 2 * bare["itl_error_ms"]), best
     assert ours["tok_s_error_percent"] <= max(0.5, 2 * bare["tok_s_error_percent"]), best
