@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  (letters of many scripts are what this is about)
-"""Writes the guard's labelled cases: `python tests/guard/make_cases.py > scripts/sparkloom/measure/guard/cases.jsonl`.
+"""Writes the guard's labelled cases: `python -m tests.measure.guard.make_cases > tests/measure/guard/cases.jsonl`.
 
 A case says how its text is put together, not the text itself, so that a person can read what it is about.
 The line on what is legitimate is drawn here: numbered sentences up to 100, laughter up to 100 times, rules of
@@ -13,7 +13,7 @@ import random
 import sys
 from typing import Any
 
-from sparkloom.measure.guard import samples
+from tests.measure.guard import samples
 
 Case = dict[str, Any]
 FRAGMENTS = [

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream, samples, selftest
-from tests.measure.guard import make_cases
+from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream
+from tests.measure.guard import judging, make_cases, samples
 
-CASES = selftest.cases()
+CASES = judging.cases()
 
 
 def feed(text: str, *, seed: int = 0, widest: int = 7, guard: Guard | None = None) -> Guard:
     guard = guard or Guard()
-    for piece in selftest.pieces(text, random.Random(seed), widest):
+    for piece in judging.pieces(text, random.Random(seed), widest):
         guard.feed(piece)
     return guard
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_labelled_case(case: dict) -> None:
-    verdict = selftest.judged(case)
+    verdict = judging.judged(case)
     assert (verdict["verdict"] == "garbage") == (case["label"] == "garbage"), (case["note"], verdict)
 
 
@@ -37,12 +37,12 @@ def test_the_set_is_what_the_script_writes_and_large_enough() -> None:
 
 @pytest.mark.parametrize("seed", range(1000, 1120))
 def test_generated_sane_stream(seed: int) -> None:
-    assert selftest.sane_stream(seed)["verdict"] == "ok"
+    assert judging.sane_stream(seed)["verdict"] == "ok"
 
 
 @pytest.mark.slow
 def test_a_thousand_generated_sane_streams() -> None:
-    assert [seed for seed in range(1000) if selftest.sane_stream(seed)["verdict"] != "ok"] == []
+    assert [seed for seed in range(1000) if judging.sane_stream(seed)["verdict"] != "ok"] == []
 
 
 @pytest.mark.parametrize("period", random.Random(3).sample(range(2, 1400), 24))
@@ -193,7 +193,7 @@ def test_a_batch_faster_than_memory_allows_is_impossible(tmp_path: Path) -> None
 
 def test_cost_per_chunk_is_flat() -> None:
     """What grows with the answer is dear every time; a neighbour on this machine is so for some of the tries."""
-    assert any(selftest.cost(100_000) < 1.6 * selftest.cost(1_000) for _ in range(6))
+    assert any(judging.cost(100_000) < 1.6 * judging.cost(1_000) for _ in range(6))
 
 
 ANSWER = "The harbour was built in 1893 and has been dredged twice since then, as the records say."

@@ -26,7 +26,7 @@ _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\ue000-\uf8ff\ufffd]")
 _STOPS = set(".!?…。\n")
 _LITERALS = {"true", "false", "null", "none", "nan", "yes", "no", "on", "off", "x", "o"}
 _ARTICLES = {"the", "an", "my", "your", "their"}  # "a" and "our" are also words of code
-_SMALL = frozenset(json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))["small"])
+_SMALL = frozenset(json.loads(Path(__file__).with_name("small_words.json").read_text(encoding="utf-8")))
 _VOWELS = set("aeiouy")
 
 

@@ -1,4 +1,4 @@
-"""Judges the guard by labelled cases and by generated sane streams (tests/measure/guard)."""
+"""Judges the guard by labelled cases and by generated sane streams."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sparkloom.measure.guard import samples
 from sparkloom.measure.guard.batch import judge_batch
 from sparkloom.measure.guard.record import judge_stream
 from sparkloom.measure.guard.stream import Guard
+from tests.measure.guard import samples
 
 CASES = Path(__file__).with_name("cases.jsonl")
 
