@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes, and mo
 PAIR = "nvidia--glm-5.3-flash-nvfp4"
 DAY, NIGHT = "openai--gpt-oss-120b", by_tag("radixark--qwen3.8-27b-nvfp4", BY_TAG)
 IDLE = 60.0  # seconds; a list counts minutes
+PATIENT = 600.0  # seconds without a word, as OpenAI's SDK: nothing comes while a group starts
 LIST = f"""\
 serve:
   - {{profile: {PAIR}, name: pair, alias: pair}}
@@ -51,6 +52,7 @@ class Site(NamedTuple):
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         begun, first, text = time.monotonic(), 0.0, ""
         with closing(self.at.connect()) as connection:
+            connection.timeout = PATIENT
             connection.request("POST", neighbours.CHAT, json.dumps(body), headers)
             answer = connection.getresponse()
             for line in answer:
@@ -61,6 +63,7 @@ class Site(NamedTuple):
 
     def states(self) -> dict[str, str]:
         with closing(self.at.connect()) as connection:
+            connection.timeout = PATIENT
             connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {self.key}"})
             return {one["id"]: one["state"] for one in json.loads(connection.getresponse().read())["data"]}
 

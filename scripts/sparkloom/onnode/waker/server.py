@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from sparkloom.onnode import http_server, prometheus
@@ -32,6 +33,17 @@ class Server(http_server.Server):
         self.groups, self.controller = groups, controller
         self.waiting = 0
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A request counts until its answer is written: whoever leaves waits for that."""
+        with self.controller.changed:
+            self.waiting += 1
+        try:
+            yield
+        finally:
+            with self.controller.changed:
+                self.waiting -= 1
+
     def page(self, path: str) -> tuple[int, str, str]:
         """Status, kind and text."""
         if path == READY:
@@ -53,11 +65,9 @@ class Server(http_server.Server):
             if not self.groups.states[name].ready:
                 self.controller.asked.set()
             self.groups.enter(name)
-            self.waiting += 1
             try:
                 return self._wait(name, streams, gone)
             finally:
-                self.waiting -= 1
                 self.groups.leave(name)
 
     def _ask_again(self, name: str) -> None:
@@ -94,9 +104,10 @@ class Handler(http_server.Handler):
         if not self._body_is_read():
             return self._tell(Refusal(400, "bad_request", "a request has one Content-Length, and as long a body"))
         name = self.headers.get(GROUP, "") if self.path.startswith("/v1/") else ""
-        told = self.server.awaited(name, self.headers.get(STREAM) == "true", self._left)
-        if told:
-            self._tell(told)
+        with self.server.held():
+            told = self.server.awaited(name, self.headers.get(STREAM) == "true", self._left)
+            if told:
+                self._tell(told)
 
     def _body_is_read(self) -> bool:
         lengths = self.headers.get_all("Content-Length") or []
