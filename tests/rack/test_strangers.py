@@ -119,6 +119,7 @@ class Places:
     ranks: dict[int, str]
     dns: str
     traefik: str
+    router: str
     nodes: dict[str, str]
 
     @classmethod
@@ -129,6 +130,7 @@ class Places:
             ranks={int(of["sparkloom/rank"]): address for of, address in labelled if "sparkloom/rank" in of},
             dns=next(address for of, address in labelled if of.get("k8s-app") == "kube-dns"),
             traefik=next(address for of, address in labelled if of.get("app.kubernetes.io/name") == "traefik"),
+            router=next(address for of, address in labelled if of.get("app.kubernetes.io/name") == "router"),
             nodes={spark: cluster.nodes()[container]["ip"] for spark, container in names.NODES.items()},
         )
 
@@ -139,6 +141,8 @@ class Places:
             "a pod to rank 0's supervisor": (self.dns, self.ranks[0], ports.PROBES),
             "Traefik to rank 0's API": (self.traefik, self.ranks[0], 30000),
             "Traefik to rank 0's supervisor": (self.traefik, self.ranks[0], ports.PROBES),
+            "the router to rank 0's API": (self.router, self.ranks[0], 30000),
+            "the router to rank 0's supervisor": (self.router, self.ranks[0], ports.PROBES),
             "an engine to DNS": (self.ranks[1], self.dns, 53),
             "an engine to another pod": (self.ranks[1], self.dns, 9153),
             "an engine to another rank's API": (self.ranks[1], self.ranks[0], 30000),
@@ -169,9 +173,9 @@ def settles(places: Places, wanted: set[str]) -> set[str]:
     return now
 
 
-def test_an_engine_speaks_to_nobody_and_is_spoken_to_by_traefik(group: kills.ServedGroup) -> None:
+def test_an_engine_speaks_to_nobody_and_is_spoken_to_by_the_router(group: kills.ServedGroup) -> None:
     places = Places.read()
-    closed = {name for name in places.ways() if name.startswith("Traefik") or name == "an engine to DNS"}
+    closed = {name for name in places.ways() if name.startswith("the router") or name == "an engine to DNS"}
     assert settles(places, closed) == closed
     space = ("-n", "sparkloom")
     kept = json.loads(cluster.kubectl(*space, "get", "networkpolicy", "-o", "json"))
