@@ -21,6 +21,7 @@ from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.groups import Look, Observed, observe
 from sparkloom.onnode.now.picture import BLIND, picture
 from sparkloom.onnode.now.picture import group as drawn
+from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.site import client, facts, patience
 from sparkloom.site.client import Client
 from sparkloom.site.groups import observed
@@ -53,11 +54,16 @@ class FromHere:
             raise Unreached("the cluster's API gave no JSON") from None
 
     def ask(self, pod: Any, port: int, path: str) -> bytes:
-        """Through the API server: no route to the pod, and no policy in between."""
+        """Through the API server: no route to the pod, and no policy in between.
+
+        A supervisor listens at its pod's own address only, which no forwarded port reaches: a command in the pod asks.
+        """
         from kubernetes import client as kubernetes
         from kubernetes.client import ApiException
 
         name = str(pod.metadata.name)
+        if path == STATUS_PATH:
+            return self.reached.ask(name, client.SUPERVISOR).encode()
         # a client of its own: while it connects, a forwarded port takes over everything that its client sends
         own = kubernetes.CoreV1Api(kubernetes.ApiClient(self.reached.core.api_client.configuration))
         try:
