@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
-from sparkloom.measure.guard import samples
+from testbed.standins.pacing import samples
 
 WORDS = (
     "the", "rail", "carries", "what", "four", "small", "machines", "must", "tell", "each", "other", "before", "any",

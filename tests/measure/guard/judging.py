@@ -12,7 +12,7 @@ from typing import Any
 from sparkloom.measure.guard.batch import judge_batch
 from sparkloom.measure.guard.record import judge_stream
 from sparkloom.measure.guard.stream import Guard
-from tests.measure.guard import samples
+from testbed.standins.pacing import samples
 
 CASES = Path(__file__).with_name("cases.jsonl")
 

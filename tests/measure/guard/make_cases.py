@@ -13,7 +13,7 @@ import random
 import sys
 from typing import Any
 
-from tests.measure.guard import samples
+from testbed.standins.pacing import samples
 
 Case = dict[str, Any]
 FRAGMENTS = [

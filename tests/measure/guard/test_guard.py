@@ -10,7 +10,8 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream
-from tests.measure.guard import judging, make_cases, samples
+from testbed.standins.pacing import samples
+from tests.measure.guard import judging, make_cases
 
 CASES = judging.cases()
 
