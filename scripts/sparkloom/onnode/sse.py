@@ -77,6 +77,11 @@ class Events:
         self._size = 0
         self._begun = False
 
+    @property
+    def idle(self) -> bool:
+        """The next byte is the first of another event."""
+        return self._begun and not self._rest and not self._data and not self._failed
+
     def feed(self, piece: bytes) -> list[bytes]:
         # What engines send nearly always: one event, whole.
         if not (self._rest or self._data or self._failed) and piece[:6] == b"data: " and piece[-2:] == b"\n\n":

@@ -77,6 +77,21 @@ def test_channels_are_judged_apart() -> None:
     assert guard.finish().ok
 
 
+@pytest.mark.parametrize("garbage", ["!", "so it is and ", "the same sentence again. " * 8, None])
+@pytest.mark.parametrize("size", [1, 5, 32])
+def test_several_chunks_at_a_time_give_the_same_verdict_at_the_same_place(garbage: str | None, size: int) -> None:
+    text = samples.make("prose", 9, 2600) + (garbage * (4000 // len(garbage)) if garbage else "")
+    chunks = list(selftest.pieces(text, random.Random(size), 9))
+    stops = [0.02 * number + (400.0 if number > 700 and not garbage else 0.0) for number in range(len(chunks))]
+    one, many = Guard(), Guard()
+    for chunk, stamp in zip(chunks, stops, strict=True):
+        one.feed(chunk, "reasoning", stamp)
+    for at in range(0, len(chunks), size):
+        many.feed_run(chunks[at : at + size], "reasoning", stops[at : at + size])
+    assert one.finish() == many.finish() and one.verdict is not None
+    assert one.verdict.kind == ("loop" if garbage else "stall" if len(chunks) > 701 else None)
+
+
 def test_after_the_verdict_nothing_changes_it() -> None:
     guard = feed("!" * 400)
     first = guard.verdict

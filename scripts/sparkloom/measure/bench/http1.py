@@ -39,6 +39,15 @@ class Response:
             self.left, self._buffer = self.left + self._buffer, b""
         return pieces
 
+    @property
+    def between(self) -> bool:
+        """The next byte is the first of another chunk, or any byte of a body that has none."""
+        return self._step in (self._size, self._until_close) and not self._buffer
+
+    @property
+    def chunked(self) -> bool:
+        return self._step == self._size
+
     def close(self) -> bool:
         """The other side has closed: true when the body was complete, or ends this way."""
         if self._step == self._until_close:

@@ -216,8 +216,8 @@ class Loop:
             self._drop(connection)  # an idle server that talks
             return
         connection.answered, connection.last = True, stamp
-        ask.feed(data, stamp)
-        self._line_up(connection, ask, stamp)
+        if ask.feed(data, stamp):
+            self._line_up(connection, ask, stamp)
 
     def lost(self, connection: Connection, error: Exception | None) -> None:
         """The connection has ended: after what is in line, its request hears of it."""
@@ -292,7 +292,9 @@ class Loop:
             ask = connection.ask
             if not ask or connection.lined_up:
                 continue
-            if now - connection.last > SWEEP_S:
+            if ask.waits(now):
+                self._line_up(connection, ask, now)
+            elif now - connection.last > SWEEP_S:
                 ask.expired(now)
                 if ask.over:
                     self._drop(connection)

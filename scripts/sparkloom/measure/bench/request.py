@@ -11,6 +11,7 @@ from typing import Any
 
 from sparkloom.measure.bench import chunk
 from sparkloom.measure.bench.http1 import Garbled, Response
+from sparkloom.measure.bench.shape import Shape, learn
 from sparkloom.measure.guard.batch import TAIL
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Verdict
@@ -64,12 +65,42 @@ class Reader:
         self._voice: Channel | None = None
         self._kept = 0
         self._body = b""
+        self._shape: Shape | None = None
+        self._trust = 4.0  # how many more shapes are worth learning; long stretches that fit earn new ones
+        self._alone: Channel | None = None
 
     def read(self, arrivals: Sequence[bytes], times: Sequence[float]) -> None:
         """Bytes, and when each piece of them arrived. Afterwards `request.over` says whether the request has ended."""
-        for data, at in zip(arrivals, times, strict=True):
-            if not self.request.over:
-                self._feed(data, at)
+        at = 0
+        while at < len(arrivals) and not self.request.over:
+            at += self._fitting(arrivals, times, at) or self._parsed(arrivals[at], times[at])
+
+    def _fitting(self, arrivals: Sequence[bytes], times: Sequence[float], start: int) -> int:
+        """Takes arrivals that differ from earlier ones in their text alone; how many."""
+        shape = self._shape
+        if not shape or not self._between:
+            return 0
+        texts = shape.texts(arrivals, start)
+        if texts:
+            self._trust = min(4.0, self._trust + len(texts) / 8)
+            self._take(texts, shape.channel, times[start : start + len(texts)])
+        return len(texts)
+
+    @property
+    def _between(self) -> bool:
+        """Is the next byte the first of a chunk that begins an event?"""
+        return self.response.between and self._events.idle and not self.finished
+
+    def _parsed(self, data: bytes, at: float) -> int:
+        """Takes one arrival, whatever it is."""
+        whole, before = self._between, len(self.request.times)
+        self._alone = None
+        self._feed(data, at)
+        self._trust += 1 / 64
+        if whole and self._trust >= 1 and self._alone and len(self.request.times) == before + 1 and self._between:
+            self._trust -= 1
+            self._shape = learn(data, self._alone, chunked=self.response.chunked)
+        return 1
 
     def _feed(self, data: bytes, at: float) -> None:
         try:
@@ -114,29 +145,42 @@ class Reader:
         request.calls += [[name] for name in read.calls]
         if not read.texts:
             return
+        if len(read.texts) == 1 and not (read.finish or read.usage or read.error):
+            ((self._alone, text),) = read.texts
+            self._take([text], self._alone, [at])
+            return
         for channel, text in read.texts:
-            self._hear(text, channel, at)
+            self._hear([text], channel, [at])
         request.times.append(at)
         request.sizes.append(sum(len(text) for _, text in read.texts))
         request.counted.append(_count(read.usage))
 
-    def _hear(self, text: str, channel: Channel, at: float) -> None:
+    def _take(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
+        """Chunks of one text each."""
+        request = self.request
+        request.times.extend(times)
+        request.sizes.extend(map(len, texts))
+        request.counted.extend([-1] * len(texts))
+        self._hear(texts, channel, times)
+
+    def _hear(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
+        size = sum(map(len, texts))
         if channel == "reasoning":
-            self.request.reasoning_chars += len(text)
+            self.request.reasoning_chars += size
         if channel == "tool":
             if not self.request.calls:
                 self.request.calls.append([""])  # arguments of a call that never said its name
-            self.request.calls[-1].append(text)
+            self.request.calls[-1] += texts
         if channel != self._voice:
             self._said += [HEADS[channel]] if self._voice else []
             self._voice = channel
-        self._said.append(text)
-        self._kept += len(text)
+        self._said.extend(texts)
+        self._kept += size
         if self._kept > 8 * TAIL:
             self._said = ["".join(self._said)[-TAIL:]]
             self._kept = TAIL
         if self._guard:
-            self._guard.feed(text, channel, at)
+            self._guard.feed_run(texts, channel, times)
 
     def _refused(self, pieces: list[bytes]) -> None:
         self._body = (self._body + b"".join(pieces))[:KEPT_BODY]

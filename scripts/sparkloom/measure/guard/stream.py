@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sparkloom.measure.guard.incoherence import IncoherenceDetector
@@ -34,11 +35,19 @@ class _Text:
     def characters(self) -> int:
         return self._judged + self._waiting
 
-    def feed(self, text: str) -> Symptom | None:
-        """The picture of garbage, where this text completes it."""
-        self._pending.append(text)
-        self._waiting += len(text)
-        return self._flush() if self._waiting >= BATCH else None
+    def feed(self, texts: Sequence[str]) -> tuple[int, Symptom] | None:
+        """Which of the texts completes the picture of garbage, and the picture; what is behind it is not looked at."""
+        pending, waiting = self._pending, self._waiting
+        for place, text in enumerate(texts):
+            pending.append(text)
+            waiting += len(text)
+            if waiting >= BATCH:
+                symptom = self._flush()
+                if symptom:
+                    return place, symptom
+                pending, waiting = self._pending, 0
+        self._waiting = waiting
+        return None
 
     def _flush(self) -> Symptom | None:
         joined = "".join(self._pending)
@@ -72,18 +81,34 @@ class Guard:
 
     def feed(self, text: str, channel: Channel = "content", t: float | None = None) -> Verdict | None:
         """One chunk; `t` is when it came, in seconds on any steady clock."""
+        return self.feed_run((text,), channel, () if t is None else (t,))
+
+    def feed_run(self, texts: Sequence[str], channel: Channel, times: Sequence[float] = ()) -> Verdict | None:
+        """Several chunks of one channel in a row; the verdict names the one of them that decided."""
         if self.verdict is not None:
             return self.verdict
-        at = self._chunks
-        self._chunks += 1
+        first = self._chunks
+        self._chunks += len(texts)
         own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
-        symptom = (None if t is None else self._arrived(t)) or own.feed(text)
-        if symptom:
-            self.verdict = Verdict("garbage", symptom.kind, at, own.characters, channel, symptom.why)
+        stalled = self._arrived(times) if times else None
+        stopped = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
+        if stopped:
+            place, symptom = stopped
+            self.verdict = Verdict("garbage", symptom.kind, first + place, own.characters, channel, symptom.why)
         return self.verdict
 
-    def _arrived(self, now: float) -> Symptom | None:
-        """Had the stream stood still until then?"""
+    def _arrived(self, times: Sequence[float]) -> tuple[int, Symptom] | None:
+        """Before which of these moments the stream stood still."""
+        before = times if self._last is None else (self._last, *times)
+        stopped = None
+        if times[-1] - before[0] >= self._stall_s:  # else no single gap can be so long
+            stopped = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
+        elif len(self._gaps) < RHYTHM:
+            self._gaps.extend(b - a for a, b in pairwise(before))
+        self._last = times[-1]
+        return stopped
+
+    def _step(self, now: float) -> Symptom | None:
         stalled = self.stalled(now)
         if self._last is not None and len(self._gaps) < RHYTHM:
             self._gaps.append(now - self._last)
