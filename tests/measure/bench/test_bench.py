@@ -184,8 +184,8 @@ def test_unusable_options_are_one_line(words: tuple[str, ...], named: str) -> No
 
 
 HEAVY = {
-    "pydantic", "rich", "ansible", "yaml", "kubernetes", "requests", "typer",
-    "dataclasses", "importlib.metadata",
+    "pydantic", "rich", "ansible", "yaml", "kubernetes", "requests", "typer", "ssl", "asyncio", "hashlib",
+    "dataclasses", "inspect", "importlib.metadata", "encodings.idna",
 }  # fmt: skip
 
 

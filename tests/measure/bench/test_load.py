@@ -73,13 +73,14 @@ def test_reading_a_stream_costs_less_than_parsing_it() -> None:
 def test_who_is_behind_with_a_stream_reads_it_whole_in_one_turn() -> None:
     """A turn for every arrival would leave the line ever longer, and with it the memory that arrivals take."""
     loop, ours = Loop(target.parse("http://127.0.0.1:9")), Mock(lined_up=False)
-    ours.ask.feed.return_value, ours.ask.over = True, False
+    ours.receive.return_value = b"data: {}\n\n"
+    ours.exchange.feed.return_value, ours.exchange.over = True, False
     try:
-        for _ in range(100):
-            loop.received(ours, b"data: {}\n\n")
-        assert ours.ask.feed.call_count == 100 and len(loop._backlog) == 1
-        loop._read_next()
-        loop.received(ours, b"data: {}\n\n")
+        for stamp in range(100):
+            loop._receive(ours, float(stamp))
+        assert ours.exchange.feed.call_count == 100 and len(loop._backlog) == 1
+        loop._read(*loop._backlog.popleft())
+        loop._receive(ours, 100.0)
         assert len(loop._backlog) == 1
     finally:
         loop.close()

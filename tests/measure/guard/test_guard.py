@@ -81,7 +81,7 @@ def test_channels_are_judged_apart() -> None:
 @pytest.mark.parametrize("size", [1, 5, 32])
 def test_several_chunks_at_a_time_give_the_same_verdict_at_the_same_place(garbage: str | None, size: int) -> None:
     text = samples.make("prose", 9, 2600) + (garbage * (4000 // len(garbage)) if garbage else "")
-    chunks = list(selftest.pieces(text, random.Random(size), 9))
+    chunks = list(judging.pieces(text, random.Random(size), 9))
     stops = [0.02 * number + (400.0 if number > 700 and not garbage else 0.0) for number in range(len(chunks))]
     one, many = Guard(), Guard()
     for chunk, stamp in zip(chunks, stops, strict=True):

@@ -20,6 +20,8 @@ class Limits(NamedTuple):
 
 
 class Ask:
+    """An exchange of the loop."""
+
     def __init__(self, request: Request, limits: Limits, then: Callable[[Request], None]) -> None:
         self.request, self.payload = request, request.body
         self._limits, self._then = limits, then

@@ -7,13 +7,13 @@ import re
 import subprocess
 import sys
 import time
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
 from sparkloom.launch import engines
+from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.settings import Prompts, Settings
 from sparkloom.measure.bench.target import Target
 
@@ -79,7 +79,7 @@ def engine(target: Target) -> Any:
             if status == 200 and isinstance(data := json.loads(text), dict):
                 return {"from": path, **_clean(data)}
             said.append(f"{path} answered {status}")
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, Garbled, ValueError) as error:
             said.append(f"{path}: {error or type(error).__name__}")
     return f"unknown, because {'; '.join(said)}"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from http.client import HTTPException
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import figures, settings
 from sparkloom.measure.bench.depth import GUESS, Depth, prompt, words
 from sparkloom.measure.bench.gauges import Gauges
+from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.request import Request
 from sparkloom.measure.bench.schedule import Schedule
@@ -67,7 +67,7 @@ def served_model(target: Target, wanted: str | None) -> str:
     except OSError as error:
         message = f"{target.url} does not answer: {error.strerror or error}"
         raise InputError.single("--url", message, rule="no-answer") from None
-    except (HTTPException, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (Garbled, ValueError, KeyError, TypeError, AttributeError) as error:
         status, names = 0, []
         if not wanted:
             message = f"{target.url}/v1/models is no list of models ({error}); --model names one"
@@ -218,7 +218,7 @@ class Bench:
 
     def _message(self, what: Settings, text: str) -> bytes:
         body = settings.body(what, self.run.model, text, what.max_tokens)
-        return self._target.message("POST", "/v1/chat/completions", body=body)
+        return self._target.message("POST", "/v1/chat/completions", body)
 
     def _ticking(self, loop: Loop, name: str, schedule: Schedule) -> None:
         """A line of progress now and every half second, as long as the schedule runs."""

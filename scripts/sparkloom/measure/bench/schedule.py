@@ -83,8 +83,9 @@ class Schedule:
 
     def _interrupt(self) -> None:
         now = self.loop.now()
-        for ask in self.loop.busy():
-            ask.interrupt(now)
+        for exchange in self.loop.busy():
+            if isinstance(exchange, Ask):
+                exchange.interrupt(now)
         self.loop.drop_busy()
         for request in self.requests:
             request.fail("interrupted", "not started yet", now)

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.judge import diagnose
 from sparkloom.measure.bench import target
+from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.matrix import child, verdict
 from sparkloom.measure.matrix.spec import Cell, Spec
 from sparkloom.measure.matrix.verdict import CellVerdict
@@ -159,7 +159,7 @@ class Work:
         """Whatever it answers, somebody is there."""
         try:
             return target.parse(self._seams.url, ca=self._seams.ca).get("/v1/models", 5.0)[0] < 500
-        except (OSError, HTTPException, InputError):
+        except (OSError, Garbled, InputError):
             return False
 
     def _explain(self) -> dict[str, Any]:
