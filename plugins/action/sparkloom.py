@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.vars.clean import remove_internal_keys
 
 from sparkloom.site import executor
 
@@ -21,4 +22,6 @@ class ActionModule(ActionBase):
     _requires_connection = False
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        return super().run(tmp, task_vars) | executor.run(self, task_vars)
+        result, told = super().run(tmp, task_vars), executor.run(self, task_vars)
+        remove_internal_keys(told)  # as of any module: a node's answer adds no host to the run
+        return result | told
