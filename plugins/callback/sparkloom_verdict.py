@@ -1,7 +1,7 @@
 """Follows a run: its last line says what changed, what serves and where, or where it failed.
 
-`sparkloom up` reads how far it is from the file that SPARKLOOM_PROGRESS names, one JSON line for each event. The keeper
-of the site's Lease reads from a file below .build/operation which play runs, and at the end whether all went well.
+`sparkloom up` reads how far it is from the file that SPARKLOOM_PROGRESS names, one JSON line for each event. Who
+renews the site's Lease reads from a file below .build/operation which play runs, and at the end whether all went well.
 """
 
 from __future__ import annotations

@@ -146,3 +146,11 @@ def test_from_here_what_goes_wrong_is_one_line() -> None:
         reached = now.FromHere(client.Client(NS(api_client=Api(answer)), "sparkloom"))
         with pytest.raises(Unreached, match=words):
             reached.api("/api/v1/nodes", {}, "application/json")
+
+
+def test_from_here_a_supervisor_is_asked_by_a_command_in_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It listens at its pod's own address: through a forwarded port, as on the old code, it is never reached."""
+    monkeypatch.setattr(client.Client, "ask", lambda self, pod, words: json.dumps([pod, words[-1]]))
+    pod = NS(metadata=NS(name="glm-rank0-0"))
+    told = now.FromHere(client.Client(NS(), "sparkloom")).ask(pod, 20101, "/status")
+    assert json.loads(told) == ["glm-rank0-0", "status"]

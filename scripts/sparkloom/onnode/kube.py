@@ -59,7 +59,7 @@ class InCluster:
             raise Unreached(f"this pod has no access to the cluster's API: {error}") from None
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=API_SECONDS, context=context)
         told = {**headers, "Authorization": f"Bearer {token}"}
-        text = _answered(connection, method, path, told, "the cluster's API", body)
+        text = answered(connection, method, path, told, "the cluster's API", body)
         try:
             return json.loads(text)
         except ValueError:
@@ -71,10 +71,10 @@ def asked(
 ) -> bytes:
     """What a pod, a Service or an engine answers to a GET."""
     connection = http.client.HTTPConnection(address, port, timeout=seconds)
-    return _answered(connection, "GET", path, headers or {}, who)
+    return answered(connection, "GET", path, headers or {}, who)
 
 
-def _answered(
+def answered(
     connection: http.client.HTTPConnection,
     method: str,
     path: str,
@@ -82,6 +82,7 @@ def _answered(
     who: str,
     body: str | None = None,
 ) -> bytes:
+    """A 200 and all of its body, or why not; the connection ends with it."""
     try:
         connection.request(method, path, body, headers=dict(headers))
         answer = connection.getresponse()

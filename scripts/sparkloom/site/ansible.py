@@ -1,4 +1,4 @@
-"""Between Ansible's variables and the package: plain data in, a module's result out. Imports nothing from Ansible."""
+"""Between Ansible's variables and the package: plain data in, a task's result out."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from sparkloom.case import Inventory
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
+from sparkloom.onnode import kube
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.groups import Look, Observed, observe
@@ -28,7 +28,6 @@ from sparkloom.site.groups import observed
 from sparkloom.site.groups.group import RenderedGroup
 
 API_SECONDS, POD_SECONDS = 8.0, 5.0
-MOST = 8 << 20  # bytes of an answer
 
 
 class FromHere:
@@ -68,15 +67,9 @@ class FromHere:
         own = kubernetes.CoreV1Api(kubernetes.ApiClient(self.reached.core.api_client.configuration))
         try:
             connection = Client(own, self.reached.namespace).connect(name, port, POD_SECONDS)
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            text = answer.read(MOST)
-            connection.close()
-        except (ApiException, OSError, http.client.HTTPException) as error:
+        except (ApiException, OSError) as error:
             raise Unreached(f"{name} does not answer: {error or type(error).__name__}") from None
-        if answer.status != 200:
-            raise Unreached(f"{name} answered {answer.status} {answer.reason}")
-        return text
+        return kube.answered(connection, "GET", path, {}, name)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Probes:
         if END not in request:
             return _http("431 Request Header Fields Too Large", f"a question has {LONGEST} bytes at most\n")
         request = request[: request.index(END)] + END
-        if asks(request, STATUS_PATH):  # for the page and for `status --watch`, whom a policy lets in
+        if asks(request, STATUS_PATH):  # for the page and the waker, whom policies let in
             return _http("200 OK", json.dumps(dict(self.log.status)), "application/json")
         return answer(request, self.verdict)
 

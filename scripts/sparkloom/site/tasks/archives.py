@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base.repository import WORK
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.launch import downloads
-from sparkloom.render import pack
 from sparkloom.render.k3s import options as given
 from sparkloom.render.k3s.machines import ARCHITECTURES
 from sparkloom.site import ansible, image_archives, images
@@ -31,13 +29,12 @@ def plan(
     nodes: Sequence[str] = (),  # who serves it; the first Sparks unless told
     take: str = "",  # a digest instead of the locked one
 ) -> Data:
-    """Which images nodes need that no registry of the site gives, and with what to ask for them."""
+    """Which images nodes need that no registry of the site gives, and what to ask each node."""
     asked = needs.Asked(multus, gpu, router, _engines(context, profile, nodes), take, ansible.lock_file(context.vars))
     needed = needs.every(given.options(options), context.cluster, asked)
-    program = str(pack.program("images").keep(WORK / ".build" / "store"))
     names = list(dict.fromkeys(need.image for need in needed))
     asks = {"images": names, "places": list(images.PLACES)}
-    return {"program": program, "asked": asks, "needed": [asdict(need) for need in needed]}
+    return {"asked": asks, "needed": [asdict(need) for need in needed]}
 
 
 def decide(

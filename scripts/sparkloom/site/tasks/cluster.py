@@ -98,7 +98,7 @@ def page(context: Context, image: str) -> Data:
     """The page's objects and where to apply them; `wanted` says whether this site has one. The image has Python."""
     cluster, told = context.cluster, context.vars
     where = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
-    if all(told.get(name) is None for name in ("serve", "client_keys")):  # what a site with the router has
+    if all(told.get(name) is None for name in ("serve", "client_keys")):  # docs/watch.md
         return {**where, "wanted": False, "objects": []}
     given = {name: ansible.plain(told[name]) for name in ("serve", "profile") if told.get(name) is not None}
     known = facts.facts({**ansible.inventory(told), **given})

@@ -54,12 +54,12 @@ def _keep(cluster: Cluster, mine: lease.Operation, notes: Path) -> None:
     notes.parent.mkdir(parents=True, exist_ok=True)
     notes.write_text("{}")
     words = [sys.executable, "-m", "sparkloom.site.lease_renewal", client.kubeconfig(cluster), cluster.name, str(notes)]
-    keeper = subprocess.Popen(
+    renewal = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    assert keeper.stdin
-    keeper.stdin.write(json.dumps(asdict(mine)).encode())
-    keeper.stdin.close()
+    assert renewal.stdin
+    renewal.stdin.write(json.dumps(asdict(mine)).encode())
+    renewal.stdin.close()
 
 
 def command(process: int) -> str:
