@@ -75,6 +75,11 @@ def own(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)
 
 
+def owns(text: str) -> list[Any]:
+    """Likewise, where one file has several documents."""
+    return list(yaml.load_all(text, Loader=_Loader))
+
+
 def load(path: Path, *, shown: str | None = None) -> Document:
     """Reads one YAML mapping; InputError names file, line and column of what is wrong."""
     file = shown or str(path)

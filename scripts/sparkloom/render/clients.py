@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
+from sparkloom.base import document
 
 FILE = Path(__file__).with_name("clients.yml")
 
@@ -51,4 +51,4 @@ class Client:
 
 @cache
 def every() -> dict[str, Client]:
-    return {entry["name"]: Client(**entry) for entry in yaml.safe_load(FILE.read_text(encoding="utf-8"))}
+    return {entry["name"]: Client(**entry) for entry in document.own(FILE.read_text(encoding="utf-8"))}

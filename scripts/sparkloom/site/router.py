@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import client_keys, group_name
@@ -170,11 +169,7 @@ def files(
 
 def told(routes: str) -> dict[str, Any]:
     """What the scripts read of the routes."""
-    return dict(_tables(_read(routes))[envoy.LUA])
-
-
-def _read(routes: str) -> Any:
-    return yaml.load(routes, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return dict(_tables(document.own(routes))[envoy.LUA])
 
 
 def _tables(content: Any) -> dict[str, dict[str, Any]]:
@@ -184,7 +179,7 @@ def _tables(content: Any) -> dict[str, dict[str, Any]]:
 
 def rekeyed(routes: str, known: Sequence[Key]) -> str:
     """The same routes for the keys of keys.yml as they are now; the site's own stays as the last playbook gave it."""
-    content = _read(routes)
+    content = document.own(routes)
     tables = _tables(content)
     table = tables[envoy.LUA]
     own = [Key(name=OWNER, hash=f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]

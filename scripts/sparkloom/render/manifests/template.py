@@ -12,9 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import yaml
-
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from sparkloom.base import document
 
 
 def objects(file: str, /, **values: Any) -> list[dict[str, Any]]:
@@ -24,7 +22,7 @@ def objects(file: str, /, **values: Any) -> list[dict[str, Any]]:
 
 @cache
 def _read(file: str) -> tuple[dict[str, Any], ...]:
-    return tuple(yaml.load_all((Path(__file__).parent / f"{file}.yml").read_text(encoding="utf-8"), Loader=LOADER))
+    return tuple(document.owns((Path(__file__).parent / f"{file}.yml").read_text(encoding="utf-8")))
 
 
 def _filled(part: Any, values: Mapping[str, Any]) -> Any:
