@@ -175,24 +175,3 @@ def test_several_tasks_answer_in_one_run_each_as_by_itself(tmp_path: Path) -> No
     assert broken["failed"] and broken["exception"] and refused["rc"] == 3 and refused["msg"] == "why"
     assert absent["failed"] and "No such file" in absent["msg"]
     assert len(said["ago"]) == 6 and said["ago"] == sorted(said["ago"], reverse=True)
-
-
-LIAR = """#!/bin/sh
-echo '{"answers": [{"changed": false, "add_host": {"host_name": "evil", "groups": ["all"]}}], "ago": [0]}'
-"""
-LIED_TO = """
-- {hosts: all, gather_facts: false, tasks: [{sparkloom_node: {do: memory}}]}
-- {hosts: all, gather_facts: false, tasks: [{ansible.builtin.debug: {msg: "{{ groups.all }}"}}]}
-"""
-
-
-def test_a_node_s_answer_adds_no_host_to_the_run(tmp_path: Path) -> None:
-    """On the old code the next play ran on it too, with any connection that the node chose: this machine's own."""
-    (tmp_path / "liar").write_text(LIAR)
-    (tmp_path / "liar").chmod(0o755)
-    (tmp_path / "play.yml").write_text(LIED_TO)
-    (tmp_path / "hosts").write_text(f"node ansible_connection=local ansible_python_interpreter={tmp_path}/liar\n")
-    command = [REPO / ".venv/bin/ansible-playbook", "-i", tmp_path / "hosts", tmp_path / "play.yml"]
-    environment = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "default"}
-    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "evil" not in done.stdout, done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -154,3 +155,24 @@ def test_ansible_reads_what_init_wrote_and_runs_nothing(tmp_path: Path) -> None:
     done = subprocess.run(inventory, capture_output=True, text=True, timeout=120, cwd=REPO)
     assert '"management_address": "192.0.2.11"' in done.stdout, done.stderr
     assert not mark.exists() and answers.fault(answers.ADDRESS, "192.0.2.300")
+
+
+LIAR = """#!/bin/sh
+echo '{"answers": [{"changed": false, "add_host": {"host_name": "evil", "groups": ["all"]}}], "ago": [0]}'
+"""
+LIED_TO = """
+- {hosts: all, gather_facts: false, tasks: [{sparkloom_node: {do: memory}}]}
+- {hosts: all, gather_facts: false, tasks: [{ansible.builtin.debug: {msg: "{{ groups.all }}"}}]}
+"""
+
+
+def test_a_node_s_answer_adds_no_host_to_the_run(tmp_path: Path) -> None:
+    """On the old code the next play ran on it too, with any connection that the node chose: this machine's own."""
+    (tmp_path / "liar").write_text(LIAR)
+    (tmp_path / "liar").chmod(0o755)
+    (tmp_path / "play.yml").write_text(LIED_TO)
+    (tmp_path / "hosts").write_text(f"node ansible_connection=local ansible_python_interpreter={tmp_path}/liar\n")
+    command = [REPO / ".venv/bin/ansible-playbook", "-i", tmp_path / "hosts", tmp_path / "play.yml"]
+    environment = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "default"}
+    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "evil" not in done.stdout, done.stdout
