@@ -41,6 +41,7 @@ apt_install() {
 # The versions are all in these files; the interpreter decides which wheels fit.
 packages_key() { { cat requirements.lock; echo "$python_version"; } | sha256sum; }
 package_key() { sha256sum <pyproject.toml; }
+source_key() { find scripts/sparkloom -name '*.py' -printf '%T@ %p\n' | sort | sha256sum; }
 collections_key() { sha256sum requirements.yml scripts/setup/collections.lock | sha256sum; }
 
 fresh() { [[ -e $VENV/.$1.done && $(<"$VENV/.$1.done") == "$2" ]]; }
@@ -77,11 +78,12 @@ with_uv() {
   "$VENV/bin/uv" --quiet pip install --python "$PY" --no-deps --require-hashes -r requirements.lock
 }
 install_package() { pip install --quiet --no-deps --no-build-isolation --editable .; }
-# Else each run of Ansible does it anew where Python may write nothing (PYTHONDONTWRITEBYTECODE, a checkout of root's).
+# Else each run does it anew where Python may write nothing (PYTHONDONTWRITEBYTECODE, a checkout of root's).
 compile_all() {
   # What is not for this Python cannot be compiled, and nobody runs it.
   "$PY" -m compileall -q -j0 "$VENV"/lib/python3*/site-packages "$VENV/collections" >/dev/null || true
 }
+compile_source() { "$PY" -m compileall -q -j0 scripts/sparkloom; }
 install_collections() { "$PY" scripts/setup/fetch_collections.py --into "$VENV/collections"; }
 
 mkdir -p .build
@@ -100,4 +102,5 @@ once packages "$(packages_key)" "installing $count packages from requirements.lo
 once package "$(package_key)" "installing sparkloom itself, editable, from scripts/sparkloom" install_package
 once collections "$(collections_key)" "installing the Ansible collections that requirements.yml names" install_collections
 once bytecode "$(packages_key; collections_key)" "compiling them, so that no run has to" compile_all
+once source "$(source_key)" "compiling sparkloom itself" compile_source
 if ((changed)); then say setup "ready in $(seconds_since "$SPARKLOOM_STARTED") s: .venv/bin/sparkloom --help"; else say setup "nothing to do"; fi

@@ -32,6 +32,7 @@ class Resolved:
     note: str = ""
 
 
+@lru_cache
 def engines() -> list[str]:
     """Those of which any release has a catalog."""
     return sorted({path.stem.split("-", 1)[0] for path in FOLDER.glob("*.json")})
