@@ -31,9 +31,7 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
         *files.config_maps(launch, cluster.namespace),
         *supervision.config_maps(launch, cluster.namespace, supervisor),
         record.config_map(launch, cluster, digest),
-        *access.network_policies(launch, cluster),
-        access.disruption_budget(launch, cluster.namespace),
-        *access.services(launch, cluster.namespace),
+        *access.of_group(launch, cluster),
         *(
             pod.stateful_set(launch, cluster, rank, template, digest)
             for rank, template in zip(launch.ranks, templates, strict=True)
