@@ -11,7 +11,7 @@ from zlib import crc32
 from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import tools
-from sparkloom.measure.bench.ask import Limits
+from sparkloom.measure.bench.exchange import Limits
 
 PROMPTS = Path(__file__).with_name("prompts.json")
 MOST_STREAMS = 1024
