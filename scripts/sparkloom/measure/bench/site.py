@@ -1,7 +1,7 @@
 """What is served at a site, asked of its cluster and of build/<site>/: a program of its own, run before the load.
 
-`python -m sparkloom.measure.bench.site INVENTORY [PROFILE] [STREAMS] [GROUP] [MODEL]` prints JSON. The load generator
-starts it and stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
+`python -m sparkloom.measure.bench.site INVENTORY '{"streams": [1, 8], ...}'` prints JSON. The load generator starts it
+and stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def unknown(why: str) -> str:
 
 
 def collect(
-    inventory: str, profile: str | None, streams: list[int], group: str | None = None, model: str | None = None
+    inventory: str, *, profile: str | None, streams: list[int], group: str | None, model: str | None
 ) -> dict[str, Any]:
     cluster = case.cluster(inventory)
     site = Site(cluster, inventory)
@@ -271,10 +271,9 @@ def _plan(profile: str, cluster: Cluster, streams: list[int], seat: Placed | Non
 
 
 def main() -> int:
-    words = [*sys.argv[1:], *[""] * 5]
-    streams = [int(n) for n in words[2].split(",") if n]
+    inventory, asked = sys.argv[1:]
     try:
-        print(json.dumps(collect(words[0], words[1] or None, streams, words[3] or None, words[4] or None)))
+        print(json.dumps(collect(inventory, **json.loads(asked))))
     except InputError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return 2
