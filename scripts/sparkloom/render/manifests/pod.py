@@ -12,7 +12,7 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
-from sparkloom.render.manifests import access, attachments, group_secret, keyring, names, supervision, volumes
+from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -55,7 +55,7 @@ def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *group_secret.volume(launch), *keyring.volume(launch, rank)],
+        "volumes": [*volumes.volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
     }
     return {"metadata": metadata, "spec": spec}
 
@@ -79,7 +79,7 @@ def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
         "securityContext": security(launch, cluster),
         **supervision.probes(),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": [*volumes.mounts(launch), *group_secret.mount(launch), *keyring.mount(rank)],
+        "volumeMounts": [*volumes.mounts(launch), *pod_secrets.mounts(launch, rank)],
     }
 
 
@@ -126,7 +126,7 @@ def handed_out(launch: Launch, cluster: Cluster) -> bool:
 
 def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
     """What the container runs: the engine's own words, behind the supervisor, whose Python every image has."""
-    words = [literal(word) for word in (*rank.argv, *keyring.words(launch, rank))]
+    words = [literal(word) for word in (*rank.argv, *pod_secrets.key_words(launch, rank))]
     return {"command": list(supervision.COMMAND), "args": ["--", *words]}
 
 

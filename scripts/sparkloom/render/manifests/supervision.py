@@ -18,7 +18,7 @@ from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank import reading
 from sparkloom.onnode.rank.order import ADDRESS, CONFIG, RANK, Member, Rail
 from sparkloom.render import pack
-from sparkloom.render.manifests import files, group_secret, names
+from sparkloom.render.manifests import files, names, pod_secrets
 
 FOLDER = "/sparkloom"  # of single files: the API key lies there too
 PROGRAM, PLAN, PATTERNS = reading.PROGRAM, reading.PLAN, reading.PATTERNS
@@ -63,7 +63,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "image": launch.image,
         "port": launch.port,
         "control_port": ports.CONTROL,
-        "secret": group_secret.path(launch),
+        "secret": pod_secrets.group_file(launch),
         "probe_port": ports.PROBES,
         "store": base.MODELS,
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
