@@ -52,7 +52,7 @@ def test_all_is_valid_in_every_release_named_ours_and_there_once(which: str) -> 
 
 
 def test_the_exporter_may_read_and_nothing_else() -> None:
-    (item,) = exporter.objects(CLUSTER, "x:1", beside=False)
+    (item,) = exporter.objects(CLUSTER, "x:1", another=False)
     spec = item["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(spec)

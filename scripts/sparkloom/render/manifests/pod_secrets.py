@@ -1,4 +1,4 @@
-"""What a rank's pod gets of Secrets: what the ranks of its group know each other by, and in rank 0 the engine's own key.
+"""What a rank's pod gets of Secrets: what its group's ranks know each other by, and rank 0 the engine's own key.
 
 Both Secrets are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom show argv` shows the
 engine's line without the words that name the key's file: they are the pod's, as the mount is.

@@ -17,12 +17,12 @@ TEXTFILES = "/run/sparkloom/metrics"  # on the node; in memory: what a boot made
 TEXTFILE = "textfile"
 COLLECTORS = (*series.NODE, "cpu", "hwmon", "thermal_zone", TEXTFILE)
 # Of another node-exporter these are not expected: they are off in it unless asked for, or only we have the files.
-BESIDE = ("buddyinfo", TEXTFILE)
+UNCOMMON = ("buddyinfo", TEXTFILE)
 QUIET = "^(lo|veth.*|cni.*|flannel.*|docker.*|br-.*)$"
 
 
-def objects(cluster: Cluster, image: str, *, beside: bool) -> list[dict[str, Any]]:
-    """`beside`: another node-exporter is on these nodes, so ours tells only what that one does not."""
+def objects(cluster: Cluster, image: str, *, another: bool) -> list[dict[str, Any]]:
+    """`another`: a node-exporter of somebody else's is on these nodes, so ours tells only what that one does not."""
     return template.objects(
         "exporter",
         image=image,
@@ -30,7 +30,7 @@ def objects(cluster: Cluster, image: str, *, beside: bool) -> list[dict[str, Any
         labels={**labels.OURS, **labels.HOSTS},
         selector=labels.HOSTS,
         on_sparks=pod_defaults.on_sparks(cluster),
-        args=_args(BESIDE if beside else COLLECTORS),
+        args=_args(UNCOMMON if another else COLLECTORS),
         port=labels.HOSTS_PORT,
         textfiles=TEXTFILES,
         unprivileged=pod_defaults.unprivileged(NOBODY),
