@@ -67,7 +67,7 @@ def outcome(arrivals: list[bytes], portion: int, *, learns: bool) -> tuple[Any, 
         exchange.read()
     exchange.closed(99.0)
     exchange.judge()
-    seen = (list(request.times), list(request.sizes), list(request.counted), request.reasoning_chars, request.tail)
+    seen = (list(request.times), list(request.sizes), list(request.counted), request.tail)
     return (*seen, request.finish, request.usage, request.error, request.detail, request.ended, request.verdict)
 
 
@@ -173,16 +173,16 @@ def test_what_a_dead_rank_leaves_is_no_success(last: bytes, error: str | None, d
     parts = [event({"content": f"w{n} "}) for n in range(8)] + ([finish] if not detail or error == "cut" else [])
     arrivals = [HEAD, *framed([*parts, *([last] if last else [])]), b"0\r\n\r\n"]
     seen = outcome(arrivals, 3, learns=learns)
-    assert seen[7] == error and detail in seen[8]
+    assert seen[6] == error and detail in seen[7]
 
 
 def test_an_error_s_name_in_a_piece_of_its_own_is_kept() -> None:
     arrivals = [HEAD, *framed([event({"content": "w"}), b"event: error\n", b'data: {"message": "rank 2"}\n\n'])]
-    assert outcome(arrivals, 1, learns=True)[7:9] == ("engine-error", "rank 2")
+    assert outcome(arrivals, 1, learns=True)[6:8] == ("engine-error", "rank 2")
 
 
 def test_thinking_and_answer_are_not_glued() -> None:
     """On the old code the end of an answer that is kept read `so four.Four ranks.`"""
     parts = [event({"reasoning_content": "so four."}), event({"content": "Four "}), event({"content": "ranks."})]
     arrivals = [HEAD, *framed([*parts, b"data: [DONE]\n\n"]), b"0\r\n\r\n"]
-    assert outcome(arrivals, 2, learns=True)[4] == "so four.\n[answer]\nFour ranks."
+    assert outcome(arrivals, 2, learns=True)[3] == "so four.\n[answer]\nFour ranks."

@@ -205,8 +205,6 @@ class Exchange:
 
     def _hear(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
         size = sum(map(len, texts))
-        if channel == "reasoning":
-            self.request.reasoning_chars += size
         if channel == "tool":
             if not self.request.calls:
                 self.request.calls.append([""])  # arguments of a call that never said its name
@@ -228,11 +226,10 @@ class Exchange:
     def _complete(self, at: float) -> None:
         """The body is whole."""
         request = self.request
-        request.status = self._response.status
         if request.over:
             return
-        if request.status != 200:
-            request.fail(f"http-{request.status}", self._words(), at)
+        if self._response.status != 200:
+            request.fail(f"http-{self._response.status}", self._words(), at)
             return
         for event in self._events.finish():
             try:
@@ -249,7 +246,6 @@ class Exchange:
 
     def _end(self, at: float) -> None:
         request = self.request
-        request.status = self._response.status
         if not request.times:
             request.fail("empty", "the stream ended without a single token", at)
         request.ended = request.ended or at

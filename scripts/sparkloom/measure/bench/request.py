@@ -14,7 +14,7 @@ class Request:
     def __init__(self, number: int, prompt: str, body: bytes, intended: float, *, guarded: bool = True) -> None:
         self.number, self.prompt, self.body, self.intended, self.guarded = number, prompt, body, intended, guarded
         self.sent = self.ended = self.connect_s = 0.0
-        self.status = self.retried = self.reasoning_chars = 0
+        self.retried = 0
         self.error: str | None = None
         self.detail = self.tail = ""
         self.finish: str | None = None

@@ -42,19 +42,19 @@ def collect(
     site = Site(cluster, inventory)
     member = site.member(profile, group, model)
     record = member.record if member else {}
-    name = record.get("profile") or profile
+    name, place = record.get("profile") or profile, site.place(member)
     found: dict[str, Any] = {
         "site": cluster.name,
         "endpoint": _endpoint(cluster, inventory),
         "profile": name or unknown(site.problem or "nothing is served there"),
         **site.seat(member, group),
-        "rails": _rails(cluster, record, site.function(member)),
+        "rails": _rails(cluster, record, place.vf if place and record else None),
     }
     for key in ("model", "revision", "engine", "release", "image", "config_hash"):
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
     found |= site.running(member, str(name or ""))
-    found |= _plan(str(name), cluster, streams, site.place(member)) if name else {"profile_hash": unknown(site.problem)}
+    found |= _plan(str(name), cluster, streams, place) if name else {"profile_hash": unknown(site.problem)}
     return found
 
 
@@ -139,13 +139,6 @@ class Site:
             return {"group": wanted} if wanted else {}
         asleep = {"asleep": member.name} if member.asleep else {}
         return {"group": member.name, "asked_for": member.alias, "sparks": list(member.nodes), **asleep}
-
-    def function(self, member: Observed | None) -> int | None:
-        """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
-        if not (member and self._listed):
-            return None
-        runs = self._there.runs.get(member.name) if self._there else None
-        return runs.vf if runs else None
 
     def place(self, member: Observed | None) -> Placed | None:
         """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
