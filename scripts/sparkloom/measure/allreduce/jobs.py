@@ -54,7 +54,7 @@ def _nccl_conf(launch: Launch) -> dict[str, str]:
 
 
 def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
-    serving = pod.template(launch, cluster, rank)
+    serving = pod.stateful_set(launch, cluster, rank)["spec"]["template"]
     (engine,) = serving["spec"]["containers"]
     (job,) = template.objects(
         "allreduce",
