@@ -13,7 +13,7 @@ from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
-from sparkloom.render.manifests import group_secret, supervision
+from sparkloom.render.manifests import pod_secrets, supervision
 from sparkloom.site.groups import secrets
 from sparkloom.site.groups.group import RenderedGroup
 from tests.render.manifests import case
@@ -94,7 +94,7 @@ def test_every_rank_of_several_gets_the_group_s_secret_as_one_file() -> None:
     """Never in an environment or an argument, and nothing for a rank that is alone."""
     for name, several in ((case.ULTRA, True), (case.RPC, True), (case.SOLO, False), (case.TRTLLM, False)):
         launch, built = case.launch(name), case.build(name)
-        secret, path = group_secret.name(launch), group_secret.path(launch)
+        secret, path = pod_secrets.group_secret(launch), pod_secrets.group_file(launch)
         assert bool(secret) == bool(path) == several and supervision.plan(launch, "refuse")["secret"] == path
         for pod in case.pods(built):
             volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "group"]

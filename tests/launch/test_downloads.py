@@ -61,7 +61,7 @@ def test_a_node_that_has_all_hands_it_on_and_no_hub_is_asked() -> None:
     assert list(specs) == [NODES[2], NODES[0], NODES[1], NODES[3]]
     assert specs[NODES[2]]["source"] == {"kind": "own"}
     assert specs[NODES[3]]["models"][0]["revision"] == "a" * 40
-    assert not downloads.asks_hub(specs)
+    assert all(spec["source"]["kind"] != "hub" for spec in specs.values())
 
 
 def test_nodes_that_have_the_same_are_left_alone_and_another_commit_is_not_the_same() -> None:

@@ -17,12 +17,12 @@ import yaml
 from sparkloom import case
 from sparkloom.inputs import fleet_record, inventory
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.inventory import from_vars
 from sparkloom.launch import downloads, fabric, groups
 from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments
-from sparkloom.render.rails_table import Stand
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.checks import networks, rails
 from sparkloom.site.tasks import fabric as tasks
@@ -151,9 +151,13 @@ def test_the_list_is_seen_in_a_folder_and_in_variables(tmp_path: Path) -> None:
 # --- who hears whom in pods -------------------------------------------------------------------------------------
 
 
-def heard(cluster: Cluster, node: str, stands: list[Stand] | None = None) -> set[tuple[str, str, str]]:
+def on(vf: int, *nodes: str) -> Running:
+    return Running("", "", nodes, vf)
+
+
+def heard(cluster: Cluster, node: str, known: list[Running] | None = None) -> set[tuple[str, str, str]]:
     """(interface, who speaks, who is spoken to) of the pods' table."""
-    text = rails_table.pod(cluster, fabric.plan(cluster), node, stands or [])
+    text = rails_table.pod(cluster, fabric.plan(cluster), node, known or [])
     return set(re.findall(r'"(net\d)" \. ([\d.]+) \. ([\d.]+)', text))
 
 
@@ -161,12 +165,12 @@ def ends(cluster: Cluster, vf: int, *nodes: str, rail: str = "a") -> list[str]:
     return [e.address for node in nodes for e in fabric.plan(cluster).of(node, vf) if e.rail == rail]
 
 
-def pairs(cluster: Cluster, node: str, stands: list[Stand] | None = None) -> Iterator[tuple[int, str, int]]:
+def pairs(cluster: Cluster, node: str, known: list[Running] | None = None) -> Iterator[tuple[int, str, int]]:
     """Of function and function of which Spark, on the first rail."""
-    known = {e.address: e for e in fabric.plan(cluster).endpoints}
-    for way, speaks, spoken in heard(cluster, node, stands):
+    ends = {e.address: e for e in fabric.plan(cluster).endpoints}
+    for way, speaks, spoken in heard(cluster, node, known):
         if way == "net1":
-            yield known[spoken].vf, known[speaks].node, known[speaks].vf
+            yield ends[spoken].vf, ends[speaks].node, ends[speaks].vf
 
 
 def test_groups_that_share_a_spark_do_not_hear_each_other() -> None:
@@ -179,8 +183,8 @@ def test_groups_that_share_a_spark_do_not_hear_each_other() -> None:
 
 def test_groups_on_other_sparks_do_not_hear_each_other_once_it_is_known_where_they_are() -> None:
     cluster = listed(vfs_per_rail=4)
-    stands = [Stand(("spark1", "spark2"), 0), Stand(("spark3", "spark4"), 0), Stand(("spark2", "spark3"), 3)]
-    told = set(pairs(cluster, "spark2", stands))
+    known = [on(0, "spark1", "spark2"), on(0, "spark3", "spark4"), on(3, "spark2", "spark3")]
+    told = set(pairs(cluster, "spark2", known))
     assert {node for own, node, theirs in told if own == theirs == 0} == {"spark1", "spark2"}
     assert {node for own, node, theirs in told if own == theirs == 3} == {"spark2", "spark3"}
     assert {node for own, node, theirs in told if own == theirs == 2} == {"spark1", "spark2", "spark3", "spark4"}
@@ -192,7 +196,7 @@ def test_groups_on_other_sparks_do_not_hear_each_other_once_it_is_known_where_th
 
 def test_while_one_group_takes_the_place_of_another_both_are_heard() -> None:
     cluster = listed()
-    both = [Stand(("spark1", "spark2"), 0), Stand(("spark2", "spark3", "spark4"), 0)]
+    both = [on(0, "spark1", "spark2"), on(0, "spark2", "spark3", "spark4")]
     assert len({node for own, node, theirs in pairs(cluster, "spark2", both) if own == theirs}) == 4
     assert len({node for own, node, theirs in pairs(cluster, "spark2", both[:1]) if own == theirs}) == 2
 
@@ -223,7 +227,7 @@ def test_three_of_a_ring_hear_each_other_s_own_addresses_by_every_cable() -> Non
     cluster = listed(3, ring=RING, vfs_per_rail=3)
     for vf in (0, 2):
         first = {node: fabric.plan(cluster).of(node, vf)[0].address for node in RING}
-        told = heard(cluster, "spark2", [Stand(tuple(RING), vf)])
+        told = heard(cluster, "spark2", [on(vf, *RING)])
         ways = {theirs: way for way, theirs, ours in told if ours == first["spark2"] and theirs in first.values()}
         assert set(ways) == set(first.values())
 
@@ -236,9 +240,9 @@ def test_the_plugin_reads_who_runs_from_the_record(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ansible, "cluster", lambda _: listed())
     told = tasks.plan(context(), [{"nodes": ["spark3", "spark4"], "vf": 0}])
     tables = {node: told["nodes"][node]["private"]["pod"] for node in ("spark1", "spark4")}
-    stands = [Stand(("spark1", "spark2"), 0), Stand(("spark3", "spark4"), 0)]
+    known = [on(0, "spark1", "spark2"), on(0, "spark3", "spark4")]
     for node, text in tables.items():
-        assert text == rails_table.pod(listed(), fabric.plan(listed()), node, stands)
+        assert text == rails_table.pod(listed(), fabric.plan(listed()), node, known)
     monkeypatch.setattr(ansible, "cluster", lambda _: plain())
     told = tasks.plan(context())
     assert told["nodes"] == nodefiles.every(plain(), fabric.plan(plain()))

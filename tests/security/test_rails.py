@@ -20,6 +20,7 @@ import pytest
 
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import engines, fabric, ports
 from sparkloom.onnode import rails_table
 from sparkloom.onnode.host import strangers
@@ -305,8 +306,8 @@ def test_a_rank_hears_its_own_group_and_the_hosts_and_a_change_of_the_groups_end
     words = ("--file", str(tables["host"]), "--pods", str(tables["pod"]), "--namespaces", str(tmp_path / "namespaces"))
     site.listen("rank")
 
-    def known(*stands: render.Stand) -> None:
-        tables["pod"].write_text(render.pod(several, plan, "spark2", stands))
+    def known(*groups: Running) -> None:
+        tables["pod"].write_text(render.pod(several, plan, "spark2", groups))
         program(site, tmp_path, *words)
         assert program(site, tmp_path, *words) == "as planned"
 
@@ -318,7 +319,7 @@ def test_a_rank_hears_its_own_group_and_the_hosts_and_a_change_of_the_groups_end
     known()
     assert [speaks("spark1", vf) for vf in (0, 2, 3)] == [True, False, False]
     assert speaks("spark3", 0) and speaks("spark4", 1)
-    both = render.Stand(("spark2", "spark3"), 0), render.Stand(("spark1", "spark4"), 0)
+    both = Running("a", "a", ("spark2", "spark3"), 0), Running("b", "b", ("spark1", "spark4"), 0)
     assert speaks("spark3", 0)  # and goes on to
     with connected(site, "stranger", RANK.address):
         known(*both)

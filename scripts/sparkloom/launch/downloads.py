@@ -133,12 +133,7 @@ def _endpoint(settings: Settings) -> None:
 
 
 def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[str, Any]:
-    return {
-        "kind": "peer",
-        "name": node,
-        "addresses": addresses(cluster, node, asking),
-        "port": settings.port,
-    }
+    return {"kind": "peer", "name": node, "addresses": addresses(cluster, node, asking), "port": settings.port}
 
 
 def commits(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -160,10 +155,6 @@ def disagreeing(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, 
         for row, other in zip(answers, whole[first], strict=False)
         if row["commit"] == other["commit"] and row["manifest"] != other["manifest"]
     }
-
-
-def asks_hub(specs: Mapping[str, Mapping[str, Any]]) -> bool:
-    return any(spec["source"]["kind"] == "hub" for spec in specs.values())
 
 
 def token() -> str:

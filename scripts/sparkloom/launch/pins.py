@@ -25,11 +25,13 @@ def pinned(loaded: L, locked: Mapping[str, str]) -> L:
 
 def open_ends(model: Named) -> dict[str, str | None]:
     """Checkpoints without a revision of the profile's own, which the site's lock decides."""
-    parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
-    return {name: revision for name, revision in parts if revision is None}
+    return {name: revision for name, revision in _revisions(model).items() if revision is None}
 
 
 def moving(model: Named) -> frozenset[str]:
     """Checkpoints that no commit pins: a branch or a tag is what its publisher makes of it."""
-    parts = [(model.id, model.revision), *([(model.draft.id, model.draft.revision)] if model.draft else [])]
-    return frozenset(name for name, revision in parts if not COMMIT.fullmatch(revision or ""))
+    return frozenset(name for name, revision in _revisions(model).items() if not COMMIT.fullmatch(revision or ""))
+
+
+def _revisions(model: Named) -> dict[str, str | None]:
+    return {part.id: part.revision for part in (model, model.draft) if part}

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
-from typing import NamedTuple
+from pathlib import Path
+from string import Template
 
 from sparkloom.inputs.cluster import Cluster, Rail, Segment
+from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import engines, fabric, ports
 from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.onnode.rails_table import TABLE
@@ -25,44 +27,10 @@ from sparkloom.onnode.rails_table import TABLE
 OPEN = f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n}}\n"
 HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 # Before the filters of others: whatever they accept has passed ours. What is dropped here is gone for all.
-TEXT = """\
-table inet {table}
-delete table inet {table}
-table inet {table} {{
-	set peers {{
-		type {kind}
-		elements = {{
-{peers}
-		}}
-	}}
-
-	chain arriving {{
-		type filter hook input priority filter - 10; policy accept;
-		iifname "lo" accept
-{closed}		{peer} @peers accept
-		iifname {{ {guarded} }} drop
-		ip daddr {{ {subnets} }} drop
-	}}
-
-	chain passing {{
-		type filter hook forward priority filter - 10; policy accept;
-		iifname {{ {guarded} }} drop
-		oifname {{ {guarded} }} drop
-		ip saddr {{ {subnets} }} drop
-		ip daddr {{ {subnets} }} drop
-	}}
-}}
-"""
+TABLE_TEXT = Path(__file__).with_name("rails.nft")
 # What an element of the set is, and the packet's part that must be one of them.
 PLANNED = ("ifname . ipv4_addr", "iifname . ip saddr")
 OF_A_GROUP = ("ifname . ipv4_addr . ipv4_addr", "iifname . ip saddr . ip daddr")
-
-
-class Stand(NamedTuple):
-    """Where a group of several Sparks runs, or is about to: on these, with this function of each rail."""
-
-    nodes: tuple[str, ...]
-    vf: int
 
 
 def host(cluster: Cluster, plan: Plan, node: str) -> str:
@@ -73,10 +41,10 @@ def host(cluster: Cluster, plan: Plan, node: str) -> str:
     return _table(cluster, _planned(cluster, plan, ways), [e.interface for e in mine], PLANNED)
 
 
-def pod(cluster: Cluster, plan: Plan, node: str, stands: Iterable[Stand] = ()) -> str:
-    """`stands`: the groups that are known; where none is, any Sparks may come to be one, of the same function."""
+def pod(cluster: Cluster, plan: Plan, node: str, groups: Iterable[Running] = ()) -> str:
+    """`groups`: those that run or are about to. Where none is known, any Sparks may be one, of the same function."""
     if cluster.several:
-        heard = list(dict.fromkeys(_of_groups(cluster, plan, node, list(stands))))
+        heard = list(dict.fromkeys(_of_groups(cluster, plan, node, list(groups))))
         names = {way for sparks in _together(cluster, node) for way, _ in _ways(cluster, node, sparks)}
         return _table(cluster, heard, names, OF_A_GROUP, closed=closed())
     ways = {(way, rail.name) for sparks in _together(cluster, node) for way, rail in _ways(cluster, node, sparks)}
@@ -102,7 +70,7 @@ def _table(
     names = ", ".join(f'"{name}"' for name in sorted(set(guarded)))
     shut = f"\t\tiifname {{ {names} }} tcp dport {{ {', '.join(map(str, closed))} }} drop\n" if closed else ""
     kind, peer = form
-    return HEADER + TEXT.format(
+    return HEADER + Template(TABLE_TEXT.read_text(encoding="utf-8")).substitute(
         table=TABLE,
         kind=kind,
         peer=peer,
@@ -124,12 +92,12 @@ def _planned(cluster: Cluster, plan: Plan, ways: Iterable[tuple[str, str]]) -> l
     return list(dict.fromkeys(heard))
 
 
-def _of_groups(cluster: Cluster, plan: Plan, node: str, stands: Sequence[Stand]) -> Iterator[tuple[str, ...]]:
+def _of_groups(cluster: Cluster, plan: Plan, node: str, groups: Sequence[Running]) -> Iterator[tuple[str, ...]]:
     """For each function that a pod may have here: its group's addresses of the same one, the hosts', the guests'."""
     hosts = [e for e in plan.endpoints if e.vf == plan.check_vf]
     for vf in plan.of_pods():
         own = plan.of(node, vf)
-        known = [stand.nodes for stand in stands if stand.vf == vf and node in stand.nodes]
+        known = [one.nodes for one in groups if one.vf == vf and node in one.nodes]
         for sparks in known or _together(cluster, node):
             group = [e for e in plan.endpoints if e.vf == vf and e.node in sparks]
             for way, rail in _ways(cluster, node, sparks):

@@ -9,11 +9,11 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.onnode import interfaces
 from sparkloom.render import rails_table
-from sparkloom.render.rails_table import Stand
 from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
@@ -21,9 +21,9 @@ from sparkloom.site.checks import rails
 OWN_ADDRESS_ONLY = {**{name: int(value) for name, value in interfaces.OWN_ADDRESS_ONLY.items()}, "rp_filter": 2}
 
 
-def every(cluster: Cluster, plan: Plan, stands: Iterable[Stand] = ()) -> dict[str, dict[str, Any]]:
-    """`stands`: groups that run or are about to, where a site has several; pods of others do not hear them."""
-    known = list(stands)
+def every(cluster: Cluster, plan: Plan, groups: Iterable[Running] = ()) -> dict[str, dict[str, Any]]:
+    """`groups`: those that run or are about to, where a site has several; pods of others do not hear them."""
+    known = list(groups)
     pings = rails.pings(cluster, plan)
     return {
         node.name: {
@@ -35,7 +35,7 @@ def every(cluster: Cluster, plan: Plan, stands: Iterable[Stand] = ()) -> dict[st
     }
 
 
-def _node(cluster: Cluster, plan: Plan, node: str, stands: list[Stand]) -> dict[str, Any]:
+def _node(cluster: Cluster, plan: Plan, node: str, groups: list[Running]) -> dict[str, Any]:
     mine = [endpoint for endpoint in plan.endpoints if endpoint.node == node]
     ports = [rail.at(node).pf for rail in cluster.fabric.rails_of(node) if not cluster.fabric.whole(rail)]
     parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
@@ -50,7 +50,7 @@ def _node(cluster: Cluster, plan: Plan, node: str, stands: list[Stand]) -> dict[
         "functions_file": _functions_file(cluster, node, mine),
         "private": {
             "host": rails_table.host(cluster, plan, node),
-            "pod": rails_table.pod(cluster, plan, node, stands),
+            "pod": rails_table.pod(cluster, plan, node, groups),
         },
         "sysctl": _sysctl(mine),
     }

@@ -15,8 +15,9 @@ COLLECTIONS = Path("~/.local/share/sparkloom/collections").expanduser()  # of an
 
 
 def program(name: str) -> str:
-    """One of Ansible's programs, beside the interpreter that runs us."""
-    return str(Path(sys.executable).with_name(name))
+    """One of ours or of Ansible's, beside the interpreter that runs us."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else name
 
 
 def command(playbook: Path, inventory: Path, extra: Iterable[str]) -> list[str]:

@@ -30,7 +30,7 @@ MINIMAX = "nvidia--minimax-m2.5-nvfp4"
     ],
 )
 def test_a_ray_line_is_translated_or_named(line: str, said: str) -> None:
-    found = engines.get("vllm").beside(line.split())
+    found = engines.get("vllm").other_command(line.split())
     assert said in found if said else not found
 
 

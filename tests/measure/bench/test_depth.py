@@ -10,7 +10,8 @@ import pytest
 
 from sparkloom.measure.bench import depth, tools
 from sparkloom.measure.bench.depth import Depth
-from sparkloom.measure.bench.request import Reader, Request
+from sparkloom.measure.bench.exchange import Exchange, Limits
+from sparkloom.measure.bench.request import Request
 from tests.measure.bench.conftest import Paced
 
 
@@ -116,7 +117,7 @@ def test_a_call_that_a_program_could_carry_out(calls: list[list[str]], wrong: st
 def test_calls_are_read_from_the_stream_whole() -> None:
     """Name in the first event, arguments in pieces, a second call behind it; pieces alike are taken by their bytes."""
     request = Request(0, "p", b"", 0.0)
-    reader = Reader(request)
+    exchange = Exchange(request, Limits(), lambda _: None)
     parts = [{"name": "get_tide", "arguments": ""}] + [{"arguments": piece} for piece in ("{", '"a', '":', " 1", "}")]
     parts += [{"name": "convert", "arguments": "{}"}]
     events = [
@@ -127,7 +128,9 @@ def test_calls_are_read_from_the_stream_whole() -> None:
     ]
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     arrivals = [head] + [b"%x\r\n%b\r\n" % (len(event), event) for event in [*events, b"data: [DONE]\n\n"]]
-    reader.read([*arrivals, b"0\r\n\r\n"], [float(at) for at in range(len(arrivals) + 1)])
+    for at, data in enumerate([*arrivals, b"0\r\n\r\n"]):
+        exchange.feed(data, float(at))
+    exchange.read()
     assert request.ok, request.detail
     assert [(name, "".join(pieces)) for name, *pieces in request.calls] == [("get_tide", '{"a": 1}'), ("convert", "{}")]
 

@@ -8,7 +8,7 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import figures, gauges, schedule, settings
-from sparkloom.measure.bench.ask import Ask, Limits
+from sparkloom.measure.bench.exchange import Exchange, Limits
 from sparkloom.measure.bench.request import Request
 
 
@@ -133,8 +133,8 @@ def test_prompts_are_the_same_for_a_seed_and_differ_within_a_level() -> None:
 
 def test_pings_do_not_hide_a_stall() -> None:
     one = request([1.0, 1.1], ended=0.0)
-    ask = Ask(one, Limits(stall_s=2.0), lambda _: None)
-    ask.expired(3.0)
-    assert not ask.over
-    ask.expired(3.2)
+    exchange = Exchange(one, Limits(stall_s=2.0), lambda _: None)
+    exchange.expired(3.0)
+    assert not exchange.over
+    exchange.expired(3.2)
     assert (one.error, one.detail) == ("stall", "nothing for 2 s after 2 chunks")

@@ -11,8 +11,9 @@ from unittest.mock import Mock
 import pytest
 
 from sparkloom.measure.bench import target
+from sparkloom.measure.bench.exchange import Exchange, Limits
 from sparkloom.measure.bench.loop import Loop
-from sparkloom.measure.bench.request import Reader, Request
+from sparkloom.measure.bench.request import Request
 from tests.measure.bench.conftest import serving
 from tests.measure.bench.test_reading import HEAD, event, framed
 from tests.places import REPO
@@ -61,10 +62,13 @@ def test_reading_a_stream_costs_less_than_parsing_it() -> None:
 
     def read() -> None:
         request = Request(0, "p", b"", 0.0, guarded=False)
-        reader = Reader(request)
-        reader.read([HEAD], [0.0])
+        exchange = Exchange(request, Limits(), lambda _: None)
+        exchange.feed(HEAD, 0.0)
         for at in range(0, len(arrivals), 16):
-            reader.read(arrivals[at : at + 16], [1.0] * 16)
+            exchange.read()
+            for data in arrivals[at : at + 16]:
+                exchange.feed(data, 1.0)
+        exchange.read()
         assert len(request.times) == 4000
 
     assert best_of(read) < 0.8 * best_of(lambda: [json.loads(one[6:]) for one in events])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkloom.measure.bench import shape
-from sparkloom.measure.bench.ask import Ask, Limits
-from sparkloom.measure.bench.request import Reader, Request
+from sparkloom.measure.bench.exchange import Exchange, Limits
+from sparkloom.measure.bench.request import Request
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 TEXTS = st.lists(st.sampled_from('ab "\\\n\t{}:,0\x00\x7f\u00e9\u4e2d\U0001f600\ud83d'), max_size=6).map("".join)
@@ -57,15 +57,17 @@ def framed(parts: Iterable[bytes], style: bytes = b"%x") -> list[bytes]:
 
 def outcome(arrivals: list[bytes], portion: int, *, learns: bool) -> tuple[Any, ...]:
     request = Request(0, "p", b"", 0.0)
-    reader = Reader(request)
+    exchange = Exchange(request, Limits(), lambda _: None)
     if not learns:
-        reader._trust = -1e9
+        exchange._trust = -1e9
     stamps = [1.0 + number / 50 for number in range(len(arrivals))]
     for start in range(0, len(arrivals), portion):
-        reader.read(arrivals[start : start + portion], stamps[start : start + portion])
-    reader.closed(99.0)
-    reader.judge()
-    seen = (list(request.times), list(request.sizes), list(request.counted), request.reasoning_chars, request.tail)
+        for arrival, stamp in zip(arrivals[start : start + portion], stamps[start : start + portion], strict=True):
+            exchange.feed(arrival, stamp)
+        exchange.read()
+    exchange.closed(99.0)
+    exchange.judge()
+    seen = (list(request.times), list(request.sizes), list(request.counted), request.tail)
     return (*seen, request.finish, request.usage, request.error, request.detail, request.ended, request.verdict)
 
 
@@ -128,7 +130,7 @@ def test_most_of_a_stream_is_read_without_parsing(
 def test_events_that_never_fit_are_not_studied_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     studied = []
     monkeypatch.setattr(
-        "sparkloom.measure.bench.request.learn",
+        "sparkloom.measure.bench.exchange.learn",
         lambda *args, **more: studied.append(args) or shape.learn(*args, **more),
     )
     arrivals = [HEAD, *framed([event({"content": "w"}, created=n) for n in range(640)])]
@@ -137,19 +139,19 @@ def test_events_that_never_fit_are_not_studied_for_ever(monkeypatch: pytest.Monk
 
 def test_arrivals_wait_to_be_read_together_but_never_the_end() -> None:
     request = Request(0, "p", b"", 0.0)
-    ask = Ask(request, Limits(), lambda _: None)
-    ask.sent(1.0, 0.0, again=False)
+    exchange = Exchange(request, Limits(), lambda _: None)
+    exchange.sent(1.0, 0.0, again=False)
     words = framed([event({"content": "w"})] * 40)
-    assert ask.feed(HEAD, 1.0), "headers are read at once"
-    ask.read()
-    assert [ask.feed(word, 2.0) for word in words[:3]] == [False] * 3
-    assert not ask.waits(2.4) and ask.waits(2.5)
-    ask.expired(2.6)
-    assert not ask.over and not request.times, "what waits to be read is no silence"
-    assert True in [ask.feed(word, 2.6) for word in words[3:]], "and not more than a portion of them"
+    assert exchange.feed(HEAD, 1.0), "headers are read at once"
+    exchange.read()
+    assert [exchange.feed(word, 2.0) for word in words[:3]] == [False] * 3
+    assert not exchange.waits(2.4) and exchange.waits(2.5)
+    exchange.expired(2.6)
+    assert not exchange.over and not request.times, "what waits to be read is no silence"
+    assert True in [exchange.feed(word, 2.6) for word in words[3:]], "and not more than a portion of them"
     for last in (b"5\r\n: hi\n\r\n", b"e\r\ndata: [DONE]\n\n\r\n", b"0\r\n\r\n", b"0\r\n", b"\r\n"):
-        assert ask.feed(last, 2.7)
-    ask.closed(3.0, "")
+        assert exchange.feed(last, 2.7)
+    exchange.closed(3.0, "")
     assert len(request.times) == 40 and request.ok
 
 
@@ -171,16 +173,16 @@ def test_what_a_dead_rank_leaves_is_no_success(last: bytes, error: str | None, d
     parts = [event({"content": f"w{n} "}) for n in range(8)] + ([finish] if not detail or error == "cut" else [])
     arrivals = [HEAD, *framed([*parts, *([last] if last else [])]), b"0\r\n\r\n"]
     seen = outcome(arrivals, 3, learns=learns)
-    assert seen[7] == error and detail in seen[8]
+    assert seen[6] == error and detail in seen[7]
 
 
 def test_an_error_s_name_in_a_piece_of_its_own_is_kept() -> None:
     arrivals = [HEAD, *framed([event({"content": "w"}), b"event: error\n", b'data: {"message": "rank 2"}\n\n'])]
-    assert outcome(arrivals, 1, learns=True)[7:9] == ("engine-error", "rank 2")
+    assert outcome(arrivals, 1, learns=True)[6:8] == ("engine-error", "rank 2")
 
 
 def test_thinking_and_answer_are_not_glued() -> None:
     """On the old code the end of an answer that is kept read `so four.Four ranks.`"""
     parts = [event({"reasoning_content": "so four."}), event({"content": "Four "}), event({"content": "ranks."})]
     arrivals = [HEAD, *framed([*parts, b"data: [DONE]\n\n"]), b"0\r\n\r\n"]
-    assert outcome(arrivals, 2, learns=True)[4] == "so four.\n[answer]\nFour ranks."
+    assert outcome(arrivals, 2, learns=True)[3] == "so four.\n[answer]\nFour ranks."

@@ -105,7 +105,8 @@ def procfs(folder: Path) -> Path:
 
 def exporter_words(port: int, proc: Path, sys: Path, textfiles: Path) -> list[str]:
     """The words of the manifest, with other places."""
-    (container,) = exporter._pod(_cluster(), "x:1", exporter.COLLECTORS)["containers"]
+    (daemon_set,) = exporter.objects(_cluster(), "x:1", another=False)
+    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
     moved = {
         "--web.listen-address": f"127.0.0.1:{port}", "--path.procfs": str(proc), "--path.sysfs": str(sys),
         "--collector.textfile.directory": str(textfiles),

@@ -16,7 +16,7 @@ from tests.prometheus import program
 from tests.render.metrics.alert_cases import AFTER, BAD, CASES, NEAR, STEP, WELL, Case, Near, Series
 
 ALL = alerts.of(case.cluster(None))
-PATIENCE = {alert.name: alert.patience for alert in ALL}
+PATIENCE = {alert["alert"]: alert["for"] for alert in ALL}
 FUNCTIONS = {"sum", "max", "min", "avg", "count", "rate", "increase", "deriv", "min_over_time", "max_over_time", "time"}
 WORDS = {"by", "on", "unless", "or", "and", "group", "rank", "node", "instance", "model", "person", "phase", "status"}
 
@@ -26,7 +26,7 @@ def judged(folder: Path, tests: list[dict]) -> str:
     words = []
     for name in sorted({test["name"] for test in tests}):
         rules, file = f"{name}.rules.yml", f"{name}.tests.yml"
-        (folder / rules).write_text(alerts.text([alert for alert in ALL if alert.name == name]))
+        (folder / rules).write_text(alerts.text([alert for alert in ALL if alert["alert"] == name]))
         mine = [test for test in tests if test["name"] == name]
         told = {"rule_files": [rules], "evaluation_interval": f"{STEP}s", "tests": mine}
         (folder / file).write_text(json.dumps(told))  # JSON is YAML too
@@ -63,7 +63,7 @@ def quiet(one: Near) -> dict:
 
 
 def test_every_alert_has_its_case() -> None:
-    assert {one.alert for one in CASES} == {alert.name for alert in ALL}
+    assert {one.alert for one in CASES} == {alert["alert"] for alert in ALL}
 
 
 def test_every_alert_fires_and_is_over(tmp_path: Path) -> None:
@@ -90,17 +90,21 @@ def names_in(expr: str) -> set[str]:
     return found | {word for word in words if word not in FUNCTIONS | WORDS and not word.isdigit()}
 
 
-@pytest.mark.parametrize("alert", ALL, ids=lambda alert: alert.name)
-def test_it_asks_for_series_that_somebody_gives(alert: alerts.Alert) -> None:
-    asked = names_in(re.sub(r"(?:by|on) \([^)]*\)", "", alert.expr))
+@pytest.mark.parametrize("alert", ALL, ids=lambda alert: alert["alert"])
+def test_it_asks_for_series_that_somebody_gives(alert: alerts.Rule) -> None:
+    asked = names_in(re.sub(r"(?:by|on) \([^)]*\)", "", alert["expr"]))
     assert asked and asked <= series.known() | {"bool"}, asked - series.known()
 
 
-@pytest.mark.parametrize("alert", ALL, ids=lambda alert: alert.name)
-def test_it_says_cause_and_fix_in_one_line_and_names_a_page(alert: alerts.Alert) -> None:
-    assert "\n" not in alert.summary and alert.summary.endswith(".") and "{{ $labels." in alert.summary
-    assert re.search(r"[:;,] ", alert.summary), "a cause, then what to do"
-    page, _, anchor = alert.runbook.partition("#")
+@pytest.mark.parametrize("alert", ALL, ids=lambda alert: alert["alert"])
+def test_it_says_cause_and_fix_in_one_line_and_names_a_page(alert: alerts.Rule) -> None:
+    assert (
+        "\n" not in alert["annotations"]["summary"]
+        and alert["annotations"]["summary"].endswith(".")
+        and "{{ $labels." in alert["annotations"]["summary"]
+    )
+    assert re.search(r"[:;,] ", alert["annotations"]["summary"]), "a cause, then what to do"
+    page, _, anchor = alert["annotations"]["runbook"].partition("#")
     headings = [line.lstrip("# ").lower() for line in (REPO / page).read_text().splitlines() if line.startswith("#")]
     assert anchor in headings
 
@@ -108,4 +112,4 @@ def test_it_says_cause_and_fix_in_one_line_and_names_a_page(alert: alerts.Alert)
 def test_a_site_without_rails_is_told_of_no_link() -> None:
     alone = case.cluster(None)
     alone = alone.model_copy(update={"fabric": alone.fabric.model_copy(update={"rails": []})})
-    assert "SparkloomLinkDown" not in {alert.name for alert in alerts.of(alone)}
+    assert "SparkloomLinkDown" not in {alert["alert"] for alert in alerts.of(alone)}

@@ -56,6 +56,6 @@ def test_every_series_of_ours_is_shown_or_watched() -> None:
     """What nobody looks at need not be told."""
     from sparkloom.render.metrics import alerts
 
-    text = json.dumps([MADE, [alert.expr for alert in alerts.every()]])
+    text = json.dumps([MADE, [alert["expr"] for alert in alerts.every()]])
     unused = {name for name in series.known() if name.startswith("sparkloom_") and name not in text}
     assert unused <= {"sparkloom_gpu_memory_used_bytes", "sparkloom_gpu_memory_total_bytes"}

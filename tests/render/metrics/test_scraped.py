@@ -175,7 +175,7 @@ def test_a_group_s_labels_are_on_its_engine_too(scraped: Prometheus) -> None:
 
 def test_every_rule_is_evaluated_and_its_words_are_whole(scraped: Prometheus) -> None:
     rules = [rule for group in scraped.ask("rules")["groups"] for rule in group["rules"]]
-    assert {rule["name"] for rule in rules} == {alert.name for alert in alerts.of(CLUSTER)}
+    assert {rule["name"] for rule in rules} == {alert["alert"] for alert in alerts.of(CLUSTER)}
     assert [rule["name"] for rule in rules if rule["health"] != "ok"] == []
     told = {one["labels"]["alertname"]: one for one in scraped.ask("alerts")["alerts"]}
     assert {"SparkloomStaysDown", "SparkloomWeightsDrift"} <= {n for n, one in told.items() if one["state"] == "firing"}

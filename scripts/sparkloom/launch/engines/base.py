@@ -121,7 +121,7 @@ class Adapter:
         """Whether a long prompt is one step, in which none of its counters moves."""
         return False
 
-    def beside(self, words: Sequence[str]) -> str:
+    def other_command(self, words: Sequence[str]) -> str:
         """What a command that others write beside this engine's start is here; empty where it is none of its own."""
         return ""
 

@@ -150,7 +150,7 @@ class Reading:
             said.experts = use.spelled not in use.flag.off
         elif part == "backend":
             said.backend = value
-        elif part == "lenders":
+        elif part == "rpc_servers":
             said.parts["pp"] = 1 + len([item for item in value.split(",") if item])
         elif value.isdigit() and int(value) > 0:
             said.parts[part] = int(value)

@@ -77,7 +77,7 @@ def draft(found: Found, stem: str) -> Draft:
     parallel = placing.parallel(said, found, adapter, leftover)
     env, foreign = engine_section.environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
     placing.backend(said, parallel, leftover)
-    leftover = Leftovers(_beside(left, adapter) for left in leftover)
+    leftover = Leftovers(_explained(left, adapter) for left in leftover)
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
         "model": {**_kept_model(kept, leftover), **model},
@@ -104,10 +104,10 @@ def _kept_model(kept: Mapping[str, Any], leftover: Leftovers) -> dict[str, Any]:
     return model
 
 
-def _beside(left: Leftover, adapter: base.Adapter) -> Leftover:
+def _explained(left: Leftover, adapter: base.Adapter) -> Leftover:
     """Of a shell's other commands those that belong to the engine say what they are here."""
     said = re.fullmatch(r"\S+:\d+: (.+)", left.what)
-    why = adapter.beside(said[1].split()) if said else ""
+    why = adapter.other_command(said[1].split()) if said else ""
     return Leftover(left.what, why) if why else left
 
 

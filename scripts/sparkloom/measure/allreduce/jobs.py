@@ -12,14 +12,13 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import pack
-from sparkloom.render.manifests import files, names, pod
+from sparkloom.render.manifests import files, names, pod, template
 
 PROGRAM, PLACE = "allreduce", "/sparkloom/allreduce"
 PORT = 29571
 COMPONENT = "fabric-check"
 LABELS = {**names.PART_OF, "app.kubernetes.io/component": COMPONENT}
 DEADLINE_S = 900
-KEPT_S = 3600  # finished Jobs stay this long, for who wants to look
 LARGEST = 1 << 30
 NCCL, GLOO = "nccl", "gloo"  # the engine's own; and torch's over TCP, with processors alone
 
@@ -55,39 +54,25 @@ def _nccl_conf(launch: Launch) -> dict[str, str]:
 
 
 def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> dict[str, Any]:
-    labels = {**LABELS, names.RANK: str(rank.index)}
-    serving = pod.template(launch, cluster, rank)
+    serving = pod.stateful_set(launch, cluster, rank)["spec"]["template"]
     (engine,) = serving["spec"]["containers"]
-    inner = {
-        **{key: serving["spec"][key] for key in OF_THE_POD},
-        "restartPolicy": "Never",
-        "containers": [
-            {
-                "name": "allreduce",
-                **{key: engine[key] for key in OF_THE_CONTAINER},
-                "command": ["python3", PLACE],
-                "env": _environment(launch, cluster, rank, largest, backend),
-                "volumeMounts": _mounts(launch),
-            }
-        ],
-        "volumes": [
-            {"name": "program", "configMap": {"name": name(launch)}},
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
-        ],
-    }
-    spec = {
-        "backoffLimit": 0,
-        "activeDeadlineSeconds": DEADLINE_S,
-        "ttlSecondsAfterFinished": KEPT_S,
-        "template": {"metadata": {"labels": labels, "annotations": serving["metadata"]["annotations"]}, "spec": inner},
-    }
-    metadata = {"name": name(launch, rank.index), "namespace": cluster.namespace, "labels": labels}
-    return names.manifest("batch/v1", "Job", metadata, spec=spec)
-
-
-# What the serving pod decides about node, runtime, image and rights.
-OF_THE_POD = ("runtimeClassName", "nodeSelector", "tolerations", "enableServiceLinks", "automountServiceAccountToken")
-OF_THE_CONTAINER = ("image", "imagePullPolicy", "resources", "securityContext", "terminationMessagePolicy")
+    (job,) = template.objects(
+        "allreduce",
+        **{
+            **serving["spec"],
+            **engine,
+            "name": name(launch, rank.index),
+            "namespace": cluster.namespace,
+            "labels": {**LABELS, names.RANK: str(rank.index)},
+            "annotations": serving["metadata"]["annotations"],
+            "deadline": DEADLINE_S,
+            "program": PLACE,
+            "config_map": name(launch),
+            "env": _environment(launch, cluster, rank, largest, backend),
+            "mounts": _mounts(launch),
+        },
+    )
+    return job
 
 
 def _environment(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import settings
-from sparkloom.measure.bench.ask import Limits
+from sparkloom.measure.bench.exchange import Limits
 from sparkloom.measure.bench.settings import Settings
 
 ABOUT = """\

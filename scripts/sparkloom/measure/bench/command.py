@@ -67,7 +67,8 @@ def bench(words: Sequence[str]) -> int:
     )  # a stream makes no cycles; looking for them every 700 objects would cost a tenth of its time
     what, asked = arguments.parse(words)
     begun = time.monotonic()
-    site = origin.site(asked.inventory, asked.profile, what.streams, asked.group, what.model)
+    of = {"profile": asked.profile, "streams": what.streams, "group": asked.group, "model": what.model}
+    site = origin.site(asked.inventory, **of)
     where = _where(asked, site.pop("endpoint", None))
     what = _which(what, site)
     bounds, ceilings = (_by_level(site.get(name)) for name in ("bounds", "ceilings"))

@@ -6,8 +6,9 @@ import errno
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from sparkloom.measure.bench.exchange import Exchange
 from sparkloom.measure.bench.target import Target
 
 if TYPE_CHECKING:
@@ -17,25 +18,6 @@ Address = tuple[socket.AddressFamily, tuple[str, int]]
 RECEIVE = 65_536
 _VIEW = memoryview(bytearray(RECEIVE))
 IN_PROGRESS = (0, errno.EINPROGRESS)
-
-
-class Exchange(Protocol):
-    """One request and what becomes of it."""
-
-    payload: bytes
-
-    @property
-    def over(self) -> bool: ...
-    @property
-    def reusable(self) -> bool: ...
-    def sent(self, now: float, connect_s: float, *, again: bool) -> None: ...
-    def feed(self, data: bytes, at: float) -> bool: ...
-    def waits(self, now: float) -> bool: ...
-    def read(self) -> None: ...
-    def closed(self, at: float, why: str) -> None: ...
-    def lost(self, kind: str, detail: str, at: float) -> None: ...
-    def expired(self, now: float) -> None: ...
-    def ended(self) -> None: ...
 
 
 class Connection:

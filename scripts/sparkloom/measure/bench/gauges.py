@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
 from statistics import fmean
 from typing import Any, Literal
 
 from sparkloom.launch import engines
-from sparkloom.measure.bench.http1 import Garbled, Response
-from sparkloom.measure.bench.loop import Loop
+from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.target import Target
 from sparkloom.onnode.now import gauges
 
@@ -27,76 +27,33 @@ def read(page: bytes) -> dict[str, float]:
     return gauges.read(page, NAMES)
 
 
-class _Look:
-    """One GET /metrics as an exchange of the loop; what goes wrong with it is no failure of the measurement."""
-
-    def __init__(self, target: Target, then: Callable[[dict[str, float]], None]) -> None:
-        self.payload = target.message("GET", "/metrics")
-        self.over = False
-        self._response, self._then, self._begun = Response(), then, 0.0
-        self._came, self._pieces = list[bytes](), list[bytes]()
-
-    @property
-    def reusable(self) -> bool:
-        return self._response.done and self._response.keep_alive and not self._response.left
-
-    def sent(self, now: float, connect_s: float, *, again: bool) -> None:
-        self._begun = now
-
-    def feed(self, data: bytes, at: float) -> bool:
-        self._came.append(data)
-        return True
-
-    def waits(self, now: float) -> bool:
-        return False
-
-    def read(self) -> None:
-        try:
-            self._pieces += self._response.feed(b"".join(self._came))
-        except Garbled:
-            self.over = True
-        self._came.clear()
-        self.over = self.over or self._response.done
-
-    def closed(self, at: float, why: str) -> None:
-        self._response.close()
-        self.over = True
-
-    def lost(self, kind: str, detail: str, at: float) -> None:
-        self.over = True
-
-    def expired(self, now: float) -> None:
-        self.over = now - self._begun > EVERY_S
-
-    def ended(self) -> None:
-        if self._response.done and self._response.status == 200:
-            self._then(read(b"".join(self._pieces)))
-
-
 class Gauges:
-    """The engine's own figures over one level. `problem` says why there are none."""
+    """The engine's own figures over one level, by a thread that looks now and then. `problem`: why there are none."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.problem = target, ""
         self._before: dict[str, float] = {}
         self._during: list[dict[str, float]] = []
-        self._watching = False
+        self._over = threading.Event()
 
-    def begin(self, loop: Loop) -> None:
-        self._before, self._during = self._page(), []
-        if self.problem:
-            return
-        self._watching = True
-        loop.at(loop.now() + FIRST_S, lambda: self._look(loop))
+    def begin(self) -> None:
+        self._before, self._during, self._over = self._page(), [], threading.Event()
+        if not self.problem:
+            threading.Thread(target=self._watch, args=(self._during, self._over), daemon=True).start()
 
-    def _look(self, loop: Loop) -> None:
-        if self._watching:
-            loop.submit(_Look(self.target, self._during.append))
-            loop.at(loop.now() + EVERY_S, lambda: self._look(loop))
+    def _watch(self, during: list[dict[str, float]], over: threading.Event) -> None:
+        """What goes wrong with a look is no failure of the measurement."""
+        pause = FIRST_S
+        while not over.wait(pause):
+            pause = EVERY_S
+            with contextlib.suppress(OSError, Garbled):
+                status, page = self.target.get("/metrics", EVERY_S)
+                if status == 200:
+                    during.append(read(page))
 
     def end(self, received: int) -> dict[str, Any]:
         """What the level's row keeps."""
-        self._watching = False
+        self._over.set()
         after = self._page() if not self.problem else {}
         if self.problem:
             return {"metrics": f"none: {self.problem}", "accept_length": None}

@@ -16,7 +16,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from sparkloom.measure.bench.connection import Connection, Exchange, named, words
+from sparkloom.measure.bench.connection import Connection, named, words
+from sparkloom.measure.bench.exchange import Exchange
 from sparkloom.measure.bench.target import Target
 
 SWEEP_S = 0.1  # how often deadlines and signals are looked at
@@ -223,7 +224,7 @@ class Loop:
         exchange, connection.exchange = connection.exchange, None
         connection.close()
         if exchange:
-            exchange.lost(*named(error, self._target), self.now())
+            exchange.request.fail(*named(error, self._target), self.now())
             self.at(self.now(), exchange.ended)  # not here: what it starts may fail as fast
 
     def _drop(self, connection: Connection) -> None:

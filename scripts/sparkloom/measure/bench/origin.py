@@ -26,26 +26,11 @@ ASKED_OF_A_SITE = (
 NO_SITE = "unknown, because no inventory was given (-i)"
 
 
-def site(
-    inventory: Path | None,
-    profile: str | None,
-    streams: tuple[int, ...],
-    group: str | None = None,
-    model: str | None = None,
-) -> dict[str, Any]:
-    """The site's part, by a program of its own that ends before the load begins."""
+def site(inventory: Path | None, **asked: Any) -> dict[str, Any]:
+    """The site's part, by a program of its own that ends before the load begins; `asked`: what its `collect` takes."""
     if inventory is None:
         return dict.fromkeys(ASKED_OF_A_SITE, NO_SITE)
-    command = [
-        sys.executable,
-        "-m",
-        "sparkloom.measure.bench.site",
-        str(inventory),
-        profile or "",
-        ",".join(map(str, streams)),
-        group or "",
-        model or "",
-    ]
+    command = [sys.executable, "-m", "sparkloom.measure.bench.site", str(inventory), json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return dict(json.loads(done.stdout))

@@ -148,7 +148,7 @@ class Bench:
         name = f"rate {rate:g}/s" if rate else f"n={streams}"
         name += f" d={depth.tokens}" if depth.tokens else ""
         self._ticking(loop, name, schedule)
-        gauges.begin(loop)
+        gauges.begin()
         started = time.time()
         if rate:
             schedule.open(rate, self._what.seed, self._what.most_in_flight)

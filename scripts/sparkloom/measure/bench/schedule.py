@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
-from sparkloom.measure.bench.ask import Ask, Limits
+from sparkloom.measure.bench.exchange import Exchange, Limits
 from sparkloom.measure.bench.loop import Loop
 from sparkloom.measure.bench.request import Request
 
@@ -70,10 +70,9 @@ class Schedule:
         return request
 
     def _start(self, request: Request) -> None:
-        ask = Ask(request, self.limits, self._over)
         self.running += 1
         self.most = max(self.most, self.running)
-        self.loop.submit(ask)
+        self.loop.submit(Exchange(request, self.limits, self._over))
 
     def _over(self, request: Request) -> None:
         self.running -= 1
@@ -84,8 +83,7 @@ class Schedule:
     def _interrupt(self) -> None:
         now = self.loop.now()
         for exchange in self.loop.busy():
-            if isinstance(exchange, Ask):
-                exchange.interrupt(now)
+            exchange.interrupt(now)
         self.loop.drop_busy()
         for request in self.requests:
             request.fail("interrupted", "not started yet", now)

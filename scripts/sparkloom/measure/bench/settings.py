@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from sparkloom.base import amount
+from sparkloom.base import amount, json_text
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench import tools
-from sparkloom.measure.bench.ask import Limits
+from sparkloom.measure.bench.exchange import Limits
 
 PROMPTS = Path(__file__).with_name("prompts.json")
 MOST_STREAMS = 1024
+EXPECTED = 'expected {"prompts": {"name": "text", ...}, "warmup": {...}}'
 
 
 class Settings(NamedTuple):
@@ -72,20 +73,12 @@ def asked(what: Settings) -> Prompts:
 
 def prompts(file: Path, seed: int) -> Prompts:
     """The prompts in the order that the seed gives."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        data = json.loads(text)
-    except OSError as error:
-        raise InputError.single(str(file), f"cannot be read: {error.strerror}", rule="unreadable") from None
-    except ValueError as error:
-        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
-        raise InputError.single(str(file), f"not valid JSON: {error}", line=line, column=column) from None
+    data = json_text.load(file, EXPECTED)
     lists = [_pairs(file, data, key) for key in ("prompts", "warmup")]
     if not lists[0]:
-        message = 'holds no prompts; expected {"prompts": {"name": "text", ...}, "warmup": {...}}'
-        raise InputError.single(str(file), message, rule="empty-input")
+        raise InputError.single(str(file), f"holds no prompts; {EXPECTED}", rule="empty-input")
     random.Random(seed).shuffle(lists[0])
-    return Prompts(file.name, f"{crc32(text.encode()):08x}", *lists)
+    return Prompts(file.name, f"{crc32(file.read_bytes()):08x}", *lists)
 
 
 def _pairs(file: Path, data: Any, key: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """What is served at a site, asked of its cluster and of build/<site>/: a program of its own, run before the load.
 
-`python -m sparkloom.measure.bench.site INVENTORY [PROFILE] [STREAMS] [GROUP] [MODEL]` prints JSON. The load generator
-starts it and stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
+`python -m sparkloom.measure.bench.site INVENTORY '{"streams": [1, 8], ...}'` prints JSON. The load generator starts it
+and stays small: it needs neither the Kubernetes client nor the plan itself. Whatever is not known says why.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ def unknown(why: str) -> str:
 
 
 def collect(
-    inventory: str, profile: str | None, streams: list[int], group: str | None = None, model: str | None = None
+    inventory: str, *, profile: str | None, streams: list[int], group: str | None, model: str | None
 ) -> dict[str, Any]:
     cluster = case.cluster(inventory)
     site = Site(cluster, inventory)
     member = site.member(profile, group, model)
     record = member.record if member else {}
-    name = record.get("profile") or profile
+    name, place = record.get("profile") or profile, site.place(member)
     found: dict[str, Any] = {
         "site": cluster.name,
         "endpoint": _endpoint(cluster, inventory),
         "profile": name or unknown(site.problem or "nothing is served there"),
         **site.seat(member, group),
-        "rails": _rails(cluster, record, site.function(member)),
+        "rails": _rails(cluster, record, place.vf if place and record else None),
     }
     for key in ("model", "revision", "engine", "release", "image", "config_hash"):
         found[key] = record.get(key) or unknown(site.problem or "the record of what is served names none")
     found["argv"] = {str(rank["rank"]): rank["argv"] for rank in record["ranks"]} if record else unknown(site.problem)
     found |= site.running(member, str(name or ""))
-    found |= _plan(str(name), cluster, streams, site.place(member)) if name else {"profile_hash": unknown(site.problem)}
+    found |= _plan(str(name), cluster, streams, place) if name else {"profile_hash": unknown(site.problem)}
     return found
 
 
@@ -139,13 +139,6 @@ class Site:
             return {"group": wanted} if wanted else {}
         asleep = {"asleep": member.name} if member.asleep else {}
         return {"group": member.name, "asked_for": member.alias, "sparks": list(member.nodes), **asleep}
-
-    def function(self, member: Observed | None) -> int | None:
-        """Of each rail, that the group has; None of a site with one profile, and of a group that is not set up."""
-        if not (member and self._listed):
-            return None
-        runs = self._there.runs.get(member.name) if self._there else None
-        return runs.vf if runs else None
 
     def place(self, member: Observed | None) -> Placed | None:
         """What the list gives the group, its share of the memory too; nothing of a site with one profile."""
@@ -271,10 +264,9 @@ def _plan(profile: str, cluster: Cluster, streams: list[int], seat: Placed | Non
 
 
 def main() -> int:
-    words = [*sys.argv[1:], *[""] * 5]
-    streams = [int(n) for n in words[2].split(",") if n]
+    inventory, asked = sys.argv[1:]
     try:
-        print(json.dumps(collect(words[0], words[1] or None, streams, words[3] or None, words[4] or None)))
+        print(json.dumps(collect(inventory, **json.loads(asked))))
     except InputError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard.batch import judge_batch, number
 
@@ -19,7 +19,7 @@ DISTINCT = "true, false, or how many different prompts there were"
 
 def judge_batch_file(path: Path, group: str | None = None) -> dict[str, Any]:
     """Verdict over a level, or over the worst one of a whole run; with a group, only if it was measured of that one."""
-    data = _read(path)
+    data = json_text.load(path, EXPECTED)
     measured = _group(data)
     if group and measured != group:
         found = f"was measured of {measured}" if measured else "does not say of which group it was measured"
@@ -33,21 +33,6 @@ def _group(data: Any) -> str:
     """Of a result of `sparkloom bench`, measured at a site that serves several."""
     origin = data.get("provenance") if isinstance(data, dict) else None
     return str(origin.get("group") or "") if isinstance(origin, dict) else ""
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot be read: {error.strerror}; {EXPECTED}", rule="unreadable") from None
-    except UnicodeDecodeError as error:
-        raise InputError.single(str(path), f"is no UTF-8 text: {error}", rule="unreadable") from None
-    except json.JSONDecodeError as error:
-        message = f"not valid JSON ({error.msg}); {EXPECTED}"
-        raise InputError.single(str(path), message, line=error.lineno, column=error.colno, rule="bad-json") from None
-    except (ValueError, RecursionError):
-        message = f"not valid JSON (nested too deep or an endless number); {EXPECTED}"
-        raise InputError.single(str(path), message, rule="bad-json") from None
 
 
 def _levels(data: Any, path: Path) -> list[Any]:

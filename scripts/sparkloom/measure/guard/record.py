@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Verdict
@@ -94,12 +94,7 @@ def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
 
 
 def _record(text: str, name: str, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        column = getattr(error, "colno", 1)
-        message = f"not valid JSON ({getattr(error, 'msg', 'nested too deep or an endless number')}); {EXPECTED}"
-        raise InputError.single(name, message, line=number, column=column, rule="bad-json") from None
+    record = json_text.parse(text, name, EXPECTED, number)
     if not isinstance(record, dict):
         message = f"found {type(record).__name__}; {EXPECTED}"
         raise InputError.single(name, message, line=number, rule="wrong-type")

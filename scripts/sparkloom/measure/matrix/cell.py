@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -200,9 +199,3 @@ def _text(file: Path) -> str:
         return file.read_bytes()[-MOST_LOG:].decode(errors="replace")
     except OSError:
         return ""
-
-
-def program(name: str) -> str:
-    """A program beside the Python that runs this."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else name

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+import yaml
+
 from sparkloom.measure.matrix.spec import CellResult, Spec, Value, differing
 
 FAILED = ("startup_crash", "bench_crash", "hang", "garbage")
@@ -91,37 +93,27 @@ def _pattern(symptom: str) -> str:
 
 def skeleton(spec: Spec, proposal: Proposal) -> str:
     """The beginning of a rule's file, as docs/write-a-rule.md asks for it: the cause is the person's part."""
-    cells = ", ".join(proposal.cells)
-    pairs = proposal.hangs_on[0] if proposal.hangs_on else []
-    check = " and ".join(_condition(name, value) for name, value in pairs if not name.startswith("engine.")) or "False"
-    name = "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", proposal.id))
-    others = "".join(f"\n# as likely: {_said(more)}" for more in proposal.hangs_on[1:])
-    return f'''"""PROPOSED from the grid {spec.name}, cells {cells}: {proposal.status}. Say the cause here."""
-{others}
-
-class {name}(Rule):
-    id = "{proposal.id}"
-    severity = "warning"  # error, when the cause is known
-    scope = Scope()  # which engine, releases, architecture: as narrow as what was seen
-    why = "TO WRITE; seen: {_quoted(proposal.symptom)}"
-    fix = "TO WRITE"
-    evidence = ()  # TO WRITE
-    log_pattern = {proposal.pattern!r}
-
-    def check(self, view: LaunchView) -> Iterable[Hit]:
-        if {check}:
-            yield Hit("{_said(pairs) or "the grid does not tell on which setting it hangs"}")
-'''
-
-
-def _condition(name: str, value: Value) -> str:
-    section, _, key = name.partition(".")
-    return f"view.env.get({key!r}) == {value!r}" if section == "env" else f"view.flag({key!r}) == {value!r}"
-
-
-def _quoted(text: str) -> str:
-    """Inside double quotes."""
-    return text.replace("\\", "\\\\").replace('"', "'")
+    pairs = [(_flag(name), value) for name, value in (proposal.hangs_on or [[]])[0] if not name.startswith("engine.")]
+    flags = {name: value for name, value in pairs if not name.startswith("env.")}
+    env = {name: value if value is None else str(value) for name, value in pairs if name.startswith("env.")}
+    when = {name: {"given": False} if value is None else value for name, value in {**flags, **env}.items()}
+    found = _said(pairs) or "the grid does not tell on which setting it hangs"
+    rule = {
+        "severity": "warning",
+        "scope": {"engine": "*"},
+        "check": [{"when": when, "found": found, "at": list(when) or "parallel"}],
+        "why": f"TO WRITE; seen: {proposal.symptom}",
+        "fix": "TO WRITE",
+        "evidence": [],
+        "log_pattern": proposal.pattern,
+        "failing": {"flags": flags, "env": {name.removeprefix("env."): value for name, value in env.items() if value}},
+        "passing": {},
+    }
+    seen = f"the grid {spec.name}, cells {', '.join(proposal.cells)}: {proposal.status}"
+    head = f"# PROPOSED from {seen}. Say the cause here.\n"
+    others = "".join(f"# as likely: {_said(more)}\n" for more in proposal.hangs_on[1:])
+    todo = "# To write: the scope, as narrow as what was seen; why, fix, evidence; a launch that passes.\n"
+    return head + others + todo + yaml.safe_dump(rule, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _flag(name: str) -> str:

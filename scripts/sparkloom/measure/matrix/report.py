@@ -20,7 +20,7 @@ from sparkloom.measure.matrix.spec import CellResult, Spec
 HERE = Path(__file__).parent
 FILTERS = (
     words.short, words.value, words.figure, words.field, words.fenced, words.status, words.kind, words.settings,
-    words.title, words.command, words.moved,
+    words.title, words.label, words.measured, words.command, words.moved,
 )  # fmt: skip
 
 

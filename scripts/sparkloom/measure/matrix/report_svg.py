@@ -1,10 +1,10 @@
-"""Small plots as SVG text. Colours are the page's CSS variables, so light and dark both work; no script, no fonts."""
+"""Lines over concurrency as SVG text, in the colours of the page (its CSS variables): no script, no fonts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
@@ -19,24 +19,6 @@ class Series:
     points: list[tuple[float, float]]
     best: bool = False
     hint: str = ""
-
-
-@dataclass(slots=True)
-class Square:
-    """One field of a heat map: a figure, or a word where there is none."""
-
-    value: float | None
-    word: str = ""
-    best: bool = False
-    hint: str = ""
-
-
-@dataclass(slots=True)
-class Heat:
-    title: str
-    columns: list[str]
-    rows: list[str]
-    squares: dict[tuple[int, int], Square] = field(default_factory=dict)
 
 
 def lines(series: Sequence[Series], ticks: Sequence[float], y_label: str) -> str:
@@ -72,62 +54,6 @@ def lines(series: Sequence[Series], ticks: Sequence[float], y_label: str) -> str
     return _svg(height, parts, f"{y_label} over concurrency")
 
 
-def bars(series: Sequence[Series], unit: str, name: str) -> str:
-    """One horizontal bar for each series' last figure, shortest first."""
-    shown = sorted((bar for bar in series if bar.points), key=lambda bar: bar.points[-1][1])
-    if not shown:
-        return ""
-    top, step, left = nice(max(bar.points[-1][1] for bar in shown)), 24, 330
-    height = TOP + step * len(shown) + 8
-    parts = []
-    for number, bar in enumerate(shown):
-        figure, y = bar.points[-1][1], TOP + number * step
-        width = max(1.0, figure / top * (WIDTH - left - 80))
-        kind = "best" if bar.best else "other"
-        parts.append(
-            f'<g class="{kind}"><title>{escape(bar.hint or bar.label)}</title>'
-            f'<text class="label {kind}" x="{left - 8}" y="{y + 13}" text-anchor="end">'
-            f"{escape(clip(bar.label, 50))}</text>"
-            f'<rect x="{left}" y="{y}" width="{width:.1f}" height="16" rx="2"/>'
-            f'<text class="axis" x="{left + width + 6:.1f}" y="{y + 13}">{figure:.2f} {unit}</text></g>'
-        )
-    return _svg(height, parts, name)
-
-
-def heat(plot: Heat, low: float, high: float) -> str:
-    """A grid of figures: the higher, the stronger the colour; a word where a cell has no figure."""
-    wide, tall, left, head = 116, 44, 190, 44
-    width, height = left + wide * len(plot.columns) + 8, head + tall * len(plot.rows) + 8
-    parts = []
-    for number, column in enumerate(plot.columns):
-        x = left + number * wide + wide / 2
-        parts.append(
-            f'<text class="axis" x="{x}" y="{head - 10}" text-anchor="middle">{escape(clip(column, 18))}</text>'
-        )
-    for number, row in enumerate(plot.rows):
-        y = head + number * tall + tall / 2 + 4
-        parts.append(f'<text class="axis" x="{left - 10}" y="{y}" text-anchor="end">{escape(clip(row, 28))}</text>')
-    for (row_at, column_at), square in sorted(plot.squares.items()):
-        x, y = left + column_at * wide, head + row_at * tall
-        parts.append(_square(square, x, y, wide - 4, tall - 4, low, high))
-    return _svg(height, parts, plot.title, width)
-
-
-def _square(square: Square, x: float, y: float, width: float, height: float, low: float, high: float) -> str:
-    share = 0.0 if square.value is None else (square.value - low) / (high - low) if high > low else 1.0
-    absent = "none quiet" if square.word in ("skipped", "not run") else "none"
-    kind = absent if square.value is None else ("strong" if share > 0.55 else "weak")
-    text = square.word if square.value is None else f"{square.value:.1f}"
-    mark = " ★" if square.best else ""
-    fill = "" if square.value is None else f' style="fill-opacity:{0.12 + 0.88 * share:.2f}"'
-    return (
-        f'<g class="square {kind}"><title>{escape(square.hint)}</title>'
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width}" height="{height}" rx="3"{fill}/>'
-        f'<text x="{x + width / 2:.1f}" y="{y + height / 2 + 4:.1f}" text-anchor="middle">'
-        f"{escape(text)}{mark}</text></g>"
-    )
-
-
 def _frame(height: int, top: float, y_label: str) -> list[str]:
     parts = [f'<text class="axis" x="{LEFT - 46}" y="12">{escape(y_label)}</text>']
     for number in range(5):
@@ -151,10 +77,10 @@ def spread(wanted: Sequence[float], top: float, bottom: float, gap: float = 14) 
     return spots
 
 
-def _svg(height: float, parts: list[str], name: str, width: float = WIDTH) -> str:
+def _svg(height: float, parts: list[str], name: str) -> str:
     body = "\n".join(parts)
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
+        f'<svg viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" height="{height:g}" role="img" '
         f'aria-label="{escape(name)}" xmlns="http://www.w3.org/2000/svg">\n{body}\n</svg>'
     )
 

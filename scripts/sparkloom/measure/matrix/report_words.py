@@ -9,6 +9,7 @@ from sparkloom.base.visible import visible
 from sparkloom.measure.matrix.grid import Change, Grid, ReportedCell
 
 LABELS = {"startup_crash": "CRASH (start)", "bench_crash": "CRASH (bench)", "garbage": "GARBAGE", "hang": "HANG"}
+MEASURED = ("ok", "partial")  # statuses of cells whose figures mean something
 SHOWN_PROVENANCE = (
     "group", "sparks", "model", "engine", "release", "image", "image_digest", "driver", "nccl", "transport", "rails",
     "profile_hash",
@@ -64,6 +65,16 @@ def kind(name: str) -> str:
 
 def settings(reported: ReportedCell, grid: Grid) -> str:
     return ", ".join(f"{short(axis)} {value(reported.cell.settings.get(axis))}" for axis in grid.axes)
+
+
+def label(reported: ReportedCell, grid: Grid) -> str:
+    values = ", ".join(value(reported.cell.settings.get(axis)) for axis in grid.axes)
+    return f"{reported.cell.number} · {values}"
+
+
+def measured(reported: ReportedCell, concurrency: int) -> float | None:
+    """Its speed, where its figures mean something."""
+    return reported.tok_s(concurrency) if reported.status in MEASURED else None
 
 
 def title(reported: ReportedCell, grid: Grid) -> str:

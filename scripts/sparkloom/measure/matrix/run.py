@@ -25,9 +25,10 @@ from sparkloom.base.repository import REPO
 from sparkloom.measure.interrupt import interruptible
 from sparkloom.measure.matrix import child, report, report_words
 from sparkloom.measure.matrix import spec as specs
-from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work, program
+from sparkloom.measure.matrix.cell import Seams, SiteTrouble, Work
 from sparkloom.measure.matrix.spec import STATUSES, Cell, CellResult, Spec
 from sparkloom.site.endpoint import reach
+from sparkloom.site.play import program
 
 LOCK = ".running"
 

@@ -118,9 +118,6 @@ class Level(BaseModel):
     ok: int
     sum_tok_s: float | None = None
     at_once: int | None = None
-    wall_tok_s: float | None = None
-    decode_tok_s: float | None = None
-    output_tokens: int | None = None
     ttft_ms: dict[str, float | None] = Field(default_factory=dict)
     accept_length: float | None = None
     guard: dict[str, Any] | str | None = None

@@ -18,7 +18,10 @@ from sparkloom.render.manifests import names
 def write(launch: Launch, facts: Mapping[str, Any]) -> str:
     parts = ["\n".join(f"# {line}".rstrip() for line in head(launch)), *_files(launch)]
     parts += ["\n".join(_rank(launch, rank)) for rank in launch.ranks]
-    parts.append("# What follows is read by `sparkloom import`; the commands above go before it.\n" + _kept(facts))
+    parts.append(
+        "# What follows is read by `sparkloom import`; the commands above go before it.\n"
+        + block.written(yaml_block(facts, 2))
+    )
     return "\n\n".join(parts)
 
 
@@ -47,11 +50,11 @@ def _rank(launch: Launch, rank: Rank) -> Iterator[str]:
     yield f"# --- on {rank.place.node.name} (rank {rank.index})"
     yield f"docker run -d --name {names.rank(launch, rank.index)} --gpus all --network host --ipc host \\"
     yield "  --ulimit memlock=-1 --ulimit stack=67108864" + (
-        " --cap-add IPC_LOCK --device /dev/infiniband \\" if host.rdma(launch) else " \\"
+        " --cap-add IPC_LOCK --device /dev/infiniband \\" if launch.fabric else " \\"
     )
     for volume in _volumes(launch, rank):
         yield f"  -v {volume} \\"
-    for name, value in host.environment(launch, rank).items():
+    for name, value in host.environment(rank).items():
         yield f"  -e {shlex.quote(f'{name}={value}')} \\"
     yield f"  --entrypoint {shlex.quote(words[0])} {shlex.quote(launch.image)} \\"
     yield "  " + " \\\n  ".join(shlex.join(flag) for flag in by_flag(words[1:]))
@@ -66,7 +69,3 @@ def _volumes(launch: Launch, rank: Rank) -> Iterator[str]:
         yield f'"$PWD/{path.rsplit("/", 1)[-1]}:{path}:ro"'
     if not rank.index and (place := host.key_place(launch)):
         yield f'"$PWD/{host.KEY}:{place}:ro"'
-
-
-def _kept(facts: Mapping[str, Any]) -> str:
-    return block.written(yaml_block(facts, 2))

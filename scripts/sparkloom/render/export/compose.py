@@ -29,7 +29,7 @@ def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
         "image": launch.image,
         "entrypoint": [words[0]],
         "command": [_dollars(word) for word in words[1:]],
-        "environment": _dollars(host.environment(launch, rank)),
+        "environment": _dollars(host.environment(rank)),
         "network_mode": "host",
         "ipc": "host",
         "ulimits": {"memlock": -1, "stack": 67108864},
@@ -40,7 +40,7 @@ def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
     }
     if folder := host.by_name(launch):
         service["volumes"].append(f"{host.FOLDER}:{folder}:ro")
-    if host.rdma(launch):
+    if launch.fabric:
         service |= {"devices": ["/dev/infiniband"], "cap_add": ["IPC_LOCK"]}
     if texts := host.texts(launch):
         service["configs"] = [{"source": _name(path), "target": path} for path in texts]

@@ -25,7 +25,7 @@ def at_hosts(cluster: Cluster) -> Cluster:
     return cluster.model_copy(update={"fabric": cluster.fabric.model_copy(update={"attach": "pf", "rails": rails})})
 
 
-def environment(launch: Launch, rank: Rank) -> dict[str, str]:
+def environment(rank: Rank) -> dict[str, str]:
     """A rank's variables with the host's names of its rails; secrets are no part of it."""
     table = {}
     for variable in rank.env:
@@ -59,7 +59,3 @@ def key_place(launch: Launch) -> str:
     """Where the engine looks for its key; empty for one that takes none."""
     asked = engines.get(launch.engine).key_words
     return asked[1] if asked else ""
-
-
-def rdma(launch: Launch) -> bool:
-    return bool(launch.fabric)

@@ -9,7 +9,7 @@ from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command
 from sparkloom.launch.imported.draft import CONSENT
 from sparkloom.launch.resolve import Launch
-from sparkloom.launch.values import Setting
+from sparkloom.launch.values import Origin, Setting
 from sparkloom.render.export import host
 
 OWN = ("profile", "set")  # origins of what stands in the profile itself
@@ -39,7 +39,7 @@ def flags(launch: Launch) -> dict[str, str]:
 
 def environment(launch: Launch) -> dict[str, str]:
     own = set(launch.profile.profile.env)
-    return {name: value for name, value in host.environment(launch, launch.ranks[0]).items() if name not in own}
+    return {name: value for name, value in host.environment(launch.ranks[0]).items() if name not in own}
 
 
 def respelled(launch: Launch, plain: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def respelled(launch: Launch, plain: dict[str, Any]) -> dict[str, Any]:
     for key, value in profile.launch.flags.items():
         if key in plain and plain[key] == value and type(plain[key]) is type(value):
             continue
-        names = [_known(launch, s.name) for s in engine.spell([_setting(key, value)], launch.release)]
+        names = [_known(launch, s.name) for s in engine.spell([Setting(key, value, Origin("profile"))], launch.release)]
         entries[key] = {"value": value, "as": {name: plain[name] for name in names if name in plain}}
     return entries
 
@@ -61,12 +61,6 @@ def _known(launch: Launch, name: str) -> str:
     catalog = forks.catalog(launch.profile, launch.release)
     flag, called = catalog.flag(name) if catalog else None, engines.get(launch.engine).called.values()
     return command.key_of(flag, f"--{name.replace('_', '-')}", catalog, called) if flag and catalog else name
-
-
-def _setting(key: str, value: Any) -> Setting:
-    from sparkloom.launch.values import Origin
-
-    return Setting(key, value, Origin("profile"))
 
 
 def _text(setting: Setting) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import yaml
@@ -15,6 +17,7 @@ from sparkloom.render.k3s.options import Options
 PORT = 6443
 # What K3s itself listens on, on every address or its own: the API, etcd and its peers, the kubelet.
 LISTENS = {"server": (PORT, 2379, 2380, 10250), "agent": (10250,)}
+UNIT = Path(__file__).with_name("k3s.service")
 HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
 
 
@@ -115,35 +118,11 @@ def stamped(member: Machine) -> list[str]:
 
 def unit(member: Machine) -> str:
     """Ours, not the installer's: it writes down what K3s is started with, and lets pods pin RDMA memory."""
-    return f"""\
-# Written by sparkloom (role k3s).
-[Unit]
-Description=K3s {member.role} (sparkloom)
-Documentation=https://docs.k3s.io
-Wants=network-online.target
-After=network-online.target sparkloom-functions.service
-
-[Service]
-Type={"notify" if member.role == "server" else "exec"}
-Environment=PATH={paths.SEARCH}
-# A proxy or a log level of this machine's own may stand here.
-EnvironmentFile=-/etc/default/%N
-Delegate=yes
-# Containers go on when K3s is restarted.
-KillMode=process
-LimitNOFILE=1048576
-LimitNPROC=infinity
-LimitCORE=infinity
-LimitMEMLOCK=infinity
-TasksMax=infinity
-TimeoutStartSec=0
-Restart=always
-RestartSec=5s
-ExecStartPre=-/sbin/modprobe br_netfilter
-ExecStartPre=-/sbin/modprobe overlay
-ExecStartPre=/bin/sh -c "umask 077 && sha256sum {" ".join(stamped(member))} >{paths.STAMP}"
-ExecStart={paths.BINARY} {member.role}
-
-[Install]
-WantedBy=multi-user.target
-"""
+    return Template(UNIT.read_text(encoding="utf-8")).substitute(
+        role=member.role,
+        kind="notify" if member.role == "server" else "exec",
+        search=paths.SEARCH,
+        read=" ".join(stamped(member)),
+        stamp=paths.STAMP,
+        k3s=paths.BINARY,
+    )

@@ -21,7 +21,8 @@ __all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
 
 def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str, Any]], str]:
     networks = attachments.definitions(cluster) if launch.topology.distributed else []
-    templates = [pod.template(launch, cluster, rank) for rank in launch.ranks]
+    sets = [pod.stateful_set(launch, cluster, rank) for rank in launch.ranks]
+    templates = [one["spec"]["template"] for one in sets]
     supervisor = supervision.contents(launch, policy)
     digest = record.config_hash(launch, templates, networks, supervisor)
     objects = [
@@ -31,13 +32,8 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
         *files.config_maps(launch, cluster.namespace),
         *supervision.config_maps(launch, cluster.namespace, supervisor),
         record.config_map(launch, cluster, digest),
-        *access.network_policies(launch, cluster),
-        access.disruption_budget(launch, cluster.namespace),
-        *access.services(launch, cluster.namespace),
-        *(
-            pod.stateful_set(launch, cluster, rank, template, digest)
-            for rank, template in zip(launch.ranks, templates, strict=True)
-        ),
+        *access.of_group(launch, cluster),
+        *(pod.stamp(one, digest) for one in sets),
     ]
     return objects, digest
 

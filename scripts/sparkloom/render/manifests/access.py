@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster, Destination
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names, supervision
+from sparkloom.render.manifests import names, supervision, template
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
 
@@ -36,33 +36,26 @@ def priority_class() -> dict[str, Any]:
     )
 
 
-def network_policies(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
-    """Whom an engine hears and whom it reaches. Two objects: of one with both directions K3s' controller lets pass
-    from one rank to another's API what only the way in allows."""
-    return [
-        _policy(launch, cluster, "", ingress=_heard(launch)),
-        _policy(launch, cluster, "-out", egress=_reached(cluster)),
-    ]
+def of_group(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+    """Policies, disruption budget and Services of one group."""
+    return template.objects(
+        "access",
+        name=names.group(launch.group),
+        headless=headless_name(launch),
+        namespace=cluster.namespace,
+        labels=names.labels(launch),
+        selector=names.selector(launch),
+        head=names.selector(launch, 0),
+        granted={ACCESS: "true"},
+        reached=[name_service(), *map(_granted, cluster.egress)],
+        port=launch.port,
+        probes=supervision.PROBES,
+        probe_port=ports.PROBES,
+    )
 
 
-def _policy(launch: Launch, cluster: Cluster, suffix: str, **ways: list[dict[str, Any]]) -> dict[str, Any]:
-    metadata = names.metadata(launch, cluster.namespace, names.group(launch.group) + suffix)
-    return names.network_policy(metadata, names.selector(launch), **ways)
-
-
-def _heard(launch: Launch) -> list[dict[str, Any]]:
-    """Engine port from this namespace, where the router is, and from labelled namespaces only.
-
-    /health and /metrics take no key. The rails are no part of the cluster network: no policy covers them.
-    """
-    peers = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {ACCESS: "true"}}}]
-    return [{"from": peers, "ports": [{"protocol": "TCP", "port": launch.port}]}]
-
-
-def _reached(cluster: Cluster) -> list[dict[str, Any]]:
-    """The question for a name. An engine that somebody took over would else reach the cluster, the LAN and the world:
-    it has its weights, and no token for the API server."""
-    return [name_service(), *map(_granted, cluster.egress)]
+def headless_name(launch: Launch) -> str:
+    return f"{names.group(launch.group)}-ranks"
 
 
 def name_service() -> dict[str, Any]:
@@ -95,31 +88,3 @@ def _system_pods(label: str, value: str) -> dict[str, Any]:
 def _granted(way: Destination) -> dict[str, Any]:
     named = {"ports": [{"protocol": "TCP", "port": port} for port in way.ports]} if way.ports else {}
     return {"to": [{"ipBlock": {"cidr": way.cidr}}], **named}
-
-
-def disruption_budget(launch: Launch, namespace: str) -> dict[str, Any]:
-    """A drain takes no rank away: one less is none at all. A rank that is broken anyway may go."""
-    spec = {
-        "maxUnavailable": 0,
-        "selector": {"matchLabels": names.selector(launch)},
-        "unhealthyPodEvictionPolicy": "AlwaysAllow",
-    }
-    return names.manifest("policy/v1", "PodDisruptionBudget", _metadata(launch, namespace), spec=spec)
-
-
-def headless_name(launch: Launch) -> str:
-    return f"{names.group(launch.group)}-ranks"
-
-
-def services(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    every = names.metadata(launch, namespace, headless_name(launch))
-    ranks = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": names.selector(launch)}
-    api = {"api": launch.port, supervision.PROBES: ports.PROBES}
-    return [
-        names.manifest("v1", "Service", every, spec=ranks),
-        names.service(_metadata(launch, namespace), names.selector(launch, 0), api),
-    ]
-
-
-def _metadata(launch: Launch, namespace: str) -> dict[str, Any]:
-    return names.metadata(launch, namespace, names.group(launch.group))

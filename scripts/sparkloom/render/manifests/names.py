@@ -11,12 +11,11 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, RANK
 
 __all__ = [
-    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "RBAC", "RIGHTS", "daemon_set", "group",
+    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "RIGHTS", "group",
     "labels", "manifest", "marked", "metadata", "network_policy", "rank", "selector", "service",
 ]  # fmt: skip
 
-RBAC = "rbac.authorization.k8s.io"
-RIGHTS = f"{RBAC}/v1"
+RIGHTS = "rbac.authorization.k8s.io/v1"
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
@@ -64,16 +63,6 @@ def network_policy(
     spec = {"podSelector": {"matchLabels": dict(pods)}, "policyTypes": [way.capitalize() for way in ways]}
     rules = {way: list(listed) for way, listed in ways.items() if listed}
     return manifest("networking.k8s.io/v1", "NetworkPolicy", metadata, spec={**spec, **rules})
-
-
-def daemon_set(metadata: dict[str, Any], selector: dict[str, str], template: dict[str, Any]) -> dict[str, Any]:
-    """A pod of this template on each node, renewed one after the other."""
-    spec = {
-        "selector": {"matchLabels": selector},
-        "updateStrategy": {"type": "RollingUpdate"},
-        "template": template,
-    }
-    return manifest("apps/v1", "DaemonSet", metadata, spec=spec)
 
 
 def metadata(launch: Launch, namespace: str, name: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,75 +11,52 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
-from sparkloom.render.manifests import access, attachments, group_secret, keyring, names, supervision, volumes
+from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, template, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
 
-def stateful_set(launch: Launch, cluster: Cluster, rank: Rank, template: dict[str, Any], digest: str) -> dict[str, Any]:
-    """One of one replica per rank: never two pods of a rank at once, always on the same node.
-
-    They start together (Parallel): ranks wait for each other, so an order would be a deadlock. The hash in the
-    annotation covers all ranks, so that a change anywhere renews every one of them.
-    """
-    inner = template["metadata"]
-    annotated = {**inner, "annotations": {**inner["annotations"], names.CONFIG_HASH: digest}}
-    metadata = {
-        "name": names.rank(launch, rank.index),
-        "namespace": cluster.namespace,
-        "labels": names.labels(launch, rank.index),
-        "annotations": {names.CONFIG_HASH: digest},
-    }
-    spec = {
-        "serviceName": access.headless_name(launch),
-        "replicas": 1,
-        "podManagementPolicy": "Parallel",
-        "revisionHistoryLimit": 3,
-        "selector": {"matchLabels": names.selector(launch, rank.index)},
-        "template": {"metadata": annotated, "spec": template["spec"]},
-    }
-    return names.manifest("apps/v1", "StatefulSet", metadata, spec=spec)
-
-
-def template(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"labels": names.labels(launch, rank.index), "annotations": {}}
-    if rank.place.endpoints:
-        metadata["annotations"][attachments.NETWORKS] = attachments.annotation(rank.place.endpoints)
-    spec = {
-        "runtimeClassName": "nvidia",
-        "priorityClassName": names.PRIORITY,
-        "nodeSelector": {"kubernetes.io/hostname": rank.place.node.kubernetes_node},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-        "enableServiceLinks": False,  # a Service named sglang would set SGLANG_PORT=tcp://..., which SGLang reads
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "containers": [container(launch, cluster, rank)],
-        "volumes": [*volumes.volumes(launch, cluster), *group_secret.volume(launch), *keyring.volume(launch, rank)],
-    }
-    return {"metadata": metadata, "spec": spec}
-
-
-def container(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
-    offered = devices(launch, cluster)
-    listening = [{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []
-    listening.append({"name": supervision.PROBES, "containerPort": ports.PROBES})
-    return {
-        "name": "engine",
-        "image": launch.image,
-        "imagePullPolicy": "IfNotPresent",
-        **command(launch, rank),
-        "env": [
+def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
+    """Without the hash over what is applied, which covers all ranks: `stamp` adds it."""
+    ends, offered = rank.place.endpoints, devices(launch, cluster)
+    (made,) = template.objects(
+        "rank",
+        name=names.rank(launch, rank.index),
+        namespace=cluster.namespace,
+        labels=names.labels(launch, rank.index),
+        selector=names.selector(launch, rank.index),
+        headless=access.headless_name(launch),
+        annotations={attachments.NETWORKS: attachments.annotation(ends)} if ends else {},
+        priority=names.PRIORITY,
+        node=rank.place.node.kubernetes_node,
+        grace=GRACE_SECONDS,
+        image=launch.image,
+        command=list(supervision.COMMAND),
+        # the engine's own words, behind the supervisor, whose Python every image has
+        args=["--", *map(literal, (*rank.argv, *pod_secrets.key_words(launch, rank)))],
+        env=[
             *(environment(variable) for variable in rank.env),
             *asked_of_the_runtime(launch, cluster),
             *supervision.environment(rank),
         ],
-        **({"ports": listening} if listening else {}),
-        "resources": {"requests": {"cpu": "500m", "memory": "2Gi", **offered}, "limits": offered},
-        "securityContext": security(launch, cluster),
-        **supervision.probes(),
-        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last words of a crash, in the pod's status
-        "volumeMounts": [*volumes.mounts(launch), *group_secret.mount(launch), *keyring.mount(rank)],
-    }
+        ports=[
+            *([{"name": "api", "containerPort": launch.port}] if rank.index == 0 else []),
+            {"name": supervision.PROBES, "containerPort": ports.PROBES},
+        ],
+        requests={"cpu": "500m", "memory": "2Gi", **offered},
+        limits=offered,
+        security=security(launch, cluster),
+        mounts=[*volumes.mounts(launch), *pod_secrets.mounts(launch, rank)],
+        volumes=[*volumes.volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
+    )
+    return made
+
+
+def stamp(stateful_set: dict[str, Any], digest: str) -> dict[str, Any]:
+    """With the hash over what is applied: a change anywhere renews every rank."""
+    for metadata in (stateful_set["metadata"], stateful_set["spec"]["template"]["metadata"]):
+        metadata["annotations"][names.CONFIG_HASH] = digest
+    return stateful_set
 
 
 def security(launch: Launch, cluster: Cluster) -> dict[str, Any]:
@@ -122,12 +98,6 @@ def asked_of_the_runtime(launch: Launch, cluster: Cluster) -> list[dict[str, Any
 def handed_out(launch: Launch, cluster: Cluster) -> bool:
     """Whether the rails' RDMA devices come into pods one by one: a privileged one has all devices."""
     return bool(launch.fabric) and cluster.security_mode == "device-plugin"
-
-
-def command(launch: Launch, rank: Rank) -> dict[str, Sequence[str]]:
-    """What the container runs: the engine's own words, behind the supervisor, whose Python every image has."""
-    words = [literal(word) for word in (*rank.argv, *keyring.words(launch, rank))]
-    return {"command": list(supervision.COMMAND), "args": ["--", *words]}
 
 
 def environment(variable: EnvVar) -> dict[str, Any]:

@@ -18,15 +18,12 @@ from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank import reading
 from sparkloom.onnode.rank.order import ADDRESS, CONFIG, RANK, Member, Rail
 from sparkloom.render import pack
-from sparkloom.render.manifests import files, group_secret, names
+from sparkloom.render.manifests import files, names, pod_secrets
 
 FOLDER = "/sparkloom"  # of single files: the API key lies there too
 PROGRAM, PLAN, PATTERNS = reading.PROGRAM, reading.PLAN, reading.PATTERNS
 PROBES = "probes"  # name of the port where the kubelet asks
 COMMAND = ("python3", f"{FOLDER}/{PROGRAM}")
-PERIOD = 10
-GONE_SECONDS = 600  # without one good answer, before a container is killed
-SLOW_SECONDS = 30  # for an answer that takes microseconds, by a node that swaps
 
 
 def name(launch: Launch) -> str:
@@ -63,7 +60,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "image": launch.image,
         "port": launch.port,
         "control_port": ports.CONTROL,
-        "secret": group_secret.path(launch),
+        "secret": pod_secrets.group_file(launch),
         "probe_port": ports.PROBES,
         "store": base.MODELS,
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
@@ -154,26 +151,3 @@ def environment(rank: Rank) -> list[dict[str, Any]]:
         {"name": CONFIG, "valueFrom": {"fieldRef": {"fieldPath": annotation}}},
         {"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     ]
-
-
-def probes() -> dict[str, Any]:
-    """For an engine that loads for minutes, on a node that may have nothing left for probes: its supervisor answers.
-
-    Rank 0 is ready when a token came over the whole group, the others when rank 0 says so. Nothing here restarts a
-    loading or a compiling engine; the supervisor has its own limits. The kubelet kills a supervisor only when it is
-    truly gone: a node that was at load 60 let probes time out, and four healthy ranks were killed for it.
-    """
-    return {
-        "startupProbe": _ask("started", 2, GONE_SECONDS // 2),
-        "readinessProbe": _ask("ready", 5, 1),
-        "livenessProbe": _ask("live", PERIOD, GONE_SECONDS // PERIOD),
-    }
-
-
-def _ask(what: str, period: int, failures: int) -> dict[str, Any]:
-    return {
-        "httpGet": {"path": f"/{what}", "port": PROBES, "scheme": "HTTP"},
-        "periodSeconds": period,
-        "timeoutSeconds": SLOW_SECONDS,
-        "failureThreshold": failures,
-    }

@@ -12,7 +12,6 @@ from sparkloom.onnode.waker import metrics as waker
 
 RANKS, ENGINES, ROUTER, HOSTS = "sparkloom-ranks", "sparkloom-engines", "sparkloom-router", "sparkloom-hosts"
 WAKER = "sparkloom-waker"
-JOBS = (RANKS, ENGINES, ROUTER, WAKER, HOSTS)
 PEOPLE = (
     "sparkloom_router_requests_total",
     "sparkloom_router_prompt_tokens_total",

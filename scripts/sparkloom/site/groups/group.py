@@ -13,7 +13,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import group_secret, keyring, names, supervision, volumes
+from sparkloom.render.manifests import names, pod_secrets, supervision, volumes
 from sparkloom.site.groups.waiting import ServedGroup
 
 
@@ -50,11 +50,11 @@ class RenderedGroup:
 
     @property
     def engine_key(self) -> str:
-        return keyring.secret(self.launch)
+        return pod_secrets.engine_key(self.launch)
 
     @property
     def group_secret(self) -> dict[str, Any]:
-        return group_secret.wanted(self.launch)
+        return pod_secrets.wanted(self.launch)
 
     @property
     def kernels(self) -> dict[str, str]:

@@ -11,8 +11,8 @@ from sparkloom.base import files
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
 from sparkloom.inputs import fleet_record
+from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric
-from sparkloom.render.rails_table import Stand
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.cabling import look
@@ -41,9 +41,8 @@ def plan(
     cluster = context.cluster
     planned = fabric.plan(cluster)
     runs = fleet_record.read(fleet_record.path(cluster.name)).values() if cluster.several else ()
-    known = [*((one.nodes, one.vf) for one in runs), *((one["nodes"], one.get("vf")) for one in groups)]
-    stands = [Stand(tuple(nodes), vf) for nodes, vf in known if vf is not None]
-    return {"nodes": nodefiles.every(cluster, planned, stands), "rails": list(planned.rails)}
+    starting = [Running("", "", tuple(one["nodes"]), one.get("vf")) for one in groups]
+    return {"nodes": nodefiles.every(cluster, planned, [*runs, *starting]), "rails": list(planned.rails)}
 
 
 def foreign(

@@ -78,7 +78,7 @@ class VLLM(base.Adapter):
                 found.append(ports.Port(int(env[name]), f"{name} and what follows it", f"env.{name}", MASTERS))
         return found
 
-    def beside(self, words: Sequence[str]) -> str:
+    def other_command(self, words: Sequence[str]) -> str:
         """A `ray ...` line; what only Ray can do is named."""
         if not words or words[0].rsplit("/", 1)[-1] != "ray":
             return ""

@@ -1,0 +1,54 @@
+"""What a rank's pod gets of Secrets: what its group's ranks know each other by, and rank 0 the engine's own key.
+
+Both Secrets are made by playbooks/serve.yml and are no part of what is rendered. `sparkloom show argv` shows the
+engine's line without the words that name the key's file: they are the pod's, as the mount is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparkloom.launch import engines
+from sparkloom.launch.engines import base
+from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.render import keys
+from sparkloom.render.manifests import names
+
+GROUP_FOLDER = "/sparkloom/group"
+
+
+def group_secret(launch: Launch) -> str:
+    """Empty for one rank, which has nobody to know."""
+    return f"{names.group(launch.group)}-group" if len(launch.ranks) > 1 else ""
+
+
+def group_file(launch: Launch) -> str:
+    return f"{GROUP_FOLDER}/{keys.GROUP_FILE}" if group_secret(launch) else ""
+
+
+def wanted(launch: Launch) -> dict[str, Any]:
+    """The group's Secret for who makes it; the labels say whose it is when the profile serves no more."""
+    return {"name": group_secret(launch), "labels": names.labels(launch)} if group_secret(launch) else {}
+
+
+def engine_key(launch: Launch) -> str:
+    """The Secret with the engine's own key: each group of a fleet has one of its own."""
+    return launch.seat.engine_key if launch.seat else keys.SECRET
+
+
+def key_words(launch: Launch, rank: Rank) -> tuple[str, ...]:
+    """The engine's option that names the key's file."""
+    return () if rank.index else engines.get(launch.engine).key_words
+
+
+def volumes(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+    """Files that their owner alone reads."""
+    group = {"secretName": group_secret(launch), "defaultMode": 0o400}
+    key = {"secretName": engine_key(launch), "defaultMode": 0o440}
+    shared = [{"name": "group", "secret": group}] if group_secret(launch) else []
+    return shared if rank.index else [*shared, {"name": "key", "secret": key}]
+
+
+def mounts(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+    shared = [{"name": "group", "mountPath": GROUP_FOLDER, "readOnly": True}] if group_secret(launch) else []
+    return shared if rank.index else [*shared, {"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}]
