@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.rank import answers, causes, exposition, scraped
+from sparkloom.onnode.rank import answers, causes, exposition
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.probes import Probes
 from sparkloom.onnode.rank.status_log import StatusLog
 from tests import exposition as told
 from tests.onnode.rank.ranks import Ranks
-from tests.onnode.rank.test_probes import ask, served
+from tests.onnode.rank.test_probes import Answerer, ask, served
 
 RAILS = [
     {"name": name, "interface": f"net{n + 1}", "address": f"192.168.10{n}.11", "prefix": 24, "mtu": 9000, "hca": hca}
@@ -188,7 +187,7 @@ OWN = 'group="g",rank="0",node="spark1"'
 
 
 def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
-    made = scraped.labelled(ENGINE, "sglang:", OWN)
+    made = exposition.labelled(ENGINE, "sglang:", OWN)
     samples = told.read(made)
     mine = {"group": "g", "rank": "0", "node": "spark1"}
     assert {s.name: s.value for s in samples} == {"sglang:num_running_reqs": 3, "sglang:plain": 7, "sglang:empty": 8}
@@ -199,8 +198,8 @@ def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
 
 def test_an_engine_speaks_of_nobody_else() -> None:
     """Somebody who took it over could else say that other groups are well, or that a host has no memory."""
-    made = scraped.labelled(ENGINE + HOSTILE, "sglang:", OWN)
-    assert made == scraped.labelled(ENGINE, "sglang:", OWN)
+    made = exposition.labelled(ENGINE + HOSTILE, "sglang:", OWN)
+    assert made == exposition.labelled(ENGINE, "sglang:", OWN)
 
 
 def test_a_long_page_costs_little() -> None:
@@ -210,7 +209,7 @@ def test_a_long_page_costs_little() -> None:
     took = []
     for _ in range(20):
         begun = time.thread_time()
-        scraped.labelled(text, "vllm:", OWN)
+        exposition.labelled(text, "vllm:", OWN)
         took.append(time.thread_time() - begun)
     assert min(took) < 0.005
 
@@ -298,7 +297,7 @@ def test_an_engine_that_gives_no_page_is_told_apart_from_one_that_has_none(tmp_p
     "request_line", [b"GET /metricsx HTTP/1.1", b"GET /metrics/ HTTP/1.1", b"GET /metrics/key HTTP/1.1"]
 )
 def test_nothing_else_is_a_page(request_line: bytes, log: StatusLog) -> None:
-    assert Probes(log, "", 0).told(request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 404 ")
+    assert Answerer(log).told(request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 404 ")
 
 
 # --- a group that lives ----------------------------------------------------------------------------------------------
