@@ -9,12 +9,15 @@ from typing import Any
 import yaml
 
 ORDER = ("extends", "summary", "model", "engine", "launch", "env", "requests", "evidence")
-WIDTH = 116
+WIDTH = 100  # behind which PyYAML breaks a line at the next space
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True  # the same mapping twice is written twice: profiles have no anchors
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)  # lists below their key, as yamllint has them
 
 
 def written(data: Mapping[str, Any]) -> str:
@@ -28,6 +31,11 @@ def block(data: Mapping[str, Any], depth: int = 2) -> str:
     node = _Dumper(io.StringIO(), sort_keys=False, default_flow_style=None).represent_data(dict(data))
     _opened(node, depth)
     return str(yaml.serialize(node, Dumper=_Dumper, allow_unicode=True, width=WIDTH))
+
+
+def flow(data: Any) -> str:
+    """In one line, as inside of braces: `{a: 1, b: [x, '2']}`."""
+    return yaml.safe_dump([data], default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)[1:-2]
 
 
 def _opened(node: yaml.Node, depth: int) -> None:
