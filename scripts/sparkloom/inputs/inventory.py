@@ -14,7 +14,7 @@ from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.inputs import addressing, image_lock, lock_file, model_lock
+from sparkloom.inputs import addressing, lock_file
 from sparkloom.inputs.cluster import Cluster
 
 INVENTORIES = REPO / "inventories"
@@ -90,7 +90,8 @@ def _gather(folder: Path) -> Document:
     merged.data["servers"] = _servers(hosts)
     merged.data["several"] = listed
     locked = lock_file.place(folder)
-    merged.data |= {"images": image_lock.digests(locked), "models": model_lock.commits(locked)}
+    merged.data["images"] = lock_file.meanings(locked, lock_file.Image)
+    merged.data["models"] = lock_file.meanings(locked, lock_file.Model)
     return merged
 
 

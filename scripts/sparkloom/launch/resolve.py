@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import families, image_lock
+from sparkloom.inputs import families, lock_file
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -150,7 +150,7 @@ def resolve(
         profile=loaded,
         engine=engine.name,
         release=spoken,
-        image=image_lock.at(image_reference(loaded), cluster.images),
+        image=lock_file.at(image_reference(loaded), cluster.images),
         port=engine.port,
         ports=taken,
         topology=topology,
