@@ -56,6 +56,15 @@ class LaunchSketch:
         """The name that its objects are called by: the profile's, unless a fleet's list gives another."""
         return self.seat.name if self.seat else self.profile.name
 
+    def where(self, name: str) -> str:
+        """Where a flag was written, by its name here or the oldest one; or `env.NAME`, or `engine.NAME`."""
+        section, _, key = name.partition(".")
+        if section in ("env", "engine"):
+            return self.profile.where(section, key)
+        engine = engines.get(self.engine)
+        called = (one.origin.where for one in self.settings if name in (one.name, *engine.canonical([one])))
+        return next(filter(None, called), "") or self.profile.where("launch", *name.split("."))
+
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules see it: what a name does not tell stays unknown, and no rule concludes from it."""
         from sparkloom.inputs import known_models  # whose readers of checkpoints no profile needs
