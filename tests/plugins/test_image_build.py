@@ -74,7 +74,7 @@ def test_what_is_locked_decides_and_what_was_built_is_locked(kept: Path) -> None
     assert done["changed"] and done["digest"] == A
     file = lock_file.place(kept)
     (entry,) = lock_file.read(file, lock_file.Image).values()
-    assert (entry.image, entry.digest, entry.node) == (LOADED.recipe.image, A, "spark1")
+    assert (entry.of, entry.digest, entry.node) == (LOADED.recipe.image, A, "spark1")
     record = json.loads((kept / "build/gb10/images" / f"{RECIPE}.json").read_text())
     assert record["digest"] == A and record["recipe_sha256"] == image_context.of(LOADED)
     assert not asked("keep", kept, nodes)["changed"], "a second run changes nothing"

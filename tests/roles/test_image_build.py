@@ -74,7 +74,7 @@ def test_an_image_is_built_imported_and_locked_and_a_second_run_changes_nothing(
     told = play(site, place)
     assert "spark1 builds, by " in told and "is built, an archive of" in told and "nothing to hand on" in told
     (entry,) = lock_file.read(lock_file.place(site / "site"), lock_file.Image).values()
-    assert entry.image == NAME and Runtime.here([place]).digests(f"name=={NAME}")[NAME] == entry.digest
+    assert entry.of == NAME and Runtime.here([place]).digests(f"name=={NAME}")[NAME] == entry.digest
     assert json.loads(RECORD.read_text())["digest"] == entry.digest
     assert not list((Path(paths.ARCHIVES) / "store").glob("models--*")), "no archive stays"
     again = play(site, place)

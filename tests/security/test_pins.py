@@ -231,7 +231,7 @@ def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulle
     image = "org/image:1"
     digests = ["sha256:" + letter * 64 for letter in "01"]
     entry = lock_file.Image("org/image", "1", digests[0], "2026-11-22", "spark1")
-    asked = images_.wanted(image, {entry.image: entry}, "", "images.yml")
+    asked = images_.wanted(image, {entry.of: entry}, "", "images.yml")
     decided = images_.decide(asked, {"spark1": {"tag": digests[1], "digests": [digests[1]]}}, may_pull=True)
     assert "is locked as " + digests[0] in decided.refusal and not decided.pulls
     tasks = REPO / "roles/model_serving/tasks"

@@ -111,5 +111,5 @@ def test_serving_an_image_that_nobody_has_built_is_refused_at_once() -> None:
     assert "sparkloom image build" in decided.refusal and not decided.pulls
     name, tag = LOADED.recipe.name_and_tag
     entry = Image(name, tag, A, "2026-11-25", "spark2")
-    later = images.decide(images.wanted(image, {entry.image: entry}, "", "images.yml"), nobody, may_pull=True)
+    later = images.decide(images.wanted(image, {entry.of: entry}, "", "images.yml"), nobody, may_pull=True)
     assert later.pulls == {"spark1": f"{HOST}/llama.cpp@{A}"}, "a node that came later asks the others"

@@ -28,7 +28,7 @@ def held(**tags: str) -> dict[str, dict[str, Any]]:
 
 
 def decided(nodes: Mapping[str, Any], *, lock: bool = False, take: str = "", pull: bool = True) -> images.Decision:
-    known = {LOCKED.image: LOCKED} if lock else {}
+    known = {LOCKED.of: LOCKED} if lock else {}
     return images.decide(images.wanted(IMAGE, known, take, "images.yml"), nodes, may_pull=pull)
 
 
@@ -76,7 +76,7 @@ def test_a_tag_that_moved_between_two_pulls_is_refused_after_them() -> None:
 
 
 def test_a_profile_s_own_digest_is_no_matter_of_tags_or_locks() -> None:
-    asked = images.wanted(f"{IMAGE}@{B}", {LOCKED.image: LOCKED}, "", "images.yml")
+    asked = images.wanted(f"{IMAGE}@{B}", {LOCKED.of: LOCKED}, "", "images.yml")
     assert images.decide(asked, held(spark1=A), may_pull=True) == images.Decision(B, {"spark1": f"{NAME}@{B}"})
 
 

@@ -6,6 +6,7 @@ round-trip loader, which matters because `lint` reads every profile on every cal
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,17 @@ class Dumper(yaml.SafeDumper):
 def own(text: str) -> Any:
     """YAML that comes with the product, as plain data: nobody needs to be told where it is wrong."""
     return yaml.load(text, Loader=_Loader)
+
+
+def of_json(text: str | bytes, file: str, line: int = 1) -> Any:
+    """JSON that others wrote: what is none is refused with its place. `line`: where in the file the text begins."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line, column, reason = line + error.lineno - 1, error.colno, error.msg
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a bottomless list
+        column, reason = 1, str(error)
+    raise InputError.single(file, f"not valid JSON: {reason}", line=line, column=column, rule="bad-json")
 
 
 def owns(text: str) -> list[Any]:

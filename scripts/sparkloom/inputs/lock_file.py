@@ -95,7 +95,7 @@ def read(file: Path, kind: type[E]) -> dict[str, E]:
         raise InputError.single(str(file), message, rule="bad-lock") from None
     for number, entry in enumerate(entries):
         if not kind.KIND.form.fullmatch(entry.meant):
-            message = f"'{entry.meant}' is no {kind.KIND.name}; expected {kind.KIND.expected}"
+            message = f"'{entry.meant}' is no {kind.KIND.name.split()[-1]}; expected {kind.KIND.expected}"
             message += ", or remove the entry to have it anew"
             raise source.refusal((kind.KEY, number), message, "bad-lock")
     return {entry.of: entry for entry in entries}

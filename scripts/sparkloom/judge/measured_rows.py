@@ -7,7 +7,6 @@ finds the runs nearest to a launch.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -57,14 +56,7 @@ def load(path: Path) -> list[Row]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, a bottomless list
-            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            raise InputError.single(
-                str(path), f"not valid JSON: {reason}", line=number, column=column, rule="bad-json"
-            ) from None
+        row = document.of_json(line, str(path), number)
         if not isinstance(row, dict) or not isinstance(row.get("model"), str):
             raise InputError.single(
                 str(path), "expected an object with at least a model per line", line=number, rule="wrong-type"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
 
 LARGEST = 10**12
@@ -105,14 +105,7 @@ class Config:
 
 def parse(text: bytes | str, file: str) -> dict[str, Any]:
     """A mapping of JSON; a file that is none is refused with its place."""
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError.single(
-            file, f"not valid JSON: {error.msg}", line=error.lineno, column=error.colno, rule="bad-json"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError.single(file, f"not valid JSON: {error}", rule="bad-json") from None
+    data = document.of_json(text, file)
     if not isinstance(data, dict):
         raise InputError.single(file, f"expected a mapping at the top, found {type(data).__name__}", rule="bad-json")
     return data
