@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom.inputs import image_lock, image_recipes
+from sparkloom.inputs import image_recipes, lock_file
 from sparkloom.render import image_context
 from sparkloom.site import image_build
 from sparkloom.site.tasks import image_build as tasks
@@ -72,9 +72,9 @@ def test_what_is_locked_decides_and_what_was_built_is_locked(kept: Path) -> None
     nodes = {node: told(A) for node in ("spark1", "spark2")}
     done = asked("keep", kept, nodes)
     assert done["changed"] and done["digest"] == A
-    file = image_lock.place(kept)
-    (entry,) = image_lock.read(file).values()
-    assert (entry.image, entry.digest, entry.node) == (LOADED.recipe.image, A, "spark1")
+    file = lock_file.place(kept)
+    (entry,) = lock_file.read(file, lock_file.Image).values()
+    assert (entry.of, entry.digest, entry.node) == (LOADED.recipe.image, A, "spark1")
     record = json.loads((kept / "build/gb10/images" / f"{RECIPE}.json").read_text())
     assert record["digest"] == A and record["recipe_sha256"] == image_context.of(LOADED)
     assert not asked("keep", kept, nodes)["changed"], "a second run changes nothing"

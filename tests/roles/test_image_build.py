@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sparkloom.base.repository import kept
-from sparkloom.inputs import image_lock
+from sparkloom.inputs import lock_file
 from sparkloom.onnode.images.runtime import Runtime
 from sparkloom.render.k3s import paths
 from sparkloom.site.store import remote
@@ -73,8 +73,8 @@ def play(site: Path, place: Place) -> str:
 def test_an_image_is_built_imported_and_locked_and_a_second_run_changes_nothing(site: Path, place: Place) -> None:
     told = play(site, place)
     assert "spark1 builds, by " in told and "is built, an archive of" in told and "nothing to hand on" in told
-    (entry,) = image_lock.read(image_lock.place(site / "site")).values()
-    assert entry.image == NAME and Runtime.here([place]).digests(f"name=={NAME}")[NAME] == entry.digest
+    (entry,) = lock_file.read(lock_file.place(site / "site"), lock_file.Image).values()
+    assert entry.of == NAME and Runtime.here([place]).digests(f"name=={NAME}")[NAME] == entry.digest
     assert json.loads(RECORD.read_text())["digest"] == entry.digest
     assert not list((Path(paths.ARCHIVES) / "store").glob("models--*")), "no archive stays"
     again = play(site, place)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import answers, image_lock, model_lock
+from sparkloom.inputs import answers, lock_file
 from sparkloom.site import new_site, sparks
 from sparkloom.site.cabling import look
 from sparkloom.site.k3s import access
@@ -86,8 +86,8 @@ def test_what_fabric_yml_takes_from_a_port(attack: str) -> None:
 def test_what_the_locks_take_from_a_node(tmp_path: Path, attack: str) -> None:
     file = tmp_path / "images.yml"
     for keep, entry in (
-        (image_lock.keep, image_lock.Entry("lmsysorg/sglang", "v1", attack, "2026-11-25", "spark-a")),
-        (model_lock.keep, model_lock.Entry("org/model", attack, "2026-11-25", "spark-a")),
+        (lock_file.keep, lock_file.Image("lmsysorg/sglang", "v1", attack, "2026-11-25", "spark-a")),
+        (lock_file.keep, lock_file.Model("org/model", attack, "2026-11-25", "spark-a")),
     ):
         with pytest.raises(InputError, match=r"spark-a:.*expected"):
             keep(file, entry)  # type: ignore[operator]

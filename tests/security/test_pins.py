@@ -17,7 +17,7 @@ import yaml
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import image_lock, lock_file, model_lock, profile
+from sparkloom.inputs import lock_file, profile
 from sparkloom.judge import rules
 from sparkloom.launch import pins
 from sparkloom.onnode.images import reference
@@ -33,7 +33,7 @@ from tests.places import REPO
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 ID = "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"
 A, B = "a" * 40, "b" * 40
-ENTRY = model_lock.Entry(ID, A, "2026-11-22T20:00:00+00:00", "spark1")
+ENTRY = lock_file.Model(ID, A, "2026-11-22T20:00:00+00:00", "spark1")
 
 
 @pytest.fixture
@@ -63,9 +63,11 @@ def test_the_first_deploy_locks_and_the_second_changes_nothing(site: Path) -> No
 def test_one_file_holds_images_and_models_and_either_is_kept_without_the_other(site: Path) -> None:
     file = lock_file.place(site)
     digest = "sha256:" + "0" * 64
-    image = image_lock.Entry("org/image", "1", digest, "now", "spark1")
-    assert model_lock.keep(file, ENTRY) and image_lock.keep(file, image)
-    assert model_lock.commits(file) == {ID: A} and image_lock.digests(file) == {image.image: digest}
+    image = lock_file.Image("org/image", "1", digest, "now", "spark1")
+    assert lock_file.keep(file, ENTRY) and lock_file.keep(file, image)
+    assert lock_file.meanings(file, lock_file.Model) == {ID: A} and lock_file.meanings(file, lock_file.Image) == {
+        image.of: digest
+    }
     assert list(yaml.safe_load(file.read_text())) == ["image_lock", "model_lock"]
 
 
@@ -77,7 +79,7 @@ def test_a_lock_that_is_none_is_refused_by_name(text: str, site: Path) -> None:
 
 
 def test_a_locked_commit_that_is_none_is_refused_with_its_line(site: Path) -> None:
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     lock_file.place(site).write_text(lock_file.place(site).read_text().replace(A, "main"))
     with pytest.raises(InputError, match=r"images\.yml:\d+.*'main' is no commit"):
         case.cluster(site)
@@ -86,7 +88,7 @@ def test_a_locked_commit_that_is_none_is_refused_with_its_line(site: Path) -> No
 def test_a_launch_names_the_locked_commit_everywhere(site: Path) -> None:
     """The engine is told, the rank's own check of the weights, and the record."""
     before = case.render(ULTRA, site, force=True)
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     after = case.render(ULTRA, site, force=True)
     assert before.digest != after.digest
     argv = after.case.launch.ranks[0].argv
@@ -97,7 +99,7 @@ def test_a_launch_names_the_locked_commit_everywhere(site: Path) -> None:
 
 
 def test_a_profile_that_pins_is_not_the_lock_s_to_decide(site: Path) -> None:
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     loaded = profile.load("qwen--qwen3.6-27b-fp8")
     assert pins.pinned(loaded, {loaded.profile.model.id: A}).profile.model.revision == loaded.profile.model.revision
     assert Lock.of(loaded, lock_file.place(site), "").open == ()
@@ -108,7 +110,7 @@ def held(current: str | None, node: str = "spark2") -> dict[str, list[dict[str, 
 
 
 def test_drift_is_refused_with_file_value_and_fix(site: Path) -> None:
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     said = lock(site).drift(held(B))
     assert f"spark2 holds {ID} at {B}" in said and f"{lock_file.place(site)} locks it as {A}" in said
     assert "model_store_accept=locked" in said and "model_store_accept=held" in said and "delete its entry" in said
@@ -119,7 +121,7 @@ def test_drift_is_refused_with_file_value_and_fix(site: Path) -> None:
 
 def test_what_was_brought_at_another_commit_is_refused_and_taken_where_somebody_said_so(site: Path) -> None:
     """A hub that answers another commit than it was asked for."""
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     assert f"was brought at {B}" in lock(site).found({"spark1": {ID: B}}, "now")[1]
     entries, refusal = lock(site, "held").found({"spark1": {ID: B}}, "now")
     assert not refusal and lock(site, "held").keep(entries) and case.cluster(site).models == {ID: B}
@@ -127,7 +129,7 @@ def test_what_was_brought_at_another_commit_is_refused_and_taken_where_somebody_
 
 
 def test_the_lock_decides_what_is_asked_of_the_hub_and_an_update_asks_anew(site: Path) -> None:
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     loaded = profile.load(ULTRA)
     assert lock(site).pinned(loaded).profile.model.revision == A
     assert lock(site, "new").pinned(loaded).profile.model.revision is None
@@ -168,7 +170,7 @@ def test_foreign_code_needs_a_commit_or_a_consent_by_name(site: Path) -> None:
     assert rule in errors(consenting(site, runs_unpinned_code_of=["org/another"])), "consent is for one by name"
     assert rule not in errors(consenting(site, revision=A))
     assert rule not in errors(consenting(site, runs_unpinned_code_of=[ID]))
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     assert rule not in errors(consenting(site), site), "the first deploy locked it"
 
 
@@ -177,7 +179,7 @@ def test_consent_stays_in_sight_until_the_lock_has_a_commit(site: Path) -> None:
         return {finding.rule for finding in case.judge(ULTRA, site).findings}
 
     assert "remote-code-by-consent" in seen()
-    model_lock.keep(lock_file.place(site), ENTRY)
+    lock_file.keep(lock_file.place(site), ENTRY)
     assert "remote-code-by-consent" not in seen()
 
 
@@ -228,8 +230,8 @@ def test_a_tag_that_means_another_digest_now_is_refused_before_anything_is_pulle
     """Was so already, stated here: the decision comes before pulls, the plan and every pod (roles/model_serving)."""
     image = "org/image:1"
     digests = ["sha256:" + letter * 64 for letter in "01"]
-    entry = image_lock.Entry("org/image", "1", digests[0], "2026-11-22", "spark1")
-    asked = images_.wanted(image, {entry.image: entry}, "", "images.yml")
+    entry = lock_file.Image("org/image", "1", digests[0], "2026-11-22", "spark1")
+    asked = images_.wanted(image, {entry.of: entry}, "", "images.yml")
     decided = images_.decide(asked, {"spark1": {"tag": digests[1], "digests": [digests[1]]}}, may_pull=True)
     assert "is locked as " + digests[0] in decided.refusal and not decided.pulls
     tasks = REPO / "roles/model_serving/tasks"

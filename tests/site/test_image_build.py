@@ -11,8 +11,8 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import image_recipes, inventory
-from sparkloom.inputs.image_lock import Entry
 from sparkloom.inputs.image_recipes import HOST
+from sparkloom.inputs.lock_file import Image
 from sparkloom.launch.downloads import Settings
 from sparkloom.render import image_context
 from sparkloom.site import image_build, images
@@ -110,6 +110,6 @@ def test_serving_an_image_that_nobody_has_built_is_refused_at_once() -> None:
     decided = images.decide(images.wanted(image, {}, "", "images.yml"), nobody, may_pull=True)
     assert "sparkloom image build" in decided.refusal and not decided.pulls
     name, tag = LOADED.recipe.name_and_tag
-    entry = Entry(name, tag, A, "2026-11-25", "spark2")
-    later = images.decide(images.wanted(image, {entry.image: entry}, "", "images.yml"), nobody, may_pull=True)
+    entry = Image(name, tag, A, "2026-11-25", "spark2")
+    later = images.decide(images.wanted(image, {entry.of: entry}, "", "images.yml"), nobody, may_pull=True)
     assert later.pulls == {"spark1": f"{HOST}/llama.cpp@{A}"}, "a node that came later asks the others"

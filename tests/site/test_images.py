@@ -13,14 +13,14 @@ import yaml
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import image_lock, inventory
-from sparkloom.inputs.image_lock import Entry
+from sparkloom.inputs import inventory, lock_file
+from sparkloom.inputs.lock_file import Image
 from sparkloom.site import image_pull, images
 from tests.places import REPO
 
 IMAGE, NAME = "scitrera/dgx-spark-sglang:0.5.12", "docker.io/scitrera/dgx-spark-sglang"
 A, B = (f"sha256:{letter * 64}" for letter in "ab")
-LOCKED = Entry("scitrera/dgx-spark-sglang", "0.5.12", A, "2026-11-22T15:00:00+00:00", "spark1")
+LOCKED = Image("scitrera/dgx-spark-sglang", "0.5.12", A, "2026-11-22T15:00:00+00:00", "spark1")
 
 
 def held(**tags: str) -> dict[str, dict[str, Any]]:
@@ -28,7 +28,7 @@ def held(**tags: str) -> dict[str, dict[str, Any]]:
 
 
 def decided(nodes: Mapping[str, Any], *, lock: bool = False, take: str = "", pull: bool = True) -> images.Decision:
-    known = {LOCKED.image: LOCKED} if lock else {}
+    known = {LOCKED.of: LOCKED} if lock else {}
     return images.decide(images.wanted(IMAGE, known, take, "images.yml"), nodes, may_pull=pull)
 
 
@@ -76,7 +76,7 @@ def test_a_tag_that_moved_between_two_pulls_is_refused_after_them() -> None:
 
 
 def test_a_profile_s_own_digest_is_no_matter_of_tags_or_locks() -> None:
-    asked = images.wanted(f"{IMAGE}@{B}", {LOCKED.image: LOCKED}, "", "images.yml")
+    asked = images.wanted(f"{IMAGE}@{B}", {LOCKED.of: LOCKED}, "", "images.yml")
     assert images.decide(asked, held(spark1=A), may_pull=True) == images.Decision(B, {"spark1": f"{NAME}@{B}"})
 
 
@@ -94,8 +94,8 @@ def test_the_lock_is_a_file_of_the_site_and_launches_name_its_digest(tmp_path: P
         (site / name).write_bytes((shipped / name).read_bytes())
     profile = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
     before = case.render(profile, site, force=True)
-    file = image_lock.place(site)
-    assert image_lock.keep(file, LOCKED) and not image_lock.keep(file, LOCKED)
+    file = lock_file.place(site)
+    assert lock_file.keep(file, LOCKED) and not lock_file.keep(file, LOCKED)
     after = case.render(profile, site, force=True)
     pods = [item for item in after.objects if item["kind"] == "StatefulSet"]
     found = {pod["spec"]["template"]["spec"]["containers"][0]["image"] for pod in pods}
@@ -111,12 +111,12 @@ def test_the_lock_is_a_file_of_the_site_and_launches_name_its_digest(tmp_path: P
 
 def test_the_lock_keeps_other_images_and_renews_one(tmp_path: Path) -> None:
     file = tmp_path / "images.yml"
-    other = Entry("vllm/vllm-openai", "v0.19.0", B, "2026", "spark2")
-    assert image_lock.keep(file, LOCKED) and image_lock.keep(file, other)
-    assert image_lock.keep(file, Entry("docker.io/scitrera/dgx-spark-sglang", "0.5.12", B, "2027", "spark3"))
-    assert image_lock.digests(file) == {f"{NAME}:0.5.12": B, "docker.io/vllm/vllm-openai:v0.19.0": B}
-    assert image_lock.at(IMAGE, image_lock.digests(file)) == f"{IMAGE}@{B}"
-    assert image_lock.at("other:1", image_lock.digests(file)) == "other:1"
+    other = Image("vllm/vllm-openai", "v0.19.0", B, "2026", "spark2")
+    assert lock_file.keep(file, LOCKED) and lock_file.keep(file, other)
+    assert lock_file.keep(file, Image("docker.io/scitrera/dgx-spark-sglang", "0.5.12", B, "2027", "spark3"))
+    assert lock_file.meanings(file, lock_file.Image) == {f"{NAME}:0.5.12": B, "docker.io/vllm/vllm-openai:v0.19.0": B}
+    assert lock_file.at(IMAGE, lock_file.meanings(file, lock_file.Image)) == f"{IMAGE}@{B}"
+    assert lock_file.at("other:1", lock_file.meanings(file, lock_file.Image)) == "other:1"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_lock_that_is_none_is_refused_by_name(text: str, tmp_path: Path) -> No
     file = tmp_path / "images.yml"
     file.write_text(text)
     with pytest.raises(InputError, match=r"images\.yml.*(expected|no digest)"):
-        image_lock.digests(file)
+        lock_file.meanings(file, lock_file.Image)
 
 
 def test_the_inventory_s_lock_reaches_the_action_plugins_too() -> None:

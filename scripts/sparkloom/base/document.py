@@ -70,6 +70,16 @@ class Fault:
 MOST = 16 << 20  # bytes of a file that people write
 
 
+class Dumper(yaml.SafeDumper):
+    """Writes as people do: no anchors, and lists below their key, as yamllint has them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True  # the same mapping twice is written twice
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
 def own(text: str) -> Any:
     """YAML that comes with the product, as plain data: nobody needs to be told where it is wrong."""
     return yaml.load(text, Loader=_Loader)

@@ -14,8 +14,8 @@ from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
-from sparkloom.inputs import addressing, image_lock, lock_file, model_lock
-from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs import addressing, lock_file
+from sparkloom.inputs.cluster import Cluster, Node, Server
 
 INVENTORIES = REPO / "inventories"
 DEFAULT_INVENTORY = INVENTORIES / "gb10"
@@ -51,8 +51,8 @@ def from_vars(variables: Mapping[str, Any]) -> Cluster:
     data = {
         **dict(variables["cluster"]),
         "fabric": variables["fabric"],
-        "nodes": [_node(dict(n), i) for i, n in enumerate(variables["nodes"], 1)],
-        "servers": [_server(dict(s)) for s in variables.get("servers", [])],
+        "nodes": [_ours(node, Node, fabric_index=index) for index, node in enumerate(variables["nodes"], 1)],
+        "servers": [_ours(server, Server) for server in variables.get("servers", [])],
         "several": variables.get("serve") is not None,
         "images": dict(variables.get("images", {})),
         "models": dict(variables.get("models", {})),
@@ -90,7 +90,8 @@ def _gather(folder: Path) -> Document:
     merged.data["servers"] = _servers(hosts)
     merged.data["several"] = listed
     locked = lock_file.place(folder)
-    merged.data |= {"images": image_lock.digests(locked), "models": model_lock.commits(locked)}
+    merged.data["images"] = lock_file.meanings(locked, lock_file.Image)
+    merged.data["models"] = lock_file.meanings(locked, lock_file.Model)
     return merged
 
 
@@ -112,7 +113,8 @@ def _hosts(hosts: Document, merged: Document) -> list[dict[str, Any]]:
         raise hosts.refusal(("all",), message, "missing-key")
     for index, name in enumerate(node):
         _graft(merged, hosts, (*loc, name), ("nodes", index))
-    return [_node({"name": name, **(values or {})}, index) for index, (name, values) in enumerate(node.items(), 1)]
+    named = ({"name": name, **(values or {})} for name, values in node.items())
+    return [_ours(values, Node, fabric_index=index) for index, values in enumerate(named, 1)]
 
 
 def _servers(hosts: Document) -> list[dict[str, Any]]:
@@ -120,23 +122,11 @@ def _servers(hosts: Document) -> list[dict[str, Any]]:
     groups = hosts.data["all"]["children"]
     sparks = groups[GROUP]["hosts"]
     listed = (groups.get(SERVERS) or {}).get("hosts") or {}
-    return [_server({"name": name, **(sparks.get(name) or {}), **(values or {})}) for name, values in listed.items()]
+    named = ({"name": name, **(sparks.get(name) or {}), **(values or {})} for name, values in listed.items())
+    return [_ours(values, Server) for values in named]
 
 
-def _server(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": values["name"],
-        "kubernetes_node": values.get("kubernetes_node", values["name"]),
-        "management_address": values.get("management_address"),
-        "management_interface": values.get("management_interface"),
-    }
-
-
-def _node(values: dict[str, Any], index: int) -> dict[str, Any]:
+def _ours(values: Mapping[str, Any], kind: type[Node | Server], **usual: Any) -> dict[str, Any]:
     """The few host variables that are ours; Ansible's own (ansible_*) stay Ansible's."""
-    return {
-        "name": values["name"],
-        "kubernetes_node": values.get("kubernetes_node", values["name"]),
-        "management_address": values.get("management_address"),
-        "fabric_index": values.get("fabric_index", index),
-    }
+    own = {name: values[name] for name in kind.model_fields if name in values}
+    return {"kubernetes_node": values["name"], **usual, **own}

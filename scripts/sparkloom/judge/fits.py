@@ -31,7 +31,7 @@ def _fits(launch: Launch, cluster: Cluster, platform: Platform) -> Iterator[Find
     if fit.fits is True:
         return
     change = search.smallest(view, len(cluster.nodes))
-    where = _said(launch, change.overrides[0].partition("=")[0].split(".")[1] if change else "parallel")
+    where = launch.where(change.overrides[0].partition("=")[0].split(".")[1] if change else "parallel")
     if fit.fits is False:
         fix = change.text if change else HEAVIER
         if platform.measured_free_gib is None and _with_all(view).fits:
@@ -56,11 +56,6 @@ def _ran(launch: Launch) -> str:
     return best.source if best.config and not other else ""
 
 
-def _said(launch: Launch, flag: str) -> str:
-    where = next((s.origin.where for s in launch.settings if s.name == flag and s.origin.where), "")
-    return where or launch.profile.where("launch", flag)
-
-
 def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
     """What starts may still be stopped: the guard on each node knows only what is available there."""
     headroom = fit.memory.get("headroom_gib")
@@ -74,7 +69,7 @@ def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
         f"available (node_base_memory_floor_gib); {care.value:g} GiB {care.formula} ({care.origin})"
     )
     fix = f"when the guard's journal shows it acting, {flag} lower; not the floor"
-    yield Finding(_said(launch, flag), "near-guard-floor", message, expected="", fix=fix, severity="info")
+    yield Finding(launch.where(flag), "near-guard-floor", message, expected="", fix=fix, severity="info")
 
 
 def _with_all(view: ModelView) -> Fit:

@@ -146,10 +146,8 @@ def _finding(launch: LaunchSketch, catalog: Catalog, problem: FlagProblem) -> Fi
 
 
 def _where(launch: LaunchSketch, problem: FlagProblem) -> str:
-    name = _key(problem.flag)
-    origins = {setting.name: setting.origin.where for setting in launch.settings}
     variables = {variable.name: variable.origin.where for variable in launch.ranks[0].env}
-    return origins.get(name) or variables.get(problem.flag) or launch.profile.where("launch", *name.split("."))
+    return variables.get(problem.flag) or launch.where(_key(problem.flag))
 
 
 def _unknown(loaded: LoadedSketch, catalog: Catalog, key: str) -> Problem | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class Verdict:
             "name": draft.name,
             "form": draft.form,
             "profile": draft.data,
-            "remainder": [left.as_dict() for left in draft.leftover],
+            "remainder": [asdict(left) for left in draft.leftover],
             "verdict": {
                 "parser": self.parser,
                 "findings": [finding.as_dict() for finding in ranked(dict.fromkeys(self.findings))],

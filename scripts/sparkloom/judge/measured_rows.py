@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from sparkloom.base import json_text
+from sparkloom.base import document, json_text
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import families, profile
 from sparkloom.inputs.profile import FlagValue
@@ -24,45 +24,14 @@ from sparkloom.launch.view import LaunchView
 
 Row = Mapping[str, Any]
 Prediction = Literal["ok", "fail", "unknown"]
-SHIPPED = Path(__file__).parent / "data" / "measured_rows.jsonl"
+DATA = Path(__file__).parent / "data"
+SHIPPED = DATA / "measured_rows.jsonl"
 PACKINGS = ("modelopt", "compressed-tensors", "fp8", "bf16", "gguf")
-COPIED = (
-    "quantization",
-    "kv_cache_dtype",
-    "context_length",
-    "mem_fraction_static",
-    "moe_runner_backend",
-    "attention_backend",
-    "fp4_gemm_backend",
-    "disable_cuda_graph",
-    "disable_piecewise_cuda_graph",
-    "cuda_graph_max_bs",
-    "max_mamba_cache_size",
-    "mamba_scheduler_strategy",
-)
-# Settings that the rows keep aside; everything else there is about the log, not about the launch.
-ASIDE = (
-    "max_running_requests",
-    "chunked_prefill_size",
-    "fp8_gemm_backend",
-    "disable_overlap_schedule",
-    "disable_flashinfer_cutlass_moe_fp4_allgather",
-)
-SPECULATIVE = {
-    "algorithm": "speculative_algorithm",
-    "num_steps": "speculative_num_steps",
-    "num_draft_tokens": "speculative_num_draft_tokens",
-    "eagle_topk": "speculative_eagle_topk",
-    "draft_model": "speculative_draft_model_path",
-}
-# Words of the rows' `patches` field -> the fix, as profiles name it in `engine.carries` and `engine.patches`.
-FIXES = {
-    "input_scale slicing": "patch:nvfp4-ep",
-    "#27998": "sglang#27998",
-    "is_layer_skipped": "sglang#23467",
-    "set_embed_and_head": "patch:minimax-embed-and-head",
-    "allow_in_graph": "patch:fp4-quantize-allow-in-graph",
-}
+WORDS: dict[str, Any] = document.own((DATA / "row_words.yml").read_text())
+COPIED: list[str] = WORDS["flags"]
+ASIDE: list[str] = WORDS["aside"]
+SPECULATIVE: dict[str, str] = WORDS["speculative"]
+FIXES: dict[str, str] = WORDS["patches"]
 
 
 @cache

@@ -13,31 +13,7 @@ from sparkloom.judge.measured_rows import Row
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.view import LaunchView
 
-# What a difference in a setting costs; the sum is the distance.
-WEIGHTS = {
-    "model": 8.0,
-    "architecture": 4.0,
-    "packing": 3.0,
-    "release": 2.0,
-    "ep": 2.0,
-    "tp": 2.0,
-    "pp": 2.0,
-    "dp": 2.0,
-    "nodes": 2.0,
-    "moe_runner_backend": 2.0,
-    "speculative_algorithm": 2.0,
-    "attention_backend": 1.5,
-    "disable_cuda_graph": 1.5,
-    "fp4_gemm_backend": 1.0,
-    "kv_cache_dtype": 1.0,
-    "image": 1.0,
-    "speculative_num_steps": 0.5,
-    "speculative_num_draft_tokens": 0.5,
-    "disable_piecewise_cuda_graph": 0.5,
-    "mem_fraction_static": 0.5,
-    "context_length": 0.5,
-    "cuda_graph_max_bs": 0.25,
-}
+WEIGHTS: dict[str, float] = measured_rows.WORDS["distance"]
 
 
 @dataclass(frozen=True, slots=True)

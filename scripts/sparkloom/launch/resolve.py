@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import families, image_lock
+from sparkloom.inputs import families, lock_file
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10, Platform
@@ -55,6 +55,15 @@ class LaunchSketch:
     def group(self) -> str:
         """The name that its objects are called by: the profile's, unless a fleet's list gives another."""
         return self.seat.name if self.seat else self.profile.name
+
+    def where(self, name: str) -> str:
+        """Where a flag was written, by its name here or the oldest one; or `env.NAME`, or `engine.NAME`."""
+        section, _, key = name.partition(".")
+        if section in ("env", "engine"):
+            return self.profile.where(section, key)
+        engine = engines.get(self.engine)
+        called = (one.origin.where for one in self.settings if name in (one.name, *engine.canonical([one])))
+        return next(filter(None, called), "") or self.profile.where("launch", *name.split("."))
 
     def view(self, platform: Platform = GB10) -> LaunchView:
         """This launch as rules see it: what a name does not tell stays unknown, and no rule concludes from it."""
@@ -150,7 +159,7 @@ def resolve(
         profile=loaded,
         engine=engine.name,
         release=spoken,
-        image=image_lock.at(image_reference(loaded), cluster.images),
+        image=lock_file.at(image_reference(loaded), cluster.images),
         port=engine.port,
         ports=taken,
         topology=topology,

@@ -14,8 +14,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
-from sparkloom.inputs import image_lock, model_lock, serving
 from sparkloom.inputs import lock_file as locks
+from sparkloom.inputs import serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
@@ -83,7 +83,7 @@ def lock_file(task_vars: Mapping[str, Any]) -> Path:
 def locked(task_vars: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Read anew each time: a run that locks an image launches it, and Ansible read its variables before."""
     file = lock_file(task_vars)
-    return {"images": image_lock.digests(file), "models": model_lock.commits(file)}
+    return {"images": locks.meanings(file, locks.Image), "models": locks.meanings(file, locks.Model)}
 
 
 def registered(task_vars: Mapping[str, Any], name: str, *groups: str) -> dict[str, Any]:

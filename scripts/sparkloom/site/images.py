@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.image_lock import Entry
 from sparkloom.inputs.image_recipes import HOST
+from sparkloom.inputs.lock_file import Image
 from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import paths
 
@@ -30,7 +30,7 @@ class Wanted:
     """What a launch asks for, and what the site has said of it."""
 
     image: str  # the profile's name:tag, or name@digest
-    entry: Entry | None = None  # of the lock file
+    entry: Image | None = None  # of the lock file
     take: str = ""  # the person's word: a digest, or NEW
     file: str = ""  # the lock file, for messages
 
@@ -52,7 +52,7 @@ class Decision:
     refusal: str = ""
 
 
-def wanted(image: str, lock: Mapping[str, Entry], take: str, file: str) -> Wanted:
+def wanted(image: str, lock: Mapping[str, Image], take: str, file: str) -> Wanted:
     if take not in ("", NEW) and not reference.DIGEST.fullmatch(take):
         message = f"'{take}' is neither a digest (sha256: and 64 hex digits) nor '{NEW}'"
         raise InputError.single("serve_image", message, rule="bad-digest")
@@ -89,11 +89,11 @@ def settle(asked: Wanted, decision: Decision, held: Held) -> Decision:
     return Decision(next(iter(tags.values())))
 
 
-def entry(asked: Wanted, digest: str, held: Held, when: str) -> Entry:
+def entry(asked: Wanted, digest: str, held: Held, when: str) -> Image:
     """For the lock file; the node that had it first, in the inventory's order."""
     spelled, tag = asked.image, reference.parse(asked.image).tag
     finder = next((node for node, told in held.items() if digest in told["digests"]), "")
-    return Entry(spelled.removesuffix(f":{tag}"), tag, digest, when, finder)
+    return Image(spelled.removesuffix(f":{tag}"), tag, digest, when, finder)
 
 
 def _differing(asked: Wanted, tags: Mapping[str, str]) -> str:

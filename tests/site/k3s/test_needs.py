@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.inputs import image_lock, profile
+from sparkloom.inputs import lock_file, profile
 from sparkloom.site.k3s import needs
 from tests.k3s_sites import chosen, site
 
@@ -47,7 +47,7 @@ def test_a_site_with_a_router_needs_its_image_on_every_spark(tmp_path: Path) -> 
 def test_the_engine_is_the_one_that_is_locked_or_that_somebody_chose(tmp_path: Path) -> None:
     image = found(tmp_path)[f"profile {PROFILE}"].image
     name, _, tag = image.rpartition(":")
-    image_lock.keep(tmp_path / "images.yml", image_lock.Entry(name, tag, A, "2026-11-22", "spark1"))
+    lock_file.keep(tmp_path / "images.yml", lock_file.Image(name, tag, A, "2026-11-22", "spark1"))
     assert found(tmp_path)[f"profile {PROFILE}"].digest == A
     assert found(tmp_path, take=B)[f"profile {PROFILE}"].digest == B
 

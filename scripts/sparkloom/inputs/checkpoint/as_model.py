@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint import attention_facts
+from sparkloom.inputs.checkpoint.attention_facts import given
 from sparkloom.inputs.checkpoint.packing import Scheme
 from sparkloom.inputs.checkpoint.parts import DeltaAttention, DeltaNet, Mamba2, Mlp
 from sparkloom.inputs.checkpoint.reading import Checkpoint
@@ -40,30 +41,25 @@ class Drafted:
 
 def of(found: Checkpoint) -> Drafted:
     shape = found.shape
-    data: dict[str, Any] = {"id": found.id}
-    if found.revision:
-        data["revision"] = found.revision
-    data |= {
+    data: dict[str, Any] = {
+        "id": found.id,
+        **given(revision=found.revision),
         "architecture": found.architecture,
         "parameters_b": _billions(found.parameters),
         "active_b": _billions(shape.active),
         "context": shape.context,
+        **given(multimodal=shape.multimodal),
+        "hidden": shape.hidden,
+        "vocab": shape.vocab,
+        **attention_facts.of(shape),
+        **_forward(found),
+        **_recurrent(found),
+        **given(tied_embeddings=shape.tied),
+        "precision": _precisions(found),
+        "checkpoint": _checkpoint(found),
+        **given(parts=_parts(found), mtp=found.drafts and _drafts(found)),
+        "source": f"config.json{_and_headers(found)} of {found.where}",
     }
-    if shape.multimodal:
-        data["multimodal"] = True
-    data |= {"hidden": shape.hidden, "vocab": shape.vocab}
-    data |= attention_facts.of(shape)
-    data |= _forward(found)
-    data |= _recurrent(found)
-    if shape.tied:
-        data["tied_embeddings"] = True
-    data["precision"] = _precisions(found)
-    data["checkpoint"] = _checkpoint(found)
-    if parts := _parts(found):
-        data["parts"] = parts
-    if found.drafts:
-        data["mtp"] = _drafts(found)
-    data["source"] = f"config.json{_and_headers(found)} of {found.where}"
     return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)), _otherwise(found))
 
 
@@ -98,13 +94,10 @@ def _forward(found: Checkpoint) -> dict[str, Any]:
     data: dict[str, Any] = {}
     experts = found.shape.experts()
     if experts:
-        data["experts"] = {"routed": experts.routed, "active": experts.active, "inter": experts.inter}
         shared = experts.shared or (experts.dense.inter if experts.dense else 0)
-        data["experts"] |= {"shared_inter": shared} if shared else {}
-        data["experts"] |= {"latent": experts.latent} if experts.latent else {}
-        data["experts"] |= {} if experts.gated else {"gated": False}
-    wide = _dense_width(found)
-    return data | ({"dense_inter": wide} if wide else {})
+        data = {"routed": experts.routed, "active": experts.active, "inter": experts.inter}
+        data |= given(shared_inter=shared, latent=experts.latent) | ({} if experts.gated else {"gated": False})
+    return given(experts=data, dense_inter=_dense_width(found))
 
 
 def _dense_width(found: Checkpoint) -> int:
@@ -179,11 +172,8 @@ def _spelled(word: str) -> str:
 
 
 def _checkpoint(found: Checkpoint) -> dict[str, Any]:
-    data: dict[str, Any] = {"packing": found.packing.by}
-    if found.packing.mixed:
-        data["mixed"] = True
-    data["size_gb"] = _billions(found.bytes)
-    return data | ({"gated": True} if found.gated else {})
+    size = _billions(found.bytes)
+    return {"packing": found.packing.by, **given(mixed=found.packing.mixed, size_gb=size, gated=found.gated)}
 
 
 def _parts(found: Checkpoint) -> dict[str, Any]:
@@ -192,23 +182,18 @@ def _parts(found: Checkpoint) -> dict[str, Any]:
         size = sum(found.group_bytes.get(group, 0.0) for group in groups)
         if size >= SMALL * found.bytes and size >= 5e6:
             own = sum(tensor.elements for tensor in found.tensors if tensor.group in groups)
-            parts[name] = {"size_gb": round(size / 1e9, 3)}
-            parts[name] |= {"parameters_b": round(own / 1e9, 3)} if own >= 1e7 else {}
-            parts[name] |= (
-                {"split": True} if groups == ("tables",) else {}
-            )  # vLLM and SGLang deal the rows to the ranks
+            split = groups == ("tables",)  # vLLM and SGLang deal the rows to the ranks
+            counted = own >= 1e7 and round(own / 1e9, 3)
+            parts[name] = {"size_gb": round(size / 1e9, 3), **given(parameters_b=counted, split=split)}
     return parts
 
 
 def _drafts(found: Checkpoint) -> dict[str, Any]:
     """A layer of mixing and one of feeding forward are one draft layer where the model keeps them apart."""
     count = sum(1 for layer in found.shape.draft if layer.mixer is not None) or len(found.shape.draft)
-    data: dict[str, Any] = {"layers": count}
-    size = found.group_bytes.get("draft", 0.0)
-    if size:
-        data["size_gb"] = round(size / 1e9, 3) or 0.001
-    word = _precision(found, ("draft",))
-    return data | ({"precision": word} if word and word != "bf16" else {})
+    size, word = found.group_bytes.get("draft", 0.0), _precision(found, ("draft",))
+    gb = size and (round(size / 1e9, 3) or 0.001)
+    return {"layers": count, **given(size_gb=gb, precision=word != "bf16" and word)}
 
 
 def _sources(found: Checkpoint) -> dict[str, str]:

@@ -14,6 +14,11 @@ def of(shape: Shape) -> dict[str, Any]:
     return {"layers": layers(shape), "attention": _attention(shape)}
 
 
+def given(**facts: Any) -> dict[str, Any]:
+    """Those that say something: a profile leaves out what is nought."""
+    return {name: fact for name, fact in facts.items() if fact}
+
+
 def layers(shape: Shape) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     compressed: Counter[str] = Counter()
@@ -26,11 +31,10 @@ def layers(shape: Shape) -> dict[str, Any]:
         if layer.feeds:
             counts[layer.feeds] += 1
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
-    data: dict[str, Any] = {name: counts[name] for name in order if counts[name]}
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
     storing = Counter(str(part.ratio) for part in reading if part.stores)
-    data |= {"compressed": dict(compressed)} if compressed else {}
-    return data | ({"caches": dict(sorted(storing.items()))} if storing.total() < len(reading) else {})
+    caches = dict(sorted(storing.items())) if storing.total() < len(reading) else {}
+    return given(**{name: counts[name] for name in order}, compressed=dict(compressed), caches=caches)
 
 
 def _kind(layer: Layer) -> str:
@@ -59,17 +63,13 @@ def _attention(shape: Shape) -> dict[str, Any]:
 def _latent(part: Latent, mixers: list[Mixer]) -> dict[str, Any]:
     data: dict[str, Any] = {
         "q_heads": part.q_heads, "kv_heads": part.q_heads, "head_dim": part.nope + part.rope,
-        "v_head_dim": part.v_dim, "kv_rank": part.kv_rank + part.rope,
+        "v_head_dim": part.v_dim, "kv_rank": part.kv_rank + part.rope, **given(q_rank=part.q_rank, rope_dim=part.rope),
     }  # fmt: skip
-    data |= {"q_rank": part.q_rank} if part.q_rank else {}
-    data |= {"rope_dim": part.rope} if part.rope else {}
     own = [each.indexer for each in mixers if isinstance(each, Latent) and each.indexer]
     if own:
-        first = own[0]
+        first, every = own[0], sum(1 for each in mixers if isinstance(each, Latent))
         data["indexer"] = {"heads": first.heads, "head_dim": first.head_dim, "top_k": first.top}
-        data["indexer"] |= {"pool": first.block} if first.block > 1 else {}
-        every = sum(1 for each in mixers if isinstance(each, Latent))
-        data["indexer"] |= {"layers": len(own)} if len(own) < every else {}
+        data["indexer"] |= given(pool=first.block > 1 and first.block, layers=len(own) < every and len(own))
     return data
 
 
@@ -86,8 +86,8 @@ def _over_compressed(part: Compressed, mixers: list[Mixer]) -> dict[str, Any]:
         alike = [
             e for e in mixers if isinstance(e, Compressed) and (e.ratio in ratios if len(ratios) == 1 else e.ratio)
         ]
-        data["indexer"] |= {"layers": len(own)} if len(own) < len(alike) else {}
-        data["indexer"] |= {"ratio": first.ratio} if len(ratios) == 1 and first.ratio > 1 else {}
+        ratio = len(ratios) == 1 and first.ratio > 1 and first.ratio
+        data["indexer"] |= given(layers=len(own) < len(alike) and len(own), ratio=ratio)
     return data
 
 
@@ -99,7 +99,7 @@ def _plain(parts: list[Attention]) -> dict[str, Any]:
     first = full[0]
     heads = Counter(part.kv_heads for part in full).most_common(1)[0][0]
     data: dict[str, Any] = {"q_heads": first.q_heads, "kv_heads": heads, "head_dim": first.head_dim}
-    data |= {"v_head_dim": first.v_dim} if first.v_dim and first.v_dim != first.head_dim else {}
+    data |= given(v_head_dim=first.v_dim != first.head_dim and first.v_dim)
     near = next((part for part in parts if part.window), None)
     if near:
         data["window"] = near.window
@@ -112,4 +112,4 @@ def _plain(parts: list[Attention]) -> dict[str, Any]:
     if choice:
         data["indexer"] = {"heads": choice.heads, "head_dim": choice.head_dim, "top_k": choice.top * choice.block}
         data["indexer"] |= {"keys": "bf16"} | ({} if choice.per_token else {"pool": choice.block})
-    return data | ({"output_gate": True} if first.gate else {})
+    return data | given(output_gate=first.gate)

@@ -30,6 +30,13 @@ class Config:
             return None
         return Config(self.data[name], self.file, f"{self.path}{name}.", self.topic, self.sources)
 
+    def mapping(self, name: str) -> Config:
+        """A mapping that the file must have."""
+        found = self.section(name)
+        if found is None:
+            raise self.missing(name)
+        return found
+
     @property
     def text(self) -> Config:
         """The language model's own mapping: some files keep it apart from a vision tower's."""

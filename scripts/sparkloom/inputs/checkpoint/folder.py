@@ -6,11 +6,10 @@ from functools import cached_property
 from pathlib import Path
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs.checkpoint.headers import Source
 
-SMALL = 64 << 20  # bytes of a file that is read whole
 
-
-class Folder:
+class Folder(Source):
     """`snapshots/` of the hub's cache are followed to their one commit. A config.json stands for its folder; a file of
     another name is one that was saved alone.
     """
@@ -35,24 +34,11 @@ class Folder:
         except OSError as error:
             raise InputError.single(self.shown, f"cannot be read: {error}", rule="unreadable") from None
 
-    def read(self, name: str) -> bytes | None:
-        if name not in self.sizes:
-            return None
-        if self.sizes[name] > SMALL:
-            message = f"has {self.sizes[name]:,} bytes; expected a small file"
-            raise InputError.single(str(self._file(name)), message, rule="unreadable")
-        return self._bytes(name, 0, self.sizes[name])
-
     def part(self, name: str, start: int, stop: int) -> bytes:
-        return self._bytes(name, start, stop)
-
-    def _bytes(self, name: str, start: int, stop: int) -> bytes:
+        file = self.config if name == "config.json" else self.path / name
         try:
-            with self._file(name).open("rb") as source:
+            with file.open("rb") as source:
                 source.seek(start)
                 return source.read(stop - start)
         except OSError as error:
-            raise InputError.single(str(self._file(name)), f"cannot be read: {error}", rule="unreadable") from None
-
-    def _file(self, name: str) -> Path:
-        return self.config if name == "config.json" else self.path / name
+            raise InputError.single(str(file), f"cannot be read: {error}", rule="unreadable") from None

@@ -60,7 +60,7 @@ def _layer(text: Config, number: int, tensors: list[Stored], hidden: int) -> Lay
     groups = Counter(headers.group_of(tensor.name) for tensor in tensors)
     mixer = _mixer(text, hidden) if groups["attention"] else None
     forward = _forward(text, tensors, hidden, groups)
-    return Layer(f"layers.{number}", mixer, forward, hidden, ())
+    return Layer(f"layers.{number}", mixer, forward, ())
 
 
 def _mixer(text: Config, hidden: int) -> Mixer:

@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.visible import visible
+from sparkloom.inputs.checkpoint.headers import Source
 from sparkloom.onnode.weights.hub import PUBLIC
 
-SMALL = 64 << 20
 SECONDS = 8.0  # that one answer may take
 FOLDER = (
     "without a way to the hub, name a folder with the model's config.json (and its index and weights, if you have them)"
 )
 
 
-class Hub:
+class Hub(Source):
     """The commit is settled first, so that all files are of the same one."""
 
     def __init__(self, model: str, revision: str | None = None) -> None:
@@ -59,13 +59,6 @@ class Hub:
     @cached_property
     def sizes(self) -> dict[str, int]:
         return {file.rfilename: int(file.size or 0) for file in self._told.siblings or ()}
-
-    def read(self, name: str) -> bytes | None:
-        if name not in self.sizes:
-            return None
-        if self.sizes[name] > SMALL:
-            raise self._refusal(f"lists {name} with {self.sizes[name]:,} bytes; expected a small file")
-        return self.part(name, 0, self.sizes[name])
 
     def part(self, name: str, start: int, stop: int) -> bytes:
         """Bytes of a file by range; what comes beyond is dropped."""

@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from sparkloom.base import document
-from sparkloom.inputs.checkpoint.tensors import Tensor, biased, listed, matrix, norm, vector
-
-
-@cache
-def tables() -> dict[str, dict[str, Any]]:
-    """By a part's class: the words of config.json for its widths, and its tensors."""
-    read: dict[str, dict[str, Any]] = document.own(Path(__file__).with_suffix(".yml").read_text())
-    return read
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.tensors import Tensor, listed, matrix, vector
 
 
 class Listed:
@@ -30,7 +21,7 @@ class Listed:
     place: str
 
     def tensors(self, at: str) -> Iterator[Tensor]:
-        table = tables()[type(self).__name__]
+        table = tables.read("parts")[type(self).__name__]
         yield from listed(f"{at}.{self.place}", table["tensors"], lambda word: int(getattr(self, word)), table["group"])
 
 
@@ -46,7 +37,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Listed):
     """Softmax attention with keys and values per head."""
 
     hidden: int
@@ -69,20 +60,13 @@ class Attention:
     def values(self) -> int:
         return self.v_dim or self.head_dim
 
-    def tensors(self, at: str) -> Iterator[Tensor]:
-        name = f"{at}.{self.place}"
-        query, key, value = self.q_heads * self.head_dim, self.kv_heads * self.head_dim, self.kv_heads * self.values
-        yield from biased(f"{name}.q_proj", query * (2 if self.gate else 1), self.hidden, "attention", self.bias)
-        yield from biased(f"{name}.k_proj", key, self.hidden, "attention", self.bias)
-        if not self.no_values:
-            yield from biased(f"{name}.v_proj", value, self.hidden, "attention", self.bias)
-        yield from biased(f"{name}.o_proj", self.hidden, self.q_heads * self.values, "attention", self.out_bias)
-        if self.norms:
-            whole = self.norms == "layer"
-            yield from norm(f"{name}.q_norm", query if whole else self.head_dim)
-            yield from norm(f"{name}.k_norm", key if whole else self.head_dim)
-        if self.sinks:
-            yield vector(f"{name}.sinks", self.q_heads, "attention")
+    @property
+    def q_norm(self) -> int:
+        return {"": 0, "head": self.head_dim, "layer": self.q_heads * self.head_dim}[self.norms]
+
+    @property
+    def k_norm(self) -> int:
+        return {"": 0, "head": self.head_dim, "layer": self.kv_heads * self.head_dim}[self.norms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +114,7 @@ class Latent(Listed):
 
 
 @dataclass(frozen=True, slots=True)
-class Mlp:
+class Mlp(Listed):
     """A plain feed-forward."""
 
     hidden: int
@@ -139,11 +123,6 @@ class Mlp:
     bias: bool = False
     place: str = "mlp"
     kind = "dense"
-
-    def tensors(self, at: str) -> Iterator[Tensor]:
-        for name in ("gate_proj", "up_proj") if self.gated else ("up_proj",):
-            yield from biased(f"{at}.{self.place}.{name}", self.inter, self.hidden, "dense", self.bias)
-        yield from biased(f"{at}.{self.place}.down_proj", self.hidden, self.inter, "dense", self.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +142,6 @@ class Experts:
     dense: Mlp | None = None  # a plain feed-forward beside the experts (Gemma 4)
     place: str = "mlp"
     router: str = "gate"
-    expert: str = "experts"
     names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     shared_place: str = "shared_experts"
     kind = "moe"
@@ -175,12 +153,12 @@ class Experts:
             yield vector(f"{name}.{self.router}.e_score_correction_bias", self.routed, "router", always="f32")
         gate, up, down = self.names
         for part in (gate, up) if self.gated else (up,):
-            yield matrix(f"{name}.{self.expert}.*.{part}", self.inter, width, "experts", self.routed)
-        yield matrix(f"{name}.{self.expert}.*.{down}", width, self.inter, "experts", self.routed)
+            yield matrix(f"{name}.experts.*.{part}", self.inter, width, "experts", self.routed)
+        yield matrix(f"{name}.experts.*.{down}", width, self.inter, "experts", self.routed)
         if self.biases:
             yield vector(f"{name}.{self.router}.bias", self.routed, "router")
-            yield Tensor(f"{name}.{self.expert}.up_bias", (self.routed, 2 * self.inter), "experts", linear=False)
-            yield Tensor(f"{name}.{self.expert}.down_bias", (self.routed, width), "experts", linear=False)
+            yield Tensor(f"{name}.experts.up_bias", (self.routed, 2 * self.inter), "experts", linear=False)
+            yield Tensor(f"{name}.experts.down_bias", (self.routed, width), "experts", linear=False)
         if self.latent:
             yield matrix(f"{name}.fc1_latent_proj", self.latent, self.hidden, "latent")
             yield matrix(f"{name}.fc2_latent_proj", self.hidden, self.latent, "latent")
@@ -222,33 +200,30 @@ class Compressed(Listed):
     kind = "compressed"
 
     @property
-    def overlapping(self) -> bool:
-        """Blocks of four overlap: each has two sets of weights."""
-        return self.ratio == 4
+    def sets(self) -> int:
+        """Of weights: blocks of four overlap, and each has two."""
+        return 2 if self.ratio == 4 else 1
 
-    def tensors(self, at: str) -> Iterator[Tensor]:
-        yield from Listed.tensors(self, at)
-        if self.ratio and self.stores:
-            yield from self._compressor(f"{at}.{self.place}.compressor", self.head_dim)
-        if self.index_heads:
-            yield from self._indexer(f"{at}.{self.place}.indexer")
+    @property
+    def compresses(self) -> bool:
+        return bool(self.ratio and self.stores)
 
-    def _indexer(self, name: str) -> Iterator[Tensor]:
-        yield matrix(f"{name}.wq_b", self.index_heads * self.index_dim, self.q_rank, "attention")
-        yield Tensor(f"{name}.weights_proj.weight", (self.index_heads, self.hidden), "attention", linear=False)
-        if self.index_keys == "compressor":
-            yield from self._compressor(f"{name}.compressor", self.index_dim)
-        elif self.index_keys == "latent":
-            yield Tensor(f"{name}.wk.weight", (self.index_dim, self.head_dim), "attention", linear=False)
-            yield from norm(f"{name}.k_norm", self.index_dim)
+    @property
+    def chooses_from_compressed(self) -> bool:
+        return bool(self.index_heads and self.index_keys == "compressor")
 
-    def _compressor(self, name: str, width: int) -> Iterator[Tensor]:
-        wide = width * (2 if self.overlapping else 1)
-        if self.index_keys == "compressor":  # V4; V4.1 has no positions here, and pairs of tokens at most
-            yield Tensor(f"{name}.ape", (self.ratio, wide), "attention", linear=False, always="f32")
-        for each in ("wkv", "wgate") if self.ratio > 1 else ("wkv",):
-            yield Tensor(f"{name}.{each}.weight", (wide, self.hidden), "attention", linear=False, always="bf16")
-        yield from norm(f"{name}.norm", width)
+    @property
+    def chooses_from_latent(self) -> bool:
+        return bool(self.index_heads and self.index_keys == "latent")
+
+    @property
+    def positions(self) -> bool:
+        """V4's compressors have them; V4.1's have none, and pairs of tokens at most."""
+        return self.index_keys == "compressor"
+
+    @property
+    def gates(self) -> bool:
+        return self.ratio > 1
 
 
 @dataclass(frozen=True, slots=True)

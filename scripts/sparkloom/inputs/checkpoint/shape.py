@@ -29,7 +29,6 @@ class Layer:
     at: str
     mixer: Mixer | None
     forward: Forward | None
-    hidden: int
     norms: tuple[str, ...] = USUAL
     more: tuple[Tensor, ...] = ()
 
@@ -40,6 +39,11 @@ class Layer:
         for name in self.norms:
             yield from norm(f"{self.at}.{name}", self.hidden)
         yield from self.more
+
+    @property
+    def hidden(self) -> int:
+        part = self.mixer or self.forward
+        return part.hidden if part else 0
 
     @property
     def mixes(self) -> str:

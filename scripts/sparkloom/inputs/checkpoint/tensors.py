@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from operator import add, floordiv, mul
+from operator import add, floordiv, mul, sub
 from typing import Any, Literal
 
 Group = Literal[
@@ -48,15 +48,9 @@ def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
             yield vector(f"{name}.bias", size)
 
 
-def biased(name: str, rows: int, columns: int, group: Group, bias: bool = True) -> Iterator[Tensor]:
-    yield matrix(name, rows, columns, group)
-    if bias:
-        yield vector(f"{name}.bias", rows, group)
-
-
 Width = Callable[[str], int]  # of a word in a table
-_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "*": mul, "/": floordiv}
-_REPEATED = re.compile(r"<(\w+)>|\{([\w,]+)\}")
+_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
+_REPEATED = re.compile(r"<(\w+)>|\{([\w.,]+)\}")
 
 
 def computed(term: int | str, width: Width) -> int:

@@ -19,9 +19,6 @@ class Leftover:
     what: str
     why: str
 
-    def as_dict(self) -> dict[str, str]:
-        return {"what": self.what, "why": self.why}
-
 
 class Leftovers(list[Leftover]):
     def add(self, what: str, why: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import Any
 
 from sparkloom.base.document import Document
@@ -52,7 +51,7 @@ def read(document: Document, programs: Programs) -> Found:
         used = _template(text, defaults, str(data.get("model") or ""), version, reader, line)
         leftover += _unused(defaults, used)
     else:
-        leftover += _generated(data, defaults, programs, reader, f"{document.file}:{document.position(())[1]}")
+        leftover += _generated(data, defaults, reader, f"{document.file}:{document.position(())[1]}")
     if not reader.starts:
         said = f"no engine's program is started by `{short(text)}` (docs/import-a-recipe.md lists them)"
         raise document.refusal(("command",), said, "no-engine")
@@ -168,9 +167,7 @@ def _unused(defaults: dict[str, Any], used: set[str]) -> list[Leftover]:
     ]
 
 
-def _generated(
-    data: dict[str, Any], defaults: dict[str, Any], programs: Programs, reader: Reader, where: str
-) -> list[Leftover]:
+def _generated(data: dict[str, Any], defaults: dict[str, Any], reader: Reader, where: str) -> list[Leftover]:
     """A recipe without a command: the runtime's own, of the keys that it knows."""
     runtime = str(data.get("runtime") or theirs.USUAL)
     engine = theirs.RUNTIMES.get(runtime, runtime)
@@ -192,9 +189,5 @@ def _generated(
             words += [f"--{flag}"] if as_text(value).lower() in ("true", "1", "yes", "on") else []
         else:
             words += [f"--{flag}", as_text(value)]
-    program = programs.get(engine, (("atlas", "serve"),))[0]
-    text = shlex.join([*program, *words])
-    apart = Reader({**programs, engine: [program]}, reader.file)
-    apart.script(text, Variables(), line=int(where.rpartition(":")[2]))
-    reader.starts += apart.starts
+    reader.starts.append(Started(engine, words, where))
     return leftover

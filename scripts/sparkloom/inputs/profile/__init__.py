@@ -16,11 +16,11 @@ from sparkloom.inputs.profile._loading import (
     sketch_of_text,
 )
 from sparkloom.inputs.profile._model import Evidence, Fork, Form, Numbers, Parallel, Profile, Prompt, Sketch
-from sparkloom.inputs.profile._text import written
+from sparkloom.inputs.profile._text import flow, written
 from sparkloom.inputs.profile._types import FlagValue, Precision, Strict
 
 __all__ = [
     "OWN", "PROFILES", "Attention", "Draft", "Evidence", "Experts", "FlagValue", "Fork", "Form", "Indexer",
     "LoadedProfile", "LoadedSketch", "Measured", "Model", "Named", "Numbers", "Parallel", "Part", "Precision",
-    "Profile", "Prompt", "Sketch", "Strict", "find", "load", "names", "of_text", "sketch_of_text", "written",
+    "Profile", "Prompt", "Sketch", "Strict", "find", "flow", "load", "names", "of_text", "sketch_of_text", "written",
 ]  # fmt: skip

@@ -8,13 +8,10 @@ from typing import Any
 
 import yaml
 
+from sparkloom.base.document import Dumper
+
 ORDER = ("extends", "summary", "model", "engine", "launch", "env", "requests", "evidence")
-WIDTH = 116
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True  # the same mapping twice is written twice: profiles have no anchors
+WIDTH = 100  # behind which PyYAML breaks a line at the next space
 
 
 def written(data: Mapping[str, Any]) -> str:
@@ -25,9 +22,14 @@ def written(data: Mapping[str, Any]) -> str:
 
 def block(data: Mapping[str, Any], depth: int = 2) -> str:
     """YAML whose first `depth` levels are written out line by line."""
-    node = _Dumper(io.StringIO(), sort_keys=False, default_flow_style=None).represent_data(dict(data))
+    node = Dumper(io.StringIO(), sort_keys=False, default_flow_style=None).represent_data(dict(data))
     _opened(node, depth)
-    return str(yaml.serialize(node, Dumper=_Dumper, allow_unicode=True, width=WIDTH))
+    return str(yaml.serialize(node, Dumper=Dumper, allow_unicode=True, width=WIDTH))
+
+
+def flow(data: Any) -> str:
+    """In one line, as inside of braces: `{a: 1, b: [x, '2']}`."""
+    return yaml.safe_dump([data], default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)[1:-2]
 
 
 def _opened(node: yaml.Node, depth: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint.as_model import Drafted
-from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.inputs.profile import LoadedProfile, flow
 
 # By how much a number may differ: publishers round (120B), and count a vision tower or not.
 ROUNDED = {"parameters_b": 0.06, "active_b": 0.15, "size_gb": 0.02}
@@ -106,6 +106,4 @@ def _finding(loaded: LoadedProfile, loc: tuple[str, ...], here: Any, there: Any,
 
 
 def _shown(value: Any) -> str:
-    from sparkloom.judge.drafting.page import flow
-
     return flow(value) if value is not None else "none"

@@ -73,9 +73,10 @@ def draft(
     name = _engine(engine, like, model)
     made = Draft(_file_name(found.id), {}, dict(facts.sources), list(facts.unknown), like)
     made.sources = {f"model.{key}": text for key, text in made.sources.items()}
-    made.data = {"summary": "", "model": facts.data, "engine": _engine_section(made, name, like, release)}
-    made.data["launch"] = {"parallel": {"nodes": 1, "tp": 1}, **_flags(made, model, name, like)}
-    _environment(made, found, like)
+    taken = like if like and like.loaded.profile.engine.name == name else None  # its words are another engine's else
+    made.data = {"summary": "", "model": facts.data, "engine": _engine_section(made, name, taken, release)}
+    made.data["launch"] = {"parallel": {"nodes": 1, "tp": 1}, **_flags(made, model, name, taken)}
+    _environment(made, found, taken)
     _place(made, model, cluster, platform, nodes)
     _judge(made, cluster, platform)
     _say(made, found, model)
@@ -94,11 +95,11 @@ def _engine(asked: str | None, like: Like | None, model: Model) -> str:
 
 
 def _engine_section(made: Draft, name: str, like: Like | None, release: str | None) -> dict[str, Any]:
-    own = like.loaded.profile.engine if like and like.loaded.profile.engine.name == name else None
+    own = like.loaded.profile.engine if like else None
     if release is not None and releases.number(release) is None:
         raise InputError.single("--release", f"'{release}' does not begin with a release number", rule="bad-release")
-    if own and release in (None, own.release):
-        made.sources["engine"] = f"as {like.name if like else ''}, the nearest profile"
+    if like and own and release in (None, own.release):
+        made.sources["engine"] = f"as {like.name}, the nearest profile"
         section: dict[str, Any] = {"name": name, "release": own.release, "image": own.image}
         section |= {"carries": list(own.carries)} if own.carries else {}
         return section | ({"patches": list(own.patches)} if own.patches else {})
@@ -115,9 +116,8 @@ def _flags(made: Draft, model: Model, name: str, like: Like | None) -> dict[str,
     said: dict[str, FlagValue] = engines.get(name).first_flags(model) or {}
     for key in said:
         made.sources[f"launch.{key}"] = "where nothing is measured"
-    own = like.loaded.profile if like and like.loaded.profile.engine.name == name else None
-    if own and like:
-        called = set(engines.get(name).called.values())
+    if like:
+        own, called = like.loaded.profile, set(engines.get(name).called.values())
         kept = {k: v for k, v in own.launch.flags.items() if k not in NOT_CARRIED and (k not in called or k in PARSERS)}
         if own.model.checkpoint.packing != model.checkpoint.packing:
             kept = {key: value for key, value in kept.items() if not _of_packing(key)}
@@ -137,8 +137,8 @@ def _of_packing(key: str) -> bool:
 
 
 def _environment(made: Draft, found: Checkpoint, like: Like | None) -> None:
-    own = like.loaded.profile if like and like.loaded.profile.engine.name == made.data["engine"]["name"] else None
-    if own and like and own.env:
+    own = like.loaded.profile if like else None
+    if like and own and own.env:
         made.data["env"] = dict(own.env)
         made.sources["env"] = f"as {like.name}"
     words = ("temperature", "top_p", "top_k", "min_p")
@@ -146,7 +146,7 @@ def _environment(made: Draft, found: Checkpoint, like: Like | None) -> None:
     requests: dict[str, Any] = {"sampling": sampling} if sampling else {}
     if sampling:
         made.sources["requests"] = "generation_config.json"
-    if own and like and own.requests.toggles:
+    if like and own and own.requests.toggles:
         requests["toggles"] = own.requests.model_dump()["toggles"]
         made.sources["requests"] = f"{made.sources.get('requests', '')}; toggles as {like.name}".lstrip("; ")
     if requests:

@@ -27,7 +27,7 @@ def solve(problem: Problem) -> dict[str, Seat] | None:
     seats, spots = sum(place.want.count for place in problem.places), len(problem.spots)
     budget = _least(search, Budget(), "moves", range(same))
     budget = _least(search, budget, "shifts", range(len(held) - same))
-    budget = _least(search, budget, "crowd", range(max(0, seats - spots), seats))
+    budget = _least(search, budget, "sharing", range(max(0, seats - spots), seats))
     return search.run(budget)
 
 

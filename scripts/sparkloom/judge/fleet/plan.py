@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
@@ -65,9 +66,8 @@ def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Run
     findings = list(dict.fromkeys(finding for one in grouped for finding in one.findings(blank.cluster)))
     findings += [*map(_uncertain, unsure), *_by_itself(blank.unplaced), *blank.findings]
     reason = f"{', '.join(one.group.name for one in unsure)}: uncertain, see below" if unsure else ""
-    return FleetPlan(
-        blank.cluster, blank.sparks, None if unsure else True, reason, grouped, [], blank.gone, [], findings
-    )
+    fits = None if unsure else True
+    return replace(blank, fits=fits, reason=reason, grouped=grouped, unplaced=[], findings=findings)
 
 
 def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> Hold:

@@ -6,8 +6,28 @@ number that no two groups of one Spark may both have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+
+class HasTurn(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def turn(self) -> str: ...
+
+
+G = TypeVar("G", bound=HasTurn)
+
+
+def by_turn(groups: Iterable[G]) -> list[tuple[G, ...]]:
+    """In the list's order: each group, or all of one turn where its first is."""
+    together: dict[tuple[str, str], list[G]] = {}
+    for group in groups:
+        together.setdefault((group.turn, "" if group.turn else group.name), []).append(group)
+    return [tuple(those) for those in together.values()]
 
 
 class Undecided(Exception):
@@ -87,11 +107,4 @@ class Problem:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """In the list's order, a turn where its first group is."""
-        together: dict[tuple[str, str], list[Want]] = {}
-        for want in self.wants:
-            together.setdefault((want.turn, "" if want.turn else want.name), []).append(want)
-        return tuple(Place.of(wants, self.held) for wants in together.values())
-
-    def replaced(self, *wants: Want) -> Problem:
-        return Problem(self.spots, tuple(wants), self.functions, self.held)
+        return tuple(Place.of(wants, self.held) for wants in by_turn(self.wants))

@@ -10,7 +10,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.judge.capacity import search
 from sparkloom.judge.fleet import needs, packing
 from sparkloom.judge.fleet.needs import Need
-from sparkloom.judge.fleet.problem import Problem, Undecided
+from sparkloom.judge.fleet.problem import Problem, Undecided, by_turn
 from sparkloom.judge.fleet.result import FleetPlan
 
 # What the list itself can be blamed for.
@@ -28,18 +28,13 @@ def refused(blank: FleetPlan, problem: Problem | None, helps: list[str]) -> Flee
     where = next(iter(alone), blank.unplaced[-1].where)
     fix = "; or ".join(helps) or "fewer or smaller models, or more Sparks"
     finding = Finding(where, "fleet-does-not-fit", reason, "", fix)
-    return FleetPlan(
-        blank.cluster, sparks, False, reason, [], blank.unplaced, blank.gone, helps, [*_own(blank), finding]
-    )
+    return replace(blank, reason=reason, advice=helps, findings=[*_own(blank), finding])
 
 
 def undecided(blank: FleetPlan, error: Undecided) -> FleetPlan:
     where = blank.unplaced[-1].where
     finding = Finding(where, "fleet-undecided", f"{error}: {UNDECIDED}", "", "pin the largest groups first")
-    return FleetPlan(
-        blank.cluster, blank.sparks, False, f"{error}: {UNDECIDED}", [], blank.unplaced, blank.gone, [],
-        [*_own(blank), finding],
-    )  # fmt: skip
+    return replace(blank, reason=finding.message, findings=[*_own(blank), finding])
 
 
 def _own(blank: FleetPlan) -> list[Finding]:
@@ -77,7 +72,7 @@ def _together(wanted: Sequence[Need], problem: Problem) -> dict[str, str]:
 def _crowded(wanted: Sequence[Need], sparks: Mapping[str, Platform]) -> str:
     """What is asked for together, beside what there is."""
     spark = next(iter(sparks.values()))
-    places = {(need.turn, "" if need.turn else need.name): need for need in wanted}.values()
+    places = [those[-1] for those in by_turn(wanted)]
     whole = sum(need.count for need in places if need.entry.fraction is None)
     shares = [(need.count, need.entry.fraction) for need in places if need.entry.fraction is not None]
     asked = [f"{whole} of their own"] if whole else []
@@ -94,14 +89,14 @@ def _cause(problem: Problem | None) -> str:
     """Where counting does not say why: what would pack without that limit."""
     if problem is None:
         return ""
-    loose = [replace(want, fixed=()) for want in problem.wants]
+    loose = tuple(replace(want, fixed=()) for want in problem.wants)
     try:
         if problem.functions and packing.fits(replace(problem, functions=tuple(range(MOST_FUNCTIONS)))):
             return (
                 f"; groups of several Sparks that share one need a function of each rail each, and there are "
                 f"{len(problem.functions)} for serving"
             )
-        if packing.fits(problem.replaced(*loose)):
+        if packing.fits(replace(problem, wants=loose)):
             return "; they do not fit on the Sparks that `nodes:` names"
     except Undecided:
         pass

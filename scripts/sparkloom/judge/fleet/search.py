@@ -31,15 +31,15 @@ class Budget:
 
     moves: int = ENDLESS
     shifts: int = ENDLESS
-    crowd: int = ENDLESS
+    sharing: int = ENDLESS
 
     def less(self, *spent: int) -> Budget:
-        had = (self.moves, self.shifts, self.crowd)
+        had = (self.moves, self.shifts, self.sharing)
         return Budget(*(ENDLESS if have == ENDLESS else have - cost for have, cost in zip(had, spent, strict=True)))
 
     @property
     def overdrawn(self) -> bool:
-        return min(self.moves, self.shifts, self.crowd) < 0
+        return min(self.moves, self.shifts, self.sharing) < 0
 
 
 class Search:
@@ -119,7 +119,7 @@ class Search:
         rest = self.wants[depth:]
         whole = sum(want.count for want in rest if want.share is None)
         empty = sorted((state.left for state in states if not state.ranks), reverse=True)
-        if whole > len(empty) or sum(want.count for want in rest) > len(empty) + budget.crowd:
+        if whole > len(empty) or sum(want.count for want in rest) > len(empty) + budget.sharing:
             return True
         asked = sum(want.count * want.share for want in rest if want.share is not None)
         used = sum(self._filled(depth, state.left) for state in states if state.ranks and not state.alone)

@@ -12,7 +12,7 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import LEAST_SHARE, Serving
 from sparkloom.judge.fleet import needs, packing
 from sparkloom.judge.fleet.needs import Need
-from sparkloom.judge.fleet.problem import Problem, Undecided, Want
+from sparkloom.judge.fleet.problem import Problem, Undecided, Want, by_turn
 from sparkloom.launch import groups
 
 HUNDREDTHS = 100
@@ -54,11 +54,7 @@ class Tried:
 
     @cached_property
     def units(self) -> list[Unit]:
-        """In the list's order."""
-        together: dict[tuple[str, str], list[Need]] = {}
-        for need in self.wanted:
-            together.setdefault((need.turn, "" if need.turn else need.name), []).append(need)
-        return [Unit(tuple(needs)) for needs in together.values()]
+        return [Unit(needs) for needs in by_turn(self.wanted)]
 
     def wants(self, unit: Unit, fraction: float | None = None, **other: Any) -> dict[str, Want]:
         """Of each of them, with that share and what else is said."""
@@ -66,21 +62,19 @@ class Tried:
 
     def fits(self, changed: Mapping[str, Want | None], functions: tuple[int, ...] | None = None) -> bool:
         """The list with some of its groups otherwise, or (None) without them."""
-        asked = []
-        for need in self.wanted:
-            want = changed.get(need.name) if need.name in changed else self._as_listed(need)
-            if want is None and need.name not in changed:
-                return False
-            if want is not None:
-                asked.append(want)
+        if any(need.launch is None for need in self.wanted if need.name not in changed):
+            return False
+        listed = {need.name: self._as_listed(need) for need in self.wanted if need.name not in changed}
+        every = {**listed, **changed}
+        asked = [want for need in self.wanted if (want := every[need.name]) is not None]
         given = groups.functions(self.cluster) if functions is None else functions
         try:
             return packing.fits(Problem(needs.spots(self.sparks), tuple(asked), given))
         except Undecided:
             return False
 
-    def _as_listed(self, need: Need) -> Want | None:
-        return None if need.launch is None else needs.want(need, self.sparks, need.entry.fraction)
+    def _as_listed(self, need: Need) -> Want:
+        return needs.want(need, self.sparks, need.entry.fraction)
 
     def least(self, unit: Unit) -> int | None:
         """The smallest share, in hundredths, in which it starts on enough Sparks; None where none is enough."""

@@ -6,7 +6,6 @@ quantizations the trap was seen; its check looks at the rest.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +22,9 @@ __all__ = ["Hit", "Hits", "LaunchView", "Part", "Releases", "Scope", "Source", "
 
 # A rule's failing and passing case: of the engine and release that most traps are of, unless it says otherwise.
 case = partial(LaunchView, engine="sglang", release="0.5.12")
+
+
+COUNTS = ("nodes", "tp", "pp", "ep")  # of a launch
 
 
 def _range(text: str) -> str:
@@ -50,19 +52,16 @@ class Scope(Part):
     architecture: str = ""  # regular expression, matched from the start
     packing: str = ""  # regular expression over LaunchView.packing
     image: str = ""  # regular expression, searched
-    nodes: str = ""  # conditions on counts, as ">1" or "==4"
-    tp: str = ""
-    pp: str = ""
-    ep: str = ""
+    nodes: Releases = ""  # conditions on counts, written as on releases: ">1" or "==4"
+    tp: Releases = ""
+    pp: Releases = ""
+    ep: Releases = ""
     unless_carries: tuple[str, ...] = ()  # fixes that lift the trap, as "sglang#27998"
 
     def covers(self, view: LaunchView) -> bool:
         return (
             self.engine in ("*", view.engine)
-            and _counts(self.nodes, view.nodes)
-            and _counts(self.tp, view.tp)
-            and _counts(self.pp, view.pp)
-            and _counts(self.ep, view.ep)
+            and all(within(str(getattr(view, name)), getattr(self, name)) for name in COUNTS)
             and (not self.releases or within(view.release, self.releases))
             and (not self.architecture or re.match(self.architecture, view.architecture) is not None)
             and (not self.packing or re.fullmatch(self.packing, view.packing) is not None)
@@ -71,10 +70,7 @@ class Scope(Part):
         )
 
     def __str__(self) -> str:
-        parts = {
-            name: getattr(self, name)
-            for name in ("releases", "architecture", "packing", "image", "nodes", "tp", "pp", "ep")
-        }
+        parts = {name: getattr(self, name) for name in ("releases", "architecture", "packing", "image", *COUNTS)}
         limits = [f"{name} {value}" for name, value in parts.items() if value]
         limits += [f"unless the image carries {' or '.join(self.unless_carries)}"] if self.unless_carries else []
         return ", ".join([self.engine if self.engine != "*" else "every engine", *limits])
@@ -107,14 +103,3 @@ def within(release: str, releases: str) -> bool:
         return SpecifierSet(releases, prereleases=True).contains(Version(release), prereleases=True)
     except InvalidVersion:
         return False
-
-
-_COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
-
-
-@lru_cache(maxsize=1024)
-def _counts(condition: str, value: int) -> bool:
-    if not condition:
-        return True
-    sign = condition[:2] if condition[:2] in _COMPARE else condition[:1]
-    return bool(_COMPARE[sign](value, int(condition[len(sign) :])))

@@ -15,25 +15,15 @@ NAMED = {
 }
 
 
-def rows(what: str) -> Source:
-    """What the shipped measured rows show (`sparkloom evidence find`)."""
-    return Source(f"measured rows: {what}", "2026")
-
-
-def code(what: str) -> Source:
-    """Read in the released engine's own code."""
-    return Source(f"read in the engine's released code: {what}", "2026-11")
-
-
 def read(written: Any) -> Source:
     """A source as a rule in YAML says it: a name from above, `rows: ...`, `code: ...`, or what, date and link."""
     match written:
         case str() if written in NAMED:
             return NAMED[written]
         case {"rows": str(what)} if len(written) == 1:
-            return rows(what)
+            return Source(f"measured rows: {what}", "2026")  # `sparkloom evidence find` shows them
         case {"code": str(what)} if len(written) == 1:
-            return code(what)
+            return Source(f"read in the engine's released code: {what}", "2026-11")
         case {"what": str()} if set(written) <= {"what", "date", "link"}:
             return Source(**written)
     raise ValueError(f"'{written}' is no source: write {', '.join(NAMED)}, rows:, code:, or what:, date: and link:")

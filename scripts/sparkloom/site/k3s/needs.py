@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkloom.inputs import image_lock
+from sparkloom.inputs import lock_file
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.image_recipes import HOST
 from sparkloom.inputs.profile import LoadedProfile
@@ -63,5 +63,5 @@ def _built(image: str) -> bool:
 
 def _engine(engine: Engine, asked: Asked) -> Need:
     image = resolve.image_reference(engine.loaded)
-    wanted = images.wanted(image, image_lock.read(asked.lock), asked.take, str(asked.lock))
+    wanted = images.wanted(image, lock_file.read(asked.lock, lock_file.Image), asked.take, str(asked.lock))
     return Need(image, wanted.given, tuple(engine.nodes), f"profile {engine.loaded.name}")

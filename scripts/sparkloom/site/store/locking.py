@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparkloom.inputs import model_lock
-from sparkloom.inputs.model_lock import Entry
+from sparkloom.inputs import lock_file
+from sparkloom.inputs.lock_file import Model
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import pins
 
@@ -21,12 +21,12 @@ class Lock:
 
     file: Path
     open: tuple[str, ...]
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, Model]
     accept: str = ""
 
     @classmethod
     def of(cls, loaded: LoadedProfile, file: Path, accept: str) -> Lock:
-        known, left_open = model_lock.read(file), tuple(pins.open_ends(loaded.profile.model))
+        known, left_open = lock_file.read(file, Model), tuple(pins.open_ends(loaded.profile.model))
         return cls(file, left_open, {name: known[name] for name in left_open if name in known}, accept)
 
     def pinned(self, loaded: LoadedProfile) -> LoadedProfile:
@@ -51,7 +51,7 @@ class Lock:
         )
         return "\n".join([*told, ways]) if told else ""
 
-    def found(self, commits: Mapping[str, Mapping[str, str]], when: str) -> tuple[list[Entry], str]:
+    def found(self, commits: Mapping[str, Mapping[str, str]], when: str) -> tuple[list[Model], str]:
         """By node what it holds now: the entries to keep, or why there are none."""
         entries = []
         for model in self.open:
@@ -63,9 +63,9 @@ class Lock:
             locked = self.entries.get(model)
             if locked and commit and commit != locked.commit and self.accept not in ANEW:
                 return [], f"{model} was brought at {commit}, and {self.file} locks it as {locked.commit}"
-            entries += [Entry(model, commit, when, node)] if commit else []
+            entries += [Model(model, commit, when, node)] if commit else []
         return entries, ""
 
-    def keep(self, entries: Iterable[Entry]) -> bool:
-        changed = [model_lock.keep(self.file, entry) for entry in entries]
+    def keep(self, entries: Iterable[Model]) -> bool:
+        changed = [lock_file.keep(self.file, entry) for entry in entries]
         return any(changed)

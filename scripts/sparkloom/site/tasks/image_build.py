@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sparkloom.base import files
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
-from sparkloom.inputs import image_lock, image_recipes
+from sparkloom.inputs import image_recipes, lock_file
 from sparkloom.launch.downloads import Settings
 from sparkloom.render import image_context
 from sparkloom.site import ansible, image_build
@@ -47,7 +47,7 @@ def decide(
 ) -> Data:
     """Whether it must be built."""
     loaded = image_recipes.load(recipe)
-    entry = image_lock.read(ansible.lock_file(context.vars)).get(loaded.recipe.image)
+    entry = lock_file.read(ansible.lock_file(context.vars), lock_file.Image).get(loaded.recipe.image)
     decided = image_build.decide(loaded, _answers(context, answers), entry.digest if entry else "", again=again)
     return {"build": decided.build, "digest": decided.digest, "pulls": decided.pulls, "msg": decided.told}
 
@@ -96,7 +96,7 @@ def keep(
         return {"failed": True, "msg": refusal}
     when, builder = datetime.now(UTC).isoformat(timespec="seconds"), image_build.builder(cluster, node, _here(context))
     image, (name, tag) = loaded.recipe.image, loaded.recipe.name_and_tag
-    changed = image_lock.keep(file, image_lock.Entry(name, tag, settled, when, builder))
+    changed = lock_file.keep(file, lock_file.Image(name, tag, settled, when, builder))
     told = {"recipe": loaded.name, "image": image, "digest": settled, "nodes": list(held), "node": builder}
     told |= {"recipe_sha256": image_context.of(loaded), "when": when, "lock": str(file)}
     files.write(kept(cluster.name) / "images" / f"{loaded.name}.json", json.dumps(told, indent=2) + "\n")

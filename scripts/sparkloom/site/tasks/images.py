@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sparkloom.inputs import image_lock
+from sparkloom.inputs import lock_file
 from sparkloom.inputs import profile as profiles
 from sparkloom.launch import downloads, resolve
 from sparkloom.site import ansible, images
@@ -54,7 +54,7 @@ def keep(
     if settled.refusal or "@" in image:
         return {"digest": settled.digest} | _refused(settled, f"{image} on {', '.join(held)}")
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    changed = image_lock.keep(file, images.entry(asked, settled.digest, held, when))
+    changed = lock_file.keep(file, images.entry(asked, settled.digest, held, when))
     return {"changed": changed, "digest": settled.digest, "msg": f"{image} is {settled.digest} ({file})"}
 
 
@@ -65,7 +65,7 @@ def _held(
     registered = ansible.registered(context.vars, answers)
     serving = list(nodes) or downloads.nodes(loaded, context.cluster)
     held = {node: registered[node]["answer"] for node in serving if "answer" in registered.get(node, {})}
-    return images.wanted(resolve.image_reference(loaded), image_lock.read(file), take, str(file)), held
+    return images.wanted(resolve.image_reference(loaded), lock_file.read(file, lock_file.Image), take, str(file)), held
 
 
 def _refused(decided: images.Decision, passed: str) -> Data:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from sparkloom.inputs.checkpoint import parts
+from sparkloom.inputs.checkpoint import tables
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention, Experts, Mlp
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.shape import USUAL, Forward, Layer, Mixer, Shape
 
 W_NAMES = ("w1", "w3", "w2")  # of an expert's matrices, as some checkpoints call gate, up and down
 SPARSE_BLOCK: dict[str, Any] = {"place": "block_sparse_moe", "names": W_NAMES}
@@ -59,7 +59,7 @@ def every(text: Config, interval: int, usual: str) -> list[str]:
 
 def part(kind: type[P], config: Config, **more: Any) -> P:
     """A part with the widths that config.json says in the words of `parts.yml`."""
-    table = parts.tables()[kind.__name__]
+    table = tables.read("parts")[kind.__name__]
     facts = config.about(table["about"])
     widths = {
         field: facts.count(said[:-1]) if said.endswith("?") else facts.number(*said.split())
@@ -95,6 +95,11 @@ def experts(text: Config, **more: Any) -> Experts:
     return replace(routed, shared=number * routed.inter if width is None else width)
 
 
+def layers(at: str, parts: Iterable[tuple[Mixer, Forward]], norms: tuple[str, ...] = USUAL) -> list[Layer]:
+    """Numbered from 0 below a place."""
+    return [Layer(f"{at}.layers.{n}", mixer, forward, norms) for n, (mixer, forward) in enumerate(parts)]
+
+
 def alike(text: Config, at: str, mixer: Mixer, forward: Forward) -> list[Layer]:
     """A model whose layers are all the same."""
-    return [Layer(f"{at}.layers.{n}", mixer, forward, mixer.hidden) for n in range(number_of_layers(text))]
+    return layers(at, [(mixer, forward)] * number_of_layers(text))

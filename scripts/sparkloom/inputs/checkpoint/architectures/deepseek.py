@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import Reader, experts, mlp, model, number_of_layers, part
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 
 def deepseek(config: Config) -> Shape:
@@ -20,34 +20,25 @@ def deepseek(config: Config) -> Shape:
 
 
 def kimi_k25(config: Config) -> Shape:
-    vision = towers.of(config, "moonvit")
+    vision = tables.tower(config, "moonvit")
     return _below(config, "language_model.model", head="language_model.lm_head", vision=vision)
 
 
 def _below(config: Config, at: str, **more: Any) -> Shape:
     """The language model at its place in the checkpoint."""
-    text, count = config.text, number_of_layers(config.text)
+    text, count = config.text, common.number_of_layers(config.text)
     choosing = _choosing(text, count)
     layers = [_layer(text, f"{at}.layers.{n}", n, choosing[n]) for n in range(count)]
     drafts = text.about("mtp").count("num_nextn_predict_layers")
     draft = [_layer(text, f"{at}.layers.{n}", n, choosing[-1]) for n in range(count, count + drafts)]
     glm = text.text_of("model_type").startswith("glm")  # GLM-5's draft layer uses the model's ends
-    return model(config, at, layers, **drafting(draft, 0 if glm else text.number("vocab_size")), **more)
+    return common.model(config, at, layers, **drafting(text, draft, own_ends=not glm), **more)
 
 
-def drafting(layers: list[Layer], vocab: int) -> dict[str, Any]:
-    """Draft layers, each behind what joins a token to the last layer's output; `vocab`: with ends of their own."""
-    return {"draft": tuple(layers), "draft_more": tuple(t for layer in layers for t in _joint(layer, vocab))}
-
-
-def _joint(layer: Layer, vocab: int) -> list[Tensor]:
-    at, hidden = layer.at, layer.hidden
-    tensors = [matrix(f"{at}.eh_proj", hidden, 2 * hidden, "draft")]
-    for name in ("embed_tokens", "shared_head.head") if vocab else ():
-        tensors.append(Tensor(f"{at}.{name}.weight", (vocab, hidden), "draft", linear=False))
-    for name in ("enorm", "hnorm", "shared_head.norm"):
-        tensors += norm(f"{at}.{name}", hidden)
-    return tensors
+def drafting(text: Config, layers: list[Layer], *, own_ends: bool) -> dict[str, Any]:
+    """Draft layers, each behind what joins a token to the last layer's output; perhaps with ends of their own."""
+    joints = (tables.extras(text, "draft_joint", layer.at, own_ends=own_ends) for layer in layers)
+    return {"draft": tuple(layers), "draft_more": tuple(tensor for joint in joints for tensor in joint)}
 
 
 def _choosing(text: Config, count: int) -> list[bool]:
@@ -60,16 +51,16 @@ def _choosing(text: Config, count: int) -> list[bool]:
 
 def _layer(text: Config, at: str, number: int, chooses: bool) -> Layer:
     chosen = bool(text.maybe("index_topk"))
-    mixer = part(Latent, text, indexer=part(Indexer, text) if chooses else None, chosen=chosen)
-    return Layer(at, mixer, forward_of(text, number), mixer.hidden)
+    mixer = common.part(Latent, text, indexer=common.part(Indexer, text) if chooses else None, chosen=chosen)
+    return Layer(at, mixer, forward_of(text, number))
 
 
 def forward_of(text: Config, number: int, *, corrected: bool = False) -> Forward:
     first = text.about("layers").count("first_k_dense_replace")
     every = text.about("layers").maybe("moe_layer_freq") or 1
     if number < first or number % every:
-        return mlp(text)
-    return experts(text, router_bias=corrected or text.about("experts").text_of("topk_method") == "noaux_tc")
+        return common.mlp(text)
+    return common.experts(text, router_bias=corrected or text.about("experts").text_of("topk_method") == "noaux_tc")
 
 
 READERS = (

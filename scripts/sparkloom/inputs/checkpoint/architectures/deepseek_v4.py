@@ -10,19 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    W_NAMES,
-    Reader,
-    experts,
-    model,
-    number_of_layers,
-    part,
-)  # fmt: skip
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Compressed, Experts
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm, vector
+from sparkloom.inputs.checkpoint.tensors import Tensor, vector
 
 NORMS = ("attn_norm", "ffn_norm")
 ENDS = {"embedding": "embed", "head": "head", "last_norm": "norm"}
@@ -30,19 +24,19 @@ BLOCK = 32  # of a V4.1 table's row: an exponent byte for each
 
 
 def v4(config: Config) -> Shape:
-    text, count = config.text, number_of_layers(config.text)
+    text, count = config.text, common.number_of_layers(config.text)
     drafts = _drafts(text, count)
     ratios = text.about("sparse").per_layer(count + drafts, "compress_ratios")
     if not ratios:
         raise text.missing("compress_ratios")
     every = [_layer(text, n, ratios[n], f"layers.{n}" if n < count else f"mtp.{n - count}") for n in range(len(ratios))]
-    hidden, streams = text.number("hidden_size"), text.number("hc_mult")
-    joints = [tensor for layer in every[count:] for tensor in _joint(layer.at, hidden, streams)]
     if _has_dspark(text):
-        beside = _dspark(text, drafts, ("markov_w1", "markov_w2"))
-        joints = [*beside, *_mixed_head(f"{every[-1].at}.", hidden, streams)]
-    ends: dict[str, Any] = {**ENDS, "other": tuple(_mixed_head("", hidden, streams))}
-    return model(config, "", every[:count], draft=tuple(every[count:]), draft_more=tuple(joints), **ends)
+        joints = [*_dspark(text, drafts), *tables.extras(text, "v4_mixed_head", every[-1].at)]
+    else:
+        names = ("v4_joint", "v4_mixed_head")
+        joints = [t for layer in every[count:] for name in names for t in tables.extras(text, name, layer.at)]
+    ends: dict[str, Any] = {**ENDS, "other": tables.extras(text, "v4_mixed_head")}
+    return common.model(config, "", every[:count], draft=tuple(every[count:]), draft_more=tuple(joints), **ends)
 
 
 def _drafts(text: Config, count: int) -> int:
@@ -53,27 +47,19 @@ def _drafts(text: Config, count: int) -> int:
     return max(0, len(text.about("sparse").items("compress_ratios")) - count)
 
 
-def _joint(at: str, hidden: int, streams: int) -> Iterator[Tensor]:
-    yield matrix(f"{at}.e_proj", hidden, hidden, "draft")
-    yield matrix(f"{at}.h_proj", hidden, hidden, "draft")
-    for name in ("enorm", "hnorm", "norm"):
-        yield from norm(f"{at}.{name}", hidden)
-    yield from _mixed_head(f"{at}.", hidden, streams)
-
-
 def _layer(text: Config, number: int, ratio: int, at: str) -> Layer:
-    mixer = _compressed(text, ratio, chooses=ratio == 4)
     hashed = number < text.about("experts").count("num_hash_layers") and at.startswith("layers.")
     forward = _experts(text)
-    more = [*streams(at, mixer.hidden, text.about("model").number("hc_mult"))]
-    more.append(
-        _choice(text, at, forward) if hashed else vector(f"{at}.ffn.gate.bias", forward.routed, "router", "f32")
-    )
-    return Layer(at, mixer, forward, mixer.hidden, NORMS, tuple(more))
+    choice = _choice(text, at, forward) if hashed else _gate(at, forward)
+    return Layer(at, _compressed(text, ratio, chooses=ratio == 4), forward, NORMS, (*_streams(text, at), choice))
 
 
 def _experts(text: Config) -> Experts:
-    return experts(text, place="ffn", names=W_NAMES)
+    return common.experts(text, place="ffn", names=common.W_NAMES)
+
+
+def _gate(at: str, forward: Experts) -> Tensor:
+    return vector(f"{at}.ffn.gate.bias", forward.routed, "router", "f32")
 
 
 def _choice(text: Config, at: str, forward: Experts) -> Tensor:
@@ -82,8 +68,12 @@ def _choice(text: Config, at: str, forward: Experts) -> Tensor:
     return Tensor(f"{at}.ffn.gate.tid2eid", shape, "router", linear=False, always="i64")
 
 
+def _streams(text: Config, at: str) -> tuple[Tensor, ...]:
+    return tables.extras(text, "v4_streams", at)
+
+
 def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
-    plain, sparse = part(Compressed, text, ratio=ratio), text.about("sparse")
+    plain, sparse = common.part(Compressed, text, ratio=ratio), text.about("sparse")
     if not chooses:
         return plain
     return replace(
@@ -94,37 +84,22 @@ def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
     )
 
 
-def streams(at: str, hidden: int, count: int, kept: str = "f32") -> Iterator[Tensor]:
-    """Hyper-connections: what mixes a layer's parallel streams, before attention and before the feed-forward. `kept`:
-    the matrix' own type; empty = the model's."""
-    rows = (2 + count) * count
-    for half in ("attn", "ffn"):
-        yield Tensor(f"{at}.hc_{half}_fn", (rows, count * hidden), "other", linear=False, always=kept)
-        yield vector(f"{at}.hc_{half}_base", rows, "other", "f32")
-        yield vector(f"{at}.hc_{half}_scale", 3, "other", "f32")
-
-
-def _mixed_head(at: str, hidden: int, count: int) -> Iterator[Tensor]:
-    yield Tensor(f"{at}hc_head_fn", (count, count * hidden), "other", linear=False, always="f32")
-    yield vector(f"{at}hc_head_base", count, "other", "f32")
-    yield vector(f"{at}hc_head_scale", 1, "other", "f32")
-
-
 def v41(config: Config) -> Shape:
-    text, count = config.text, number_of_layers(config.text)
+    text, count = config.text, common.number_of_layers(config.text)
     ratios = text.about("sparse").per_layer(count, "compress_ratios")
     forward = _experts(text)
     layers = [_v41_layer(text, f"layers.{n}", _v41_mixer(text, n, ratios[n]), forward) for n in range(count)]
     drafts = text.about("mtp").count("num_nextn_predict_layers")
     drafted = replace(forward, routed=text.about("mtp").maybe("dspark_n_routed_experts") or forward.routed)
     near = _compressed(text, 0, chooses=False)
-    return model(
+    looked_up = [f"layers.{number}.engram" for number in text.about("tables").items("engram_layer_ids")]
+    return common.model(
         config, "", layers, **ENDS,
         draft=tuple(_v41_layer(text, f"mtp.{n}", near, drafted) for n in range(drafts)),
-        draft_more=tuple(_dspark(text, drafts, ("embed", "head"))) if drafts else (),
-        vision=towers.of(config, "deepseek_v41", text_hidden=forward.hidden),
-        tables=tuple(_tables(text)),
-        other=tuple(_table_readers(text)),
+        draft_more=_dspark(text, drafts, v41=True) if drafts else (),
+        vision=tables.tower(config, "deepseek_v41", text_hidden=forward.hidden),
+        tables=tuple(_tables(text, looked_up)),
+        other=tuple(tensor for at in looked_up for tensor in tables.extras(text, "v41_table_reader", at)),
     )  # fmt: skip
 
 
@@ -136,46 +111,23 @@ def _v41_mixer(text: Config, number: int, ratio: int) -> Compressed:
 
 
 def _v41_layer(text: Config, at: str, mixer: Compressed, forward: Experts) -> Layer:
-    mixing = streams(at, mixer.hidden, text.about("model").number("hc_mult"))
-    more = (*mixing, vector(f"{at}.ffn.gate.bias", forward.routed, "router", "f32"))
-    return Layer(at, mixer, forward, mixer.hidden, NORMS, more)
+    return Layer(at, mixer, forward, NORMS, (*_streams(text, at), _gate(at, forward)))
 
 
-def _table_readers(text: Config) -> Iterator[Tensor]:
-    facts, hidden = text.about("tables"), text.number("hidden_size")
-    mult = text.number("hc_mult")
-    columns = (facts.number("engram_max_ngram_size") - 1) * facts.number("engram_n_heads")
-    for number in facts.items("engram_layer_ids"):
-        at = f"layers.{number}.engram"
-        yield matrix(f"{at}.wkv", hidden * (mult + 1), columns * facts.number("engram_head_dim"), "other")
-        for name in ("q_weight", "k_weight"):
-            yield Tensor(f"{at}.{name}", (mult, hidden), "other", linear=False)
-
-
-def _tables(text: Config) -> Iterator[Tensor]:
+def _tables(text: Config, looked_up: list[str]) -> Iterator[Tensor]:
     facts = text.about("tables")
-    numbers, rows = facts.items("engram_layer_ids"), facts.items("engram_num_embeddings")
-    for number, count in zip(numbers, rows, strict=False):
-        shape = (int(count), facts.number("engram_head_dim"))
-        at = f"layers.{number}.engram.embed.weight"
-        yield Tensor(at, shape, "tables", linear=False, always="f8", scaled=BLOCK)
+    for at, rows in zip(looked_up, facts.items("engram_num_embeddings"), strict=False):
+        shape = (int(rows), facts.number("engram_head_dim"))
+        yield Tensor(f"{at}.embed.weight", shape, "tables", linear=False, always="f8", scaled=BLOCK)
 
 
 def _has_dspark(text: Config) -> bool:
     return bool(text.about("mtp").items("dspark_target_layer_ids"))
 
 
-def _dspark(text: Config, stages: int, names: tuple[str, str]) -> Iterator[Tensor]:
-    """What stands beside the layers: the way in at the first, the way out and a small chain of tokens at the last.
-    `names`: the two tables of that chain."""
-    facts, hidden, vocab = text.about("mtp"), text.number("hidden_size"), text.number("vocab_size")
-    rank, last = facts.number("dspark_markov_rank"), stages - 1
-    yield matrix("mtp.0.main_proj", hidden, hidden * len(facts.items("dspark_target_layer_ids")), "draft")
-    yield from norm("mtp.0.main_norm", hidden)
-    yield from norm(f"mtp.{last}.norm", hidden)
-    for name in names:
-        yield Tensor(f"mtp.{last}.markov_head.{name}.weight", (vocab, rank), "draft", linear=False)
-    yield Tensor(f"mtp.{last}.confidence_head.proj.weight", (1, hidden + rank), "draft", linear=False)
+def _dspark(text: Config, stages: int, *, v41: bool = False) -> tuple[Tensor, ...]:
+    """What stands around the layers, at the first and at the last."""
+    return tables.extras(text, "dspark_in", "mtp.0") + tables.extras(text, "dspark_out", f"mtp.{stages - 1}", v41=v41)
 
 
 READERS = (

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    Reader,
-    attention,
-    every,
-    experts,
-    layer_types,
-    mlp,
-    model,
-)  # fmt: skip
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
@@ -27,15 +20,12 @@ PATTERN = 6  # Gemma 3: every sixth layer sees all
 def gemma3(config: Config) -> Shape:
     text = config.text
     at = "language_model.model" if config.section("vision_config") else "model"
-    full, forward = attention(text, norms="head"), mlp(text)
+    full, forward = common.attention(text, norms="head"), common.mlp(text)
     sliding = replace(full, window=text.about("attention").number("sliding_window"))
     interval = text.about("layers").maybe("sliding_window_pattern") or PATTERN
-    words = layer_types(text) or every(text, interval, "sliding_attention")
-    layers = [
-        Layer(f"{at}.layers.{n}", sliding if word.startswith("sliding") else full, forward, full.hidden, NORMS)
-        for n, word in enumerate(words)
-    ]
-    return model(config, at, layers, vision=towers.of(config, "siglip", text_hidden=full.hidden), tied=True)
+    words = common.layer_types(text) or common.every(text, interval, "sliding_attention")
+    layers = common.layers(at, ((sliding if word.startswith("sliding") else full, forward) for word in words), NORMS)
+    return common.model(config, at, layers, vision=tables.tower(config, "siglip", text_hidden=full.hidden), tied=True)
 
 
 def gemma4(config: Config) -> Shape:
@@ -46,19 +36,20 @@ def gemma4(config: Config) -> Shape:
         )
     full, sliding = _mixers(text)
     layers = []
-    for number, word in enumerate(layer_types(text)):
+    for number, word in enumerate(common.layer_types(text)):
         forward, extra = _forward(text, f"{at}.layers.{number}")
         scalar = vector(f"{at}.layers.{number}.layer_scalar", 1, "other")
         mixer = sliding if word.startswith("sliding") else full
         names = (*NORMS, *(BESIDE_EXPERTS if extra else ()))
-        layers.append(Layer(f"{at}.layers.{number}", mixer, forward, full.hidden, names, (*extra, scalar)))
+        layers.append(Layer(f"{at}.layers.{number}", mixer, forward, names, (*extra, scalar)))
     audio = ("an audio tower is not counted: no file that has one was read",) if config.section("audio_config") else ()
-    return model(config, at, layers, vision=towers.of(config, "gemma4", text_hidden=full.hidden), unknown=audio)
+    tower = tables.tower(config, "gemma4", text_hidden=full.hidden)
+    return common.model(config, at, layers, vision=tower, unknown=audio)
 
 
 def _mixers(text: Config) -> tuple[Attention, Attention]:
     facts = text.about("attention")
-    sliding = attention(text, norms="head", window=facts.number("sliding_window"))
+    sliding = common.attention(text, norms="head", window=facts.number("sliding_window"))
     full = replace(
         sliding,
         window=0,
@@ -70,10 +61,10 @@ def _mixers(text: Config) -> tuple[Attention, Attention]:
 
 
 def _forward(text: Config, at: str) -> tuple[Forward, tuple[Tensor, ...]]:
-    dense = mlp(text)
+    dense = common.mlp(text)
     if not text.about("experts").flag("enable_moe_block"):
         return dense, ()
-    parts = experts(text, shared=0, dense=dense, place="", router="router.proj")
+    parts = common.experts(text, shared=0, dense=dense, place="", router="router.proj")
     scales = (
         vector(f"{at}.router.scale", parts.hidden, "router"),
         vector(f"{at}.router.per_expert_scale", parts.routed, "router"),

@@ -4,21 +4,10 @@ attention per layer of sparse latent attention, hyper-connections between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    Reader,
-    attention,
-    experts,
-    layer_types,
-    mlp,
-    model,
-    number_of_layers,
-    part,
-)  # fmt: skip
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.architectures.deepseek import drafting, forward_of
-from sparkloom.inputs.checkpoint.architectures.deepseek_v4 import streams
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
@@ -28,60 +17,51 @@ from sparkloom.inputs.checkpoint.tensors import Tensor
 def glm4(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
-    mixer = attention(text, bias=facts.flag("attention_bias"), norms="head" if facts.flag("use_qk_norm") else "")
-    count, drafts = number_of_layers(text), text.about("mtp").count("num_nextn_predict_layers")
-    every = [
-        Layer(f"model.layers.{n}", mixer, forward_of(text, n, corrected=True), mixer.hidden)
-        for n in range(count + drafts)
-    ]
-    return model(config, "model", every[:count], **drafting(every[count:], text.number("vocab_size")))
+    bias, norms = facts.flag("attention_bias"), "head" if facts.flag("use_qk_norm") else ""
+    mixer = common.attention(text, bias=bias, norms=norms)
+    count, drafts = common.number_of_layers(text), text.about("mtp").count("num_nextn_predict_layers")
+    every = [Layer(f"model.layers.{n}", mixer, forward_of(text, n, corrected=True)) for n in range(count + drafts)]
+    return common.model(config, "model", every[:count], **drafting(text, every[count:], own_ends=True))
 
 
 def glm53_flash(config: Config) -> Shape:
     text, at = config.text, "model.language_model"
-    line = text.section("linear_attn_config")
-    if line is None:
-        raise text.missing("linear_attn_config")
     pool = text.about("sparse").maybe("index_kpool") or 1
-    delta = part(DeltaAttention, line, hidden=text.number("hidden_size"))
-    whole = part(Latent, text, indexer=part(Indexer, text, block=pool), chosen=True)
-    words, feeds = layer_types(text), text.about("layers").items("mlp_layer_types")
+    delta = common.part(DeltaAttention, text.mapping("linear_attn_config"), hidden=text.number("hidden_size"))
+    whole = common.part(Latent, text, indexer=common.part(Indexer, text, block=pool), chosen=True)
+    words, feeds = common.layer_types(text), text.about("layers").items("mlp_layer_types")
     layers = [
         _layer(text, f"{at}.layers.{n}", delta if word == "linear_attention" else whole, _forward(text, n, feeds), pool)
         for n, word in enumerate(words)
     ]
     count, drafts = len(words), text.about("mtp").count("num_nextn_predict_layers")
     draft = [_draft(text, f"{at}.layers.{n}", whole, pool) for n in range(count, count + drafts)]
-    vision, unknown = towers.of(config, "glm5"), []
+    vision, unknown = tables.tower(config, "glm5"), []
     if text.value("num_nextn_predict_layers") is None:
         unknown.append("config.json names no draft layers, and the published checkpoint has one")
     if not vision:
         unknown.append("config.json has no vision_config: the tower is not counted")
-    return model(config, at, layers, **drafting(draft, 0), vision=vision, unknown=tuple(unknown))
+    drafted = drafting(text, draft, own_ends=False)
+    return common.model(config, at, layers, **drafted, vision=vision, unknown=tuple(unknown))
 
 
 def _layer(text: Config, at: str, mixer: Mixer, forward: Forward, pool: int) -> Layer:
-    more = [*streams(at, mixer.hidden, text.about("model").number("hc_mult"), kept="")]
-    if mixer.kind == "attention":
-        more += _pooled(text, at, pool)
-    return Layer(at, mixer, forward, mixer.hidden, more=tuple(more))
+    pooled = _pooled_keys(text, at, pool) if mixer.kind == "attention" else ()
+    return Layer(at, mixer, forward, more=(*tables.extras(text, "glm_streams", at), *pooled))
 
 
 def _draft(text: Config, at: str, mixer: Mixer, pool: int) -> Layer:
     """One stream only: nothing mixes it."""
-    return Layer(at, mixer, experts(text, router_bias=True), mixer.hidden, more=tuple(_pooled(text, at, pool)))
+    return Layer(at, mixer, common.experts(text, router_bias=True), more=_pooled_keys(text, at, pool))
 
 
-def _pooled(text: Config, layer: str, pool: int) -> Iterator[Tensor]:
-    """The indexer's keys are pooled over a few tokens."""
-    at, hidden, width = f"{layer}.self_attn.indexer", text.number("hidden_size"), text.number("index_head_dim")
-    yield Tensor(f"{at}.index_kpool_compress_ape", (pool, width), "attention", linear=False)
-    yield Tensor(f"{at}.index_kpool_compress_gate", (width, hidden), "attention", linear=False)
+def _pooled_keys(text: Config, at: str, pool: int) -> tuple[Tensor, ...]:
+    return tables.extras(text, "glm_pooled_keys", f"{at}.self_attn.indexer", pool=pool)
 
 
 def _forward(text: Config, number: int, feeds: list[object]) -> Forward:
     dense = feeds[number] == "dense" if number < len(feeds) else number < text.count("first_k_dense_replace")
-    return mlp(text) if dense else experts(text, router_bias=True)
+    return common.mlp(text) if dense else common.experts(text, router_bias=True)
 
 
 READERS = (

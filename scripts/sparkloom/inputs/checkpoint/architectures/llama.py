@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    SPARSE_BLOCK,
-    Reader,
-    alike,
-    attention,
-    every,
-    experts,
-    layer_types,
-    mlp,
-    model,
-)  # fmt: skip
+from dataclasses import replace
+
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.shape import Forward, Shape
 
 WHOLE = 4  # Llama 4: every fourth layer sees all, without positions (no_rope_layer_interval)
 
@@ -24,48 +17,50 @@ def llama(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
     window = facts.count("sliding_window") if facts.value("use_sliding_window") is not False else 0
-    mixer = attention(text, bias=facts.flag("attention_bias"), out_bias=facts.flag("attention_bias"), window=window)
-    return model(config, "model", alike(text, "model", mixer, mlp(text)))
+    bias = facts.flag("attention_bias")
+    mixer = common.attention(text, bias=bias, out_bias=bias, window=window)
+    return common.model(config, "model", common.alike(text, "model", mixer, common.mlp(text)))
 
 
 def mixtral(config: Config) -> Shape:
     text = config.text
-    mixer = attention(text, window=text.about("attention").count("sliding_window"))
-    return model(config, "model", alike(text, "model", mixer, experts(text, shared=0, **SPARSE_BLOCK)))
+    mixer = common.attention(text, window=text.about("attention").count("sliding_window"))
+    forward = common.experts(text, shared=0, **common.SPARSE_BLOCK)
+    return common.model(config, "model", common.alike(text, "model", mixer, forward))
 
 
 def mistral3(config: Config) -> Shape:
     text, at = config.text, "language_model.model"
     if text.text_of("model_type") != "mistral":
         raise text.refusal(f"model_type '{text.text_of('model_type')}' below Mistral 3; this reader knows 'mistral'")
-    mixer = attention(text, window=text.about("attention").count("sliding_window"))
-    layers = alike(text, at, mixer, mlp(text))
+    mixer = common.attention(text, window=text.about("attention").count("sliding_window"))
+    layers = common.alike(text, at, mixer, common.mlp(text))
     merge = config.about("vision").maybe("spatial_merge_size") or 2
     bias = config.about("vision").flag("multimodal_projector_bias")
-    tower = towers.of(config, "pixtral", text_hidden=mixer.hidden, merge=merge, projector_bias=int(bias))
-    return model(config, at, layers, vision=tower, head="language_model.lm_head")
+    tower = tables.tower(config, "pixtral", text_hidden=mixer.hidden, merge=merge, projector_bias=int(bias))
+    return common.model(config, at, layers, vision=tower, head="language_model.lm_head")
 
 
 def llama4(config: Config) -> Shape:
     text, at = config.text, "language_model.model"
     chunk = text.about("attention").count("attention_chunk_size")
     interval = text.about("layers").maybe("no_rope_layer_interval") or WHOLE
-    layers = []
-    for number, word in enumerate(layer_types(text) or every(text, interval, "chunked_attention")):
-        mixer = attention(text, window=chunk if word.startswith("chunked") else 0)
-        layers.append(Layer(f"{at}.layers.{number}", mixer, _llama4_forward(text, number), mixer.hidden))
+    words = common.layer_types(text) or common.every(text, interval, "chunked_attention")
+    mixers = (common.attention(text, window=chunk if word.startswith("chunked") else 0) for word in words)
+    layers = common.layers(at, ((mixer, _llama4_forward(text, number)) for number, mixer in enumerate(mixers)))
     unknown = "config.json leaves out the vision tower's widths (0.9 B parameters)"
     if config.section("vision_config"):
         unknown = "the vision tower is not counted: no file with its widths was read"
-    return model(config, at, layers, head="language_model.lm_head", multimodal=True, unknown=(unknown,))
+    return common.model(config, at, layers, head="language_model.lm_head", multimodal=True, unknown=(unknown,))
 
 
 def _llama4_forward(text: Config, number: int) -> Forward:
     step = text.about("layers").maybe("interleave_moe_layer_step") or 1
     if (number + 1) % step:
-        return mlp(text, "intermediate_size_mlp", place="feed_forward")
+        return common.mlp(text, "intermediate_size_mlp", place="feed_forward")
     inter = text.about("experts").number("intermediate_size")
-    return experts(text, inter=inter, shared=inter, place="feed_forward", router="router", shared_place="shared_expert")
+    places = {"place": "feed_forward", "router": "router", "shared_place": "shared_expert"}
+    return common.experts(text, inter=inter, shared=inter, **places)
 
 
 def gpt_oss(config: Config) -> Shape:
@@ -73,13 +68,12 @@ def gpt_oss(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
     window, bias = facts.number("sliding_window"), facts.flag("attention_bias")
-    forward = experts(text, shared=0, router="router", biases=True)
-    layers = []
-    for number, word in enumerate(layer_types(text) or every(text, 2, "sliding_attention")):
-        own = window if word.startswith("sliding") else 0
-        mixer = attention(text, bias=bias, out_bias=bias, sinks=True, window=own)
-        layers.append(Layer(f"model.layers.{number}", mixer, forward, mixer.hidden))
-    return model(config, "model", layers)
+    forward = common.experts(text, shared=0, router="router", biases=True)
+    full = common.attention(text, bias=bias, out_bias=bias, sinks=True)
+    sliding = replace(full, window=window)
+    words = common.layer_types(text) or common.every(text, 2, "sliding_attention")
+    layers = common.layers("model", ((sliding if word.startswith("sliding") else full, forward) for word in words))
+    return common.model(config, "model", layers)
 
 
 READERS = (

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint.architectures._common import Reader, experts, mlp, model, number_of_layers
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention
-from sparkloom.inputs.checkpoint.shape import Layer, Shape
+from sparkloom.inputs.checkpoint.shape import Shape
 
 
 def read(config: Config) -> Shape:
-    text, count = config.text, number_of_layers(config.text)
+    text, count = config.text, common.number_of_layers(config.text)
     slides = text.about("layers").per_layer(count, "hybrid_layer_pattern")
     routed = text.about("layers").per_layer(count, "moe_layer_freq")
     full, sliding = _mixer(text, ""), _mixer(text, "swa_")
-    layers = [
-        Layer(
-            f"model.layers.{n}", sliding if slides[n] else full,
-            experts(text, router_bias=True) if routed[n] else mlp(text), full.hidden,
-        )
-        for n in range(count)
-    ]  # fmt: skip
-    return model(config, "model", layers, unknown=("draft layers, if any, are not in config.json",))
+    mixers = (sliding if slides[n] else full for n in range(count))
+    forwards = (common.experts(text, router_bias=True) if routed[n] else common.mlp(text) for n in range(count))
+    layers = common.layers("model", zip(mixers, forwards, strict=True))
+    return common.model(config, "model", layers, unknown=("draft layers, if any, are not in config.json",))
 
 
 def _mixer(text: Config, before: str) -> Attention:

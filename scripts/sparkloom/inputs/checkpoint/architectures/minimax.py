@@ -2,61 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    SPARSE_BLOCK,
-    Reader,
-    alike,
-    attention,
-    experts,
-    mlp,
-    model,
-    number_of_layers,
-)  # fmt: skip
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Choice
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.tensors import Tensor
 
 
 def m2(config: Config) -> Shape:
     text = config.text
     whole = text.about("attention").text_of("qk_norm_type") != "per_head"
-    mixer = attention(text, norms="layer" if whole else "head")
-    layers = alike(text, "model", mixer, experts(text, shared=0, router_bias=True, **SPARSE_BLOCK))
+    mixer = common.attention(text, norms="layer" if whole else "head")
+    forward = common.experts(text, shared=0, router_bias=True, **common.SPARSE_BLOCK)
+    layers = common.alike(text, "model", mixer, forward)
     named = text.about("mtp").count("num_mtp_modules")
     unknown = f"config.json names {named} draft module(s); published checkpoints of M2 hold none"
-    return model(config, "model", layers, unknown=(unknown,) if named else ())
+    return common.model(config, "model", layers, unknown=(unknown,) if named else ())
 
 
 def m3(config: Config) -> Shape:
-    text, count = config.text, number_of_layers(config.text)
+    text, count = config.text, common.number_of_layers(config.text)
     before = "language_model." if config.section("vision_config") else ""
     at = f"{before}model"
     routed = text.about("layers").per_layer(count, "moe_layer_freq") or [1] * count
     sparse = text.section("sparse_attention_config")
     chooses = sparse.about("sparse").per_layer(count, "sparse_attention_freq") if sparse else [0] * count
-    plain = attention(text, norms="head", gate=text.about("attention").flag("attention_output_gate"))
+    plain = common.attention(text, norms="head", gate=text.about("attention").flag("attention_output_gate"))
     layers = []
     for number in range(count):
-        place, mixer, more = f"{at}.layers.{number}", plain, list[Tensor]()
+        place, mixer, more = f"{at}.layers.{number}", plain, tuple[Tensor, ...]()
         if sparse and chooses[number]:
-            choice = _choice(sparse)
-            mixer, more = replace(plain, choice=choice), list(_indexer(place, choice, plain.hidden))
-        layers.append(Layer(place, mixer, _forward(text, routed[number]), plain.hidden, more=tuple(more)))
+            mixer = replace(plain, choice=_choice(sparse))
+            more = tables.extras(sparse, "minimax_indexer", f"{place}.self_attn", hidden=plain.hidden)
+        layers.append(Layer(place, mixer, _forward(text, routed[number]), more=more))
     named = text.about("mtp").count("num_mtp_modules")
     unknown = f"config.json names {named} draft module(s); whether the checkpoint holds them only its index says"
-    return model(config, at, layers, head=f"{before}lm_head", vision=_tower(config, plain.hidden), unknown=(unknown,))
+    vision = _tower(config, plain.hidden)
+    return common.model(config, at, layers, head=f"{before}lm_head", vision=vision, unknown=(unknown,))
 
 
 def _forward(text: Config, routed: int) -> Forward:
     if not routed:
-        return mlp(text, "dense_intermediate_size")
+        return common.mlp(text, "dense_intermediate_size")
     shared = text.about("experts").count("shared_intermediate_size")
-    return experts(text, shared=shared, router_bias=True, **SPARSE_BLOCK)
+    return common.experts(text, shared=shared, router_bias=True, **common.SPARSE_BLOCK)
 
 
 def _choice(sparse: Config) -> Choice:
@@ -67,18 +60,11 @@ def _choice(sparse: Config) -> Choice:
     )  # fmt: skip
 
 
-def _indexer(at: str, choice: Choice, hidden: int) -> Iterator[Tensor]:
-    yield matrix(f"{at}.self_attn.index_q_proj", choice.heads * choice.head_dim, hidden, "attention")
-    yield matrix(f"{at}.self_attn.index_k_proj", choice.head_dim, hidden, "attention")
-    yield from norm(f"{at}.self_attn.index_q_norm", choice.head_dim)
-    yield from norm(f"{at}.self_attn.index_k_norm", choice.head_dim)
-
-
 def _tower(config: Config, text_hidden: int) -> tuple[Tensor, ...]:
     if config.section("vision_config") is None:
         return ()
     merging = config.section("img_token_compression_config")
-    return towers.of(
+    return tables.tower(
         config, "minimax_m3", text_hidden=text_hidden,
         merge=merging.about("vision").number("spatial_merge_size") if merging else 2,
         frames=merging.about("vision").number("temporal_patch_size") if merging else 2,

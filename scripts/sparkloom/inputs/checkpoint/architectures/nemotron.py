@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint.architectures._common import Reader, attention, experts, mlp, model, part
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention, Mamba2, Mlp
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
 
 LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
 MULTIPLE = 256  # a searched block's widths are rounded up to it
@@ -18,19 +19,12 @@ def nemotron_h(config: Config) -> Shape:
     text = config.text
     words = _words(text, "layers", "layers_block_type", "hybrid_override_pattern")
     drafted = _words(text, "mtp", "mtp_layers_block_type", "mtp_hybrid_override_pattern")
-    hidden = text.number("hidden_size")
     times = text.about("mtp").count("num_nextn_predict_layers") if drafted else 0
-    layers = [_layer(text, f"backbone.layers.{n}", word, hidden) for n, word in enumerate(words)]
-    draft = [_layer(text, f"mtp.layers.{n}", word, hidden) for n, word in enumerate(drafted * times)]
-    more = tuple(_joint(hidden)) if draft else ()
+    layers = [_layer(text, f"backbone.layers.{n}", word) for n, word in enumerate(words)]
+    draft = [_layer(text, f"mtp.layers.{n}", word) for n, word in enumerate(drafted * times)]
+    more = tables.extras(text, "nemotron_joint", "mtp.layers.0") if draft else ()
     ends = {"embedding": "backbone.embeddings", "last_norm": "backbone.norm_f"}
-    return model(config, "backbone", layers, draft=tuple(draft), draft_more=more, **ends)
-
-
-def _joint(hidden: int) -> list[Tensor]:
-    names = ("mtp.layers.0.enorm", "mtp.layers.0.hnorm", "mtp.layers.0.final_layernorm")
-    joined = matrix("mtp.layers.0.eh_proj", hidden, 2 * hidden, "draft")
-    return [joined, *(tensor for name in names for tensor in norm(name, hidden))]
+    return common.model(config, "backbone", layers, draft=tuple(draft), draft_more=more, **ends)
 
 
 def _words(text: Config, topic: str, spelled: str, letters: str) -> list[str]:
@@ -46,23 +40,23 @@ def _words(text: Config, topic: str, spelled: str, letters: str) -> list[str]:
     return [LETTERS[letter] for letter in pattern]
 
 
-def _layer(text: Config, at: str, word: str, hidden: int) -> Layer:
+def _layer(text: Config, at: str, word: str) -> Layer:
     if word == "mamba":
-        return Layer(at, _mamba(text), None, hidden, ("norm",))
+        return Layer(at, _mamba(text), None, ("norm",))
     if word == "attention":
-        return Layer(at, attention(text, place="mixer"), None, hidden, ("norm",))
+        return Layer(at, common.attention(text, place="mixer"), None, ("norm",))
     if word == "moe":
         latent = text.about("experts").count("moe_latent_size")
-        forward = experts(text, gated=False, latent=latent, router_bias=True, place="mixer")
-        return Layer(at, None, forward, hidden, ("norm",))
+        forward = common.experts(text, gated=False, latent=latent, router_bias=True, place="mixer")
+        return Layer(at, None, forward, ("norm",))
     if word == "mlp":
-        return Layer(at, None, mlp(text, gated=False, place="mixer"), hidden, ("norm",))
+        return Layer(at, None, common.mlp(text, gated=False, place="mixer"), ("norm",))
     raise text.refusal(f"layers_block_type has a layer '{word}'; known are mamba, attention, moe and mlp")
 
 
 def _mamba(text: Config) -> Mamba2:
     facts = text.about("mamba")
-    return part(Mamba2, text, bias=facts.flag("mamba_proj_bias"), conv_bias=facts.flag("use_conv_bias"))
+    return common.part(Mamba2, text, bias=facts.flag("mamba_proj_bias"), conv_bias=facts.flag("use_conv_bias"))
 
 
 def searched(config: Config) -> Shape:
@@ -76,8 +70,8 @@ def searched(config: Config) -> Shape:
         at = f"model.layers.{number}"
         mixer, forward = _mixer(text, Config(block, text.file)), _forward(hidden, Config(block, text.file))
         norms = (*(("input_layernorm",) if mixer else ()), *(("post_attention_layernorm",) if forward else ()))
-        layers.append(Layer(at, mixer, forward, hidden, norms))
-    return model(config, "model", layers)
+        layers.append(Layer(at, mixer, forward, norms))
+    return common.model(config, "model", layers)
 
 
 def _mixer(text: Config, block: Config) -> Attention | None:

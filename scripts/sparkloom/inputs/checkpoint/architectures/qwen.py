@@ -6,35 +6,25 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from sparkloom.inputs.checkpoint import towers
-from sparkloom.inputs.checkpoint.architectures._common import (
-    Reader,
-    attention,
-    every,
-    experts,
-    layer_types,
-    mlp,
-    model,
-    number_of_layers,
-    part,
-)  # fmt: skip
+from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint.architectures import _common as common
+from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Choice, DeltaNet
+from sparkloom.inputs.checkpoint.parts import Choice, DeltaNet
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.tensors import Tensor
 
 TOWER = "qwen3_vl"
 FLASH = "model.language_model"  # where Qwen3.8-Flash-Next has its layers
-DRAFT_NORMS = ("mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.norm")
 
 
 def qwen3(config: Config) -> Shape:
     text, at = config.text, _place(config)
-    mixer = attention(text, norms="head", bias=text.flag("attention_bias"), out_bias=text.flag("attention_bias"))
-    layers = [
-        Layer(f"{at}.layers.{n}", mixer, _qwen3_forward(text, n), mixer.hidden) for n in range(number_of_layers(text))
-    ]
-    return model(config, at, layers, vision=towers.of(config, TOWER))
+    bias = text.flag("attention_bias")
+    mixer = common.attention(text, norms="head", bias=bias, out_bias=bias)
+    numbers = range(common.number_of_layers(text))
+    layers = common.layers(at, ((mixer, _qwen3_forward(text, number)) for number in numbers))
+    return common.model(config, at, layers, vision=tables.tower(config, TOWER))
 
 
 def _place(config: Config) -> str:
@@ -44,82 +34,65 @@ def _place(config: Config) -> str:
 def _qwen3_forward(text: Config, number: int) -> Forward:
     """The mixture has experts in every layer, unless it says otherwise."""
     if not text.maybe("num_experts"):
-        return mlp(text)
+        return common.mlp(text)
     step = text.maybe("decoder_sparse_step") or 1
     dense = number in text.items("mlp_only_layers") or (number + 1) % step
-    return mlp(text) if dense else experts(text)
+    return common.mlp(text) if dense else common.experts(text)
 
 
 def qwen3_next(config: Config) -> Shape:
     text, at = config.text, _place(config)
     gated = text.about("attention").value("attn_output_gate") is not False  # Qwen3-Next always is, and does not say so
-    full, line, forward = attention(text, norms="head", gate=gated), part(DeltaNet, text), _forward(text)
+    full, line, forward = common.attention(text, norms="head", gate=gated), common.part(DeltaNet, text), _forward(text)
     interval = text.about("layers").maybe("full_attention_interval") or 4
-    layers = [
-        Layer(f"{at}.layers.{n}", full if word == "full_attention" else line, forward, full.hidden)
-        for n, word in enumerate(layer_types(text) or every(text, interval, "linear_attention"))
-    ]
+    words = common.layer_types(text) or common.every(text, interval, "linear_attention")
+    layers = common.layers(at, ((full if word == "full_attention" else line, forward) for word in words))
     drafts = text.about("mtp").count("mtp_num_hidden_layers", "num_nextn_predict_layers")
     drafts = drafts or (1 if text.text_of("model_type") == "qwen3_next" else 0)
-    joint = matrix("mtp.fc", full.hidden, 2 * full.hidden, "draft")
-    draft = [Layer(f"mtp.layers.{n}", full, forward, full.hidden) for n in range(drafts)]
-    return model(config, at, layers, vision=towers.of(config, TOWER), **_drafting(draft, [joint]))
+    drafting = _drafting(text, common.layers("mtp", [(full, forward)] * drafts))
+    return common.model(config, at, layers, vision=tables.tower(config, TOWER), **drafting)
 
 
-def _drafting(layers: list[Layer], joint: list[Tensor]) -> dict[str, Any]:
+def _drafting(text: Config, layers: list[Layer], *, apart: bool = False) -> dict[str, Any]:
     """What joins a token's embedding and the last layer's output stands before the first draft layer."""
-    norms = [tensor for layer in layers[:1] for name in DRAFT_NORMS for tensor in norm(name, layer.hidden)]
-    return {"draft": tuple(layers), "draft_more": (*joint, *norms) if layers else ()}
+    joint = tables.extras(text, "qwen_joint", "mtp", apart=apart)
+    return {"draft": tuple(layers), "draft_more": joint if layers else ()}
 
 
 def _forward(text: Config) -> Forward:
     shared = {"shared_gate": True, "shared_place": "shared_expert"}
-    return experts(text, **shared) if text.maybe("num_experts") else mlp(text)
+    return common.experts(text, **shared) if text.maybe("num_experts") else common.mlp(text)
 
 
 def flash_next(config: Config) -> Shape:
     """Block-sparse attention, low-rank hyper-connections, an n-gram table; 3.5's layers otherwise."""
     text = config.text
-    full = attention(text, norms="head", gate=True, choice=_choice(text))
-    line, forward = part(DeltaNet, text), _forward(text)
+    full = common.attention(text, norms="head", gate=True, choice=_choice(text))
+    line, forward = common.part(DeltaNet, text), _forward(text)
     looked_up = {int(number) for number in text.about("tables").items("ple_layer_ids")}  # counted from 1
     layers = []
-    for number, word in enumerate(layer_types(text)):
+    for number, word in enumerate(common.layer_types(text)):
         at, whole = f"{FLASH}.layers.{number}", word == "full_attention"
-        more = [*_between(text, at), *(_indexer(text, at) if whole else ())]
-        more += _table_reader(text, at) if number + 1 in looked_up else []
-        layers.append(Layer(at, full if whole else line, forward, full.hidden, (), tuple(more)))
-    draft = [
-        _flash_draft(text, f"mtp.layers.{n}", full) for n in range(text.about("mtp").count("mtp_num_hidden_layers"))
-    ]
-    joint = [matrix(f"mtp.{name}", full.hidden, full.hidden, "draft") for name in ("fc_embedding", "fc_hidden")]
-    vision = towers.of(config, TOWER)
-    return model(
+        more = _flash_extras(text, at, chooses=whole)
+        more += tables.extras(text, "qwen_table_reader", f"{at}.ple") if number + 1 in looked_up else ()
+        layers.append(Layer(at, full if whole else line, forward, (), more))
+    drafts = [f"mtp.layers.{n}" for n in range(text.about("mtp").count("mtp_num_hidden_layers"))]
+    draft = [Layer(at, full, forward, (), _flash_extras(text, at, chooses=True)) for at in drafts]
+    vision = tables.tower(config, TOWER)
+    return common.model(
         config, FLASH, layers, vision=vision, tables=tuple(_tables(text)), last_norm="",
-        other=tuple(_residual(text, f"{FLASH}.hyper_connection_mixer", combine=False)),
+        other=tables.extras(text, "qwen_streams", f"{FLASH}.hyper_connection_mixer", last=True),
         unknown=() if vision else ("config.json has no vision_config: the tower is not counted",),
-        **_drafting(draft, joint),
+        **_drafting(text, draft, apart=True),
     )  # fmt: skip
 
 
-def _flash_draft(text: Config, at: str, full: Attention) -> Layer:
-    return Layer(at, full, _forward(text), full.hidden, (), (*_between(text, at), *_indexer(text, at)))
-
-
-def _between(text: Config, at: str) -> Iterator[Tensor]:
-    for half in ("attn", "mlp"):
-        yield from _residual(text, f"{at}.{half}_hyper_connection")
-
-
-def _residual(text: Config, at: str, *, combine: bool = True) -> Iterator[Tensor]:
-    facts = text.about("model")
-    streams, rank = facts.number("hc_count"), facts.number("hc_lowrank")
-    wide = streams * facts.number("hidden_size")
-    yield from norm(f"{at}.hc_norm", wide)
-    yield matrix(f"{at}.input_mix_weight_down", rank, wide, "other")
-    yield matrix(f"{at}.input_mix_weight_up", wide, rank, "other")
-    if combine:
-        yield matrix(f"{at}.block_inject_weight", streams, wide, "other")
+def _flash_extras(text: Config, at: str, *, chooses: bool) -> tuple[Tensor, ...]:
+    attention, feeding = (
+        tables.extras(text, "qwen_streams", f"{at}.{half}_hyper_connection") for half in ("attn", "mlp")
+    )
+    indexer = tables.extras(text, "qwen_indexer", f"{at}.self_attn.indexer") if chooses else ()
+    return attention + feeding + indexer
 
 
 def _choice(text: Config) -> Choice:
@@ -127,25 +100,6 @@ def _choice(text: Config) -> Choice:
     block = facts.number("indexer_compress_ratio")
     heads, width = facts.number("indexer_n_heads"), facts.number("indexer_head_dim") * facts.number("indexer_kv_heads")
     return Choice(heads, width, facts.number("indexer_budget") // block, block, per_token=False)
-
-
-def _indexer(text: Config, at: str) -> Iterator[Tensor]:
-    facts, name = text.about("sparse"), f"{at}.self_attn.indexer"
-    width = facts.number("indexer_head_dim")
-    heads = facts.number("indexer_n_heads") + facts.number("indexer_kv_heads")
-    yield matrix(f"{name}.index_qk_proj", heads * width, text.number("hidden_size"), "attention")
-    for each in ("q_layernorm", "k_layernorm"):
-        yield from norm(f"{name}.{each}", width)
-
-
-def _table_reader(text: Config, at: str) -> Iterator[Tensor]:
-    facts, hidden = text.about("tables"), text.number("hidden_size")
-    wide, embed = hidden * text.number("hc_count"), facts.number("ple_embed_dim")
-    yield matrix(f"{at}.ple.key_proj", wide, embed, "other")
-    yield matrix(f"{at}.ple.value_proj", hidden, embed, "other")
-    for each in ("norm_key", "norm_query", "norm_conv"):
-        yield from norm(f"{at}.ple.{each}", wide)
-    yield Tensor(f"{at}.ple.conv1d.weight", (wide, 1, facts.number("ple_conv_kernel_size")), "other", linear=False)
 
 
 def _tables(text: Config) -> Iterator[Tensor]:
