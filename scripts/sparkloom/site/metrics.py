@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import alerts, dashboards, exporter, labels, prometheus, scrapes
+from sparkloom.site.client import selector
+from sparkloom.site.objects import Taker
 
 Wish = Literal["auto", "install", "none"]
 MONITORING = "monitoring.coreos.com"
@@ -172,37 +173,27 @@ def _peer(scraper: Scraper) -> dict[str, Any]:
     }
 
 
-def gone(dynamic: Any, wanted: list[dict[str, Any]], namespace: str) -> list[dict[str, Any]]:
+def gone(taker: Taker, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Objects of ours that an earlier choice made and this one does not: named, for who takes them away.
 
     The history of a Prometheus (its volume) stays until the namespace goes.
     """
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    picked = ",".join(f"{key}={value}" for key, value in labels.OURS.items())
     kept = {(one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]) for one in wanted}
-    left = []
-    for api, kind in KINDS:
-        try:
-            there = dynamic.resources.get(api_version=api, kind=kind).get(label_selector=picked).items
-        except (NotFoundError, ResourceNotFoundError):
-            continue
-        named = [(str(one.metadata.namespace), str(one.metadata.name)) for one in there]
-        left += [
-            {"apiVersion": api, "kind": kind, "metadata": {"namespace": space, "name": name}}
-            for space, name in named
-            if (kind, space, name) not in kept and (space == namespace or api.startswith(MONITORING))
-        ]
-    return left
+    there = [
+        (api, kind, str(one.metadata.namespace), str(one.metadata.name))
+        for api, kind in KINDS
+        for one in taker.found((api, kind), labels=selector(labels.OURS))
+    ]
+    return [
+        {"apiVersion": api, "kind": kind, "metadata": {"namespace": space, "name": name}}
+        for api, kind, space, name in there
+        if (kind, space, name) not in kept and (space == taker.namespace or api.startswith(MONITORING))
+    ]
 
 
-def forget(dynamic: Any, left: list[dict[str, Any]], *, dry: bool) -> None:
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    for one in [] if dry else left:
-        where = {key: one["metadata"][key] for key in ("name", "namespace")}
-        with contextlib.suppress(NotFoundError, ResourceNotFoundError):
-            dynamic.resources.get(api_version=one["apiVersion"], kind=one["kind"]).delete(**where)
+def forget(taker: Taker, left: list[dict[str, Any]]) -> None:
+    for one in left:
+        taker.remove((one["apiVersion"], one["kind"]), **one["metadata"])
 
 
 def drift(left: list[dict[str, Any]]) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sparkloom.site import teardown
-from sparkloom.site.teardown import Taker
+from sparkloom.site.objects import Taker
 
 # Kubernetes' own, and `default`, which everybody has; K3s' parts live in the first.
 SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -34,8 +34,8 @@ def refusal(cluster: list[str], machines: Mapping[str, list[str]], *, consent: b
 
 
 def _namespaces(taker: Taker) -> Iterator[str]:
-    pods = taker.found(teardown.PODS, ours=False)
-    for one in taker.found(teardown.NAMESPACE, ours=False):
+    pods = taker.found(teardown.PODS, labels="")
+    for one in taker.found(teardown.NAMESPACE, labels=""):
         name = str(one.metadata.name)
         if name not in (*SYSTEM, taker.namespace):
             running = sorted(str(pod.metadata.name) for pod in pods if pod.metadata.namespace == name)
@@ -51,7 +51,7 @@ def _objects(taker: Taker) -> Iterator[str]:
 
 def _volumes(taker: Taker) -> Iterator[str]:
     """We make none: every volume is somebody's data."""
-    for one in taker.found(VOLUMES, ours=False):
+    for one in taker.found(VOLUMES, labels=""):
         claim = getattr(one.spec, "claimRef", None)
         held = f" of {claim.namespace}/{claim.name}" if claim else ""
         yield f"volume {one.metadata.name}{held}"

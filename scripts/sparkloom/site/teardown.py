@@ -6,17 +6,13 @@ functions in a dead network namespace.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
-
-from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names, page
 from sparkloom.site.client import selector
-from sparkloom.site.patience import until_gone
+from sparkloom.site.objects import Taker
 
 WORKLOADS = (
     ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
@@ -37,52 +33,7 @@ ACROSS = ((names.RIGHTS, "ClusterRoleBinding"), (names.RIGHTS, "ClusterRole"))  
 MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
-OURS = selector(names.PART_OF)
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
-
-
-@dataclass(slots=True)
-class Taker:
-    """One cluster through the client's dynamic interface; `dry` says what would go."""
-
-    client: Any
-    namespace: str
-    dry: bool
-    say: Callable[[str], object]
-    patience: float = 300.0
-    gone: list[str] = field(default_factory=list)
-    multus_stays: bool = False
-
-    def kind(self, kind: tuple[str, str]) -> Any:
-        """The interface to a kind, or None where the cluster does not know it."""
-        try:
-            return self.client.resources.get(api_version=kind[0], kind=kind[1])
-        except ResourceNotFoundError:
-            return None
-
-    def found(self, kind: tuple[str, str], *, namespace: str | None = None, ours: bool = True) -> list[Any]:
-        resource = self.kind(kind)
-        if resource is None:
-            return []
-        where = {"namespace": namespace} if namespace else {}
-        try:
-            return list(resource.get(**where, **({"label_selector": OURS} if ours else {})).items)
-        except NotFoundError:  # the client keeps what kinds there were; this one has gone since
-            return []
-
-    def delete(self, kind: tuple[str, str], objects: list[Any]) -> None:
-        """In the foreground: an object is gone when everything that it owns is."""
-        for one in objects:
-            name, space = one.metadata.name, one.metadata.namespace
-            self.gone.append(f"{kind[1]} {name}")
-            if not self.dry:
-                body = {"propagationPolicy": "Foreground"}
-                with contextlib.suppress(NotFoundError):
-                    self.kind(kind).delete(name=name, body=body, **({"namespace": space} if space else {}))
-
-    def wait(self, what: str, left: Callable[[], list[str]]) -> None:
-        if not self.dry:
-            until_gone(what, left, self.say, self.patience)
 
 
 def serving(taker: Taker) -> None:
@@ -143,7 +94,7 @@ def networks(taker: Taker) -> None:
 
 def _multus(taker: Taker) -> None:
     """Reversed order of its making. Where attachments of others remain, all of it stays: their pods need it."""
-    left = [one for one in taker.found(NETWORKS, ours=False) if one.metadata.namespace != taker.namespace]
+    left = [one for one in taker.found(NETWORKS, labels="") if one.metadata.namespace != taker.namespace]
     if left:
         taker.multus_stays = True
         taker.say(f"Multus stays: {', '.join(_names(left))} in other namespaces use it")
@@ -162,7 +113,7 @@ def _held(taker: Taker) -> list[Any]:
     key = "k8s.v1.cni.cncf.io/networks"
     return [
         p
-        for p in taker.found(PODS, ours=False)
+        for p in taker.found(PODS, labels="")
         if f"{taker.namespace}/rail-" in (p.metadata.annotations or {}).get(key, "")
     ]
 
@@ -174,7 +125,7 @@ def _still(taker: Taker, kind: tuple[str, str], name: str) -> list[Any]:
 def not_ours(taker: Taker, space: str) -> Iterator[str]:
     """What someone else keeps in a namespace."""
     for kind in (*WORKLOADS, PODS, *REST, ("v1", "PersistentVolumeClaim")):
-        for one in taker.found(kind, namespace=space, ours=False):
+        for one in taker.found(kind, namespace=space, labels=""):
             labels: Mapping[str, str] = one.metadata.labels or {}
             mine = all(labels.get(label) == value for label, value in names.PART_OF.items())
             if not mine and not one.metadata.ownerReferences and (kind[1], one.metadata.name) not in BORN_WITH:

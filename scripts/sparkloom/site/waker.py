@@ -15,9 +15,9 @@ from sparkloom.launch import patience
 from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
-from sparkloom.site import router
-from sparkloom.site.client import Client
+from sparkloom.site.client import Client, selector
 from sparkloom.site.groups import observed, records
+from sparkloom.site.objects import Taker
 
 # The Service last: while it is there, there may be more.
 KINDS = (
@@ -61,4 +61,7 @@ def take_away(reached: Client, *, dry: bool = False) -> list[str]:
     """Kind and name of what is left of a waker."""
     if not reached.has_service(objects.NAME):
         return []
-    return router.taken(reached, [(kind, objects.LABELS, ()) for kind in KINDS], dry=dry)
+    taker = Taker.of(reached, dry=dry)
+    for kind in KINDS:
+        taker.delete(kind, taker.found(kind, namespace=reached.namespace, labels=selector(objects.LABELS)))
+    return taker.gone

@@ -78,11 +78,12 @@ def test_pods_that_no_list_has_and_what_was_left_are_the_site_s_findings(
     objects = [item for name in ("glm", OSS) for item in case.render_group(name, inventory, force=True).objects]
     kept: list[Any] = []
 
-    def found(reached: Any, labels: Any) -> Any:
+    def take(reached: Any, labels: Any, *, dry: bool) -> list[str]:
+        assert dry
         kept.append(set(labels))
-        yield "Service", None, "old"
+        return ["Service old"]
 
-    monkeypatch.setattr(leftovers, "found", found)
+    monkeypatch.setattr(leftovers, "take", take)
     reached: Any = FleetCluster(objects)
     strange, left = groups.strangers(reached, ["glm"])
     assert (strange.where, strange.severity) == ("cluster", "error") and f"{OSS} on spark3" in strange.message

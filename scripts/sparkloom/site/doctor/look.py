@@ -77,7 +77,7 @@ def judged(
     there = {str(pod.metadata.labels.get(names.PROFILE)) for pod in reached.pods(names.ENGINES)}
     others = [] if listed else sorted(there - {group.label})
     keeps = shown["state"] in ("down", "asleep") or listed
-    left = [] if keeps else [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {group.label})]
+    left = [] if keeps else leftovers.take(reached, {group.label}, dry=True)
     served = group.pods(0, 0)
     return serving.ranks(serving.Applied(group.label, served.config_hash, served.read), shown, others, left)
 

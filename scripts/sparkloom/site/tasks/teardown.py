@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
 from kubernetes.client import ApiException
-from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
 from sparkloom.inputs.cluster import Cluster
@@ -17,6 +16,7 @@ from sparkloom.site import others as strangers
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import kubernetes, report
 from sparkloom.site.groups import planning
+from sparkloom.site.objects import Taker
 
 
 class Consent(TypedDict):
@@ -75,7 +75,7 @@ def serving(
 ) -> Data:
     """Ends what is served, or the one group."""
 
-    def take(taker: teardown.Taker) -> None:
+    def take(taker: Taker) -> None:
         if own:
             teardown.group(taker, own["labels"], {(kind, name) for kind, name in own["also"]})
         else:
@@ -91,7 +91,7 @@ def networks(context: Context) -> Data:
     return _take(context, teardown.networks)
 
 
-def _take(context: Context, take: Callable[[teardown.Taker], None]) -> Data:
+def _take(context: Context, take: Callable[[Taker], None]) -> Data:
     cluster = context.cluster
     if _gone(cluster):
         message = "K3s is gone already, or never was: there is no access to a cluster of ours"
@@ -106,9 +106,8 @@ def _take(context: Context, take: Callable[[teardown.Taker], None]) -> Data:
     return _answered(cluster, work)
 
 
-def _taker(context: Context, cluster: Cluster) -> teardown.Taker:
-    reached = DynamicClient(client.of(cluster).core.api_client)
-    return teardown.Taker(reached, cluster.namespace, context.dry, context.say)
+def _taker(context: Context, cluster: Cluster) -> Taker:
+    return Taker.of(client.of(cluster), dry=context.dry, say=context.say)
 
 
 def _gone(cluster: Cluster) -> bool:
