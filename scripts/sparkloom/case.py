@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # who only renders loads no capacity
 
 __all__ = [
     "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
-    "launch_dict", "plan", "rank", "rank_of", "render", "render_group", "take_in",
+    "launch_dict", "plan", "rank_of", "render", "render_group", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -260,12 +260,8 @@ def _said(one: Setting | EnvVar) -> dict[str, Any]:
     return {"name": one.name, "value": one.value, "origin": origin.kind, "where": origin.where, "why": origin.why}
 
 
-def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
-    """One rank of a profile's launch by number."""
-    return rank_of(judge(profile, inventory, **options), index)
-
-
 def rank_of(judged: Case, index: int) -> Rank:
+    """One rank of a profile's launch by number."""
     launch = judged.launch
     if not 0 <= index < len(launch.ranks):
         raise InputError.single(

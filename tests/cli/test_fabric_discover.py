@@ -201,5 +201,5 @@ def test_the_inventories_that_a_ring_is_parted_into_are_served_and_are_what_disc
 
 def test_the_shipped_example_is_never_written() -> None:
     done = run("fabric", "discover")
-    assert done.returncode == 2 and "which Sparks? found no -i" in done.stderr
+    assert done.returncode == 2 and "which Sparks? -i names its inventory" in done.stderr
     assert run("fabric", "discovr").returncode == 2

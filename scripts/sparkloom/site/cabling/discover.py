@@ -20,12 +20,9 @@ KEPT_LINES = 8
 
 
 def discover(
-    inventory: Path | None, extra: Iterable[str], say: Callable[[str], object], *, dry: bool
+    inventory: Path, extra: Iterable[str], say: Callable[[str], object], *, dry: bool
 ) -> tuple[Found, dict[str, Any]]:
     """What was found, and what became of fabric.yml: its path, and whether it was changed."""
-    if inventory is None:
-        message = "which Sparks? found no -i; give your inventory folder, whose fabric.yml is written"
-        raise InputError.single("--inventory", message, rule="no-inventory")
     cluster = case.cluster(inventory)
     facts = ask(cluster, inventory, extra, say)
     found = look.judge(cluster, facts)
