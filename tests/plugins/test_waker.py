@@ -12,7 +12,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.site import ansible, client, waker
+from sparkloom.site import ansible, client
 from sparkloom.site.groups import observed
 from sparkloom.site.objects import Taker
 from sparkloom.site.tasks import waker as tasks
@@ -65,7 +65,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         def kind(self, kind: Any) -> Any:
             return SimpleNamespace(delete=lambda **which: None)
 
-    monkeypatch.setattr(waker.Taker, "of", lambda reached, dry: Left(None, "sparkloom", dry, print))
+    monkeypatch.setattr(Taker, "of", lambda reached, dry: Left(None, "sparkloom", dry, print))
     return there
 
 

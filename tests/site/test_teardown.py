@@ -12,7 +12,7 @@ from kubernetes.dynamic.exceptions import ResourceNotFoundError
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import multus, names, page
 from sparkloom.site import teardown
-from sparkloom.site.objects import Taker
+from sparkloom.site.objects import GONE, Taker
 from tests.places import REPO
 
 MINE = dict(names.PART_OF)
@@ -202,7 +202,7 @@ def test_every_kind_that_is_ever_applied_is_known_here() -> None:
     }
     applied |= {(item["apiVersion"], item["kind"]) for item in page.page("i", "sparkloom", {}, [])}
     known = {
-        *teardown.ACROSS,
+        *GONE["across"],
         *teardown.WORKLOADS,
         *teardown.REST,
         teardown.NETWORKS,

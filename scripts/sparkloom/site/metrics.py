@@ -11,21 +11,14 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import alerts, dashboards, exporter, labels, prometheus, scrapes
-from sparkloom.site.client import selector
-from sparkloom.site.objects import Taker
+from sparkloom.site.client import or_none, selector
+from sparkloom.site.objects import GONE, Taker
 
 Wish = Literal["auto", "install", "none"]
 MONITORING = "monitoring.coreos.com"
 PROGRAM = re.compile(r"(^|/)prometheus(/prometheus)?(:|@|$)")  # an image of Prometheus itself, of whichever registry
 EXPORTER = re.compile(r"(^|/)(prometheus-)?node[-_]exporter(:|@|$)")
 SPACE = "kubernetes.io/metadata.name"
-# In the order in which they go: who scrapes, then what is scraped.
-KINDS = (
-    (f"{MONITORING}/v1", "PodMonitor"), (f"{MONITORING}/v1", "PrometheusRule"), ("apps/v1", "Deployment"),
-    ("apps/v1", "DaemonSet"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "ServiceAccount"),
-    (names.RIGHTS, "RoleBinding"), (names.RIGHTS, "Role"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +49,10 @@ def look(core: Any, namespace: str) -> Found:
     from kubernetes import client
 
     custom, apps = client.CustomObjectsApi(core.api_client), client.AppsV1Api(core.api_client)
-    operated = _listed(lambda: custom.list_cluster_custom_object(MONITORING, "v1", "prometheuses"))
+    operated = or_none(lambda: custom.list_cluster_custom_object(MONITORING, "v1", "prometheuses")) or {"items": []}
     sets = [*apps.list_deployment_for_all_namespaces().items, *apps.list_stateful_set_for_all_namespaces().items]
     daemons = apps.list_daemon_set_for_all_namespaces().items
-    return judge(operated, [_workload(one) for one in sets], [_workload(one) for one in daemons], namespace)
-
-
-def _listed(question: Any) -> list[dict[str, Any]]:
-    from kubernetes.client import ApiException
-
-    try:
-        return list(question()["items"])
-    except ApiException as error:
-        if error.status != 404:
-            raise
-        return []
+    return judge(operated["items"], [_workload(one) for one in sets], [_workload(one) for one in daemons], namespace)
 
 
 def _workload(one: Any) -> dict[str, Any]:
@@ -181,7 +163,7 @@ def gone(taker: Taker, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = {(one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]) for one in wanted}
     there = [
         (api, kind, str(one.metadata.namespace), str(one.metadata.name))
-        for api, kind in KINDS
+        for api, kind in GONE["metrics"]
         for one in taker.found((api, kind), labels=selector(labels.OURS))
     ]
     return [

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.labels import PART_OF, PROFILE
 from sparkloom.site.client import Client, selector
@@ -30,6 +32,8 @@ APPLY = {"fieldManager": "sparkloom", "force": "true"}
 DRY = {**APPLY, "dryRun": "All"}
 AT_ONCE = 4
 OURS = selector(PART_OF)
+TABLE: dict[str, list[str]] = document.own(Path(__file__).with_name("kinds.yml").read_text())
+GONE = {of: [(words.split()[0], words.split()[1]) for words in kinds] for of, kinds in TABLE.items()}  # in that order
 
 
 class Api:
@@ -171,3 +175,11 @@ class Taker:
     def wait(self, what: str, left: Callable[[], list[str]]) -> None:
         if not self.dry:
             until_gone(what, left, self.say, self.patience)
+
+
+def left_over(reached: Client, kinds: Iterable[Kind], labels: Mapping[str, str], *, dry: bool) -> list[str]:
+    """Kind and name of what a site that goes on needs no more, taken away."""
+    taker = Taker.of(reached, dry=dry)
+    for kind in kinds:
+        taker.delete(kind, taker.found(kind, namespace=reached.namespace, labels=selector(labels)))
+    return taker.gone

@@ -10,27 +10,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.render.manifests import gateway, multus, names, page
+from sparkloom.render.manifests import multus, names, page
 from sparkloom.site.client import selector
-from sparkloom.site.objects import Taker
+from sparkloom.site.objects import GONE, Taker
 
-WORKLOADS = (
-    ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
-)  # fmt: skip
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
 PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
-REST = (
-    ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
-    (names.RIGHTS, "Role"), (names.RIGHTS, "RoleBinding"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
-    (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
-    (gateway.API, "Middleware"), ("coordination.k8s.io/v1", "Lease"),
-)  # fmt: skip
-ACROSS = ((names.RIGHTS, "ClusterRoleBinding"), (names.RIGHTS, "ClusterRole"))  # of the page, in no namespace
-# For a Prometheus' operator; in its own namespace where it looks nowhere else.
-MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
+WORKLOADS, REST = GONE["workloads"], GONE["rest"]
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
@@ -39,10 +27,10 @@ SERVING_FIRST = "stop serving first: -e teardown_serving=true"
 def serving(taker: Taker) -> None:
     """Every group that is served, and the router before them; the namespace and its networks stay."""
     _take(taker, lambda kind: taker.found(kind, namespace=taker.namespace))
-    for kind in ACROSS:
+    for kind in GONE["across"]:
         mine = page.across(taker.namespace)
         taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
-    for kind in MONITORS:
+    for kind in GONE["monitors"]:
         taker.delete(kind, taker.found(kind))
 
 
@@ -134,6 +122,59 @@ def not_ours(taker: Taker, space: str) -> Iterator[str]:
 
 def _names(objects: list[Any]) -> list[str]:
     return [str(one.metadata.name) for one in objects]
+
+
+# --- what others keep in a cluster that is about to be taken away with all its data ----------------------------
+
+
+# Kubernetes' own, and `default`, which everybody has; K3s' parts live in the first.
+SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "default")
+VOLUMES = ("v1", "PersistentVolume")
+CONSENT = "-e teardown_others=true"
+
+
+def of_others(taker: Taker) -> list[str]:
+    """Namespaces with their pods, objects in `default` and in our namespace, volumes; as a person reads them."""
+    return [*_namespaces(taker), *_things(taker), *_volumes(taker)]
+
+
+def kept_by_others(cluster: list[str], machines: Mapping[str, list[str]], *, consent: bool) -> str:
+    """Why nothing is taken away yet, or nothing."""
+    found = [*cluster, *(f"{name}: {thing}" for name, things in machines.items() for thing in things)]
+    if not found or consent:
+        return ""
+    lines = [f"  {thing}" for thing in found]
+    return "\n".join(
+        [
+            "found in this cluster what is not ours; with K3s its data goes, so nothing was taken away:",
+            *lines,
+            f"expected none, or a consent of its own: {CONSENT} deletes it too. To keep it, copy it away first",
+        ]
+    )
+
+
+def _namespaces(taker: Taker) -> Iterator[str]:
+    pods = taker.found(PODS, labels="")
+    for one in taker.found(NAMESPACE, labels=""):
+        name = str(one.metadata.name)
+        if name not in (*SYSTEM, taker.namespace):
+            running = sorted(str(pod.metadata.name) for pod in pods if pod.metadata.namespace == name)
+            shown = ", ".join(running[:3]) + (f" and {len(running) - 3} more" if len(running) > 3 else "")
+            yield f"namespace {name} (pods: {shown or 'none'})"
+
+
+def _things(taker: Taker) -> Iterator[str]:
+    for space in ("default", taker.namespace):
+        for thing in sorted(not_ours(taker, space)):
+            yield f"{thing} in namespace {space}"
+
+
+def _volumes(taker: Taker) -> Iterator[str]:
+    """We make none: every volume is somebody's data."""
+    for one in taker.found(VOLUMES, labels=""):
+        claim = getattr(one.spec, "claimRef", None)
+        held = f" of {claim.namespace}/{claim.name}" if claim else ""
+        yield f"volume {one.metadata.name}{held}"
 
 
 # --- consent ------------------------------------------------------------------------------------------------------

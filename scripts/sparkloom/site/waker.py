@@ -15,16 +15,9 @@ from sparkloom.launch import patience
 from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
-from sparkloom.site.client import Client, selector
+from sparkloom.site.client import Client
 from sparkloom.site.groups import observed, records
-from sparkloom.site.objects import Taker
-
-# The Service last: while it is there, there may be more.
-KINDS = (
-    ("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), (names.RIGHTS, "RoleBinding"),
-    (names.RIGHTS, "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
-)  # fmt: skip
+from sparkloom.site.objects import GONE, left_over
 
 
 def groups(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -61,7 +54,4 @@ def take_away(reached: Client, *, dry: bool = False) -> list[str]:
     """Kind and name of what is left of a waker."""
     if not reached.has_service(objects.NAME):
         return []
-    taker = Taker.of(reached, dry=dry)
-    for kind in KINDS:
-        taker.delete(kind, taker.found(kind, namespace=reached.namespace, labels=selector(objects.LABELS)))
-    return taker.gone
+    return left_over(reached, GONE["waker"], objects.LABELS, dry=dry)

@@ -9,12 +9,7 @@ from collections.abc import Collection
 
 from sparkloom.render.manifests import names
 from sparkloom.site.client import Client, selector
-from sparkloom.site.objects import Taker
-
-KINDS = (
-    ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("networking.k8s.io/v1", "NetworkPolicy"),
-    ("policy/v1", "PodDisruptionBudget"),
-)  # fmt: skip
+from sparkloom.site.objects import GONE, Taker
 
 
 def take(reached: Client, kept: Collection[str], *, dry: bool = False) -> list[str]:
@@ -26,7 +21,7 @@ def take(reached: Client, kept: Collection[str], *, dry: bool = False) -> list[s
     )
     sets = taker.found(("apps/v1", "StatefulSet"), labels=others, **where)
     standing = {one.metadata.labels[names.PROFILE] for one in sets}
-    for kind in KINDS:
+    for kind in GONE["leftovers"]:
         found = taker.found(kind, labels=others, **where)
         taker.delete(kind, [one for one in found if one.metadata.labels[names.PROFILE] not in standing])
     return taker.gone

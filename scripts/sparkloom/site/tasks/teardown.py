@@ -6,15 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
-from kubernetes.client import ApiException
-from urllib3.exceptions import HTTPError
-
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
 from sparkloom.site import ansible, client, nodefiles, one_group, teardown
-from sparkloom.site import others as strangers
 from sparkloom.site.ansible import Context, Data
-from sparkloom.site.checks import kubernetes, report
 from sparkloom.site.groups import planning
 from sparkloom.site.objects import Taker
 
@@ -50,7 +45,7 @@ def plan(
     if not group:
         return site
     listed = ansible.listed(context.vars) or cluster
-    return _answered(cluster, lambda: site | one_group.to_end(cluster, listed, group))
+    return site | one_group.to_end(cluster, listed, group)
 
 
 def others(
@@ -60,13 +55,9 @@ def others(
 ) -> Data:
     """Asks for consent when the cluster holds what is not ours."""
     cluster = context.cluster
-
-    def work() -> Data:
-        found = [] if _gone(cluster) else strangers.in_cluster(_taker(context, cluster))
-        said = strangers.refusal(found, others, consent=agreed)
-        return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
-
-    return _answered(cluster, work)
+    found = [] if _gone(cluster) else teardown.of_others(_taker(context, cluster))
+    said = teardown.kept_by_others(found, others, consent=agreed)
+    return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
 
 
 def serving(
@@ -96,14 +87,10 @@ def _take(context: Context, take: Callable[[Taker], None]) -> Data:
     if _gone(cluster):
         message = "K3s is gone already, or never was: there is no access to a cluster of ours"
         return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
-
-    def work() -> Data:
-        taker = _taker(context, cluster)
-        take(taker)
-        message = ", ".join(taker.gone) or "nothing was there"
-        return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
-
-    return _answered(cluster, work)
+    taker = _taker(context, cluster)
+    take(taker)
+    message = ", ".join(taker.gone) or "nothing was there"
+    return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
 
 
 def _taker(context: Context, cluster: Cluster) -> Taker:
@@ -112,10 +99,3 @@ def _taker(context: Context, cluster: Cluster) -> Taker:
 
 def _gone(cluster: Cluster) -> bool:
     return cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists()
-
-
-def _answered(cluster: Cluster, work: Callable[[], Data]) -> Data:
-    try:
-        return work()
-    except (ApiException, HTTPError) as error:
-        return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}
