@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from sparkloom import case
-from sparkloom.inputs import fleet_record, inventory
+from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
-from sparkloom.launch import downloads, fabric, groups
+from sparkloom.launch import downloads, fabric, fleet_record, groups
 from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments

@@ -11,7 +11,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 from sparkloom.site import ansible, client
 from sparkloom.site.groups import observed
 from sparkloom.site.objects import Taker
@@ -51,7 +51,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(
         observed,
         "running",
-        lambda cluster: {name: Running(name, "", ("spark1",), engine_key=f"{name}-engine-key") for name in there.runs},
+        lambda cluster: {name: Running(name, "", ("spark1",)) for name in there.runs},
     )
 
     class Left(Taker):

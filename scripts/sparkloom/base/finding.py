@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sparkloom.base.errors import Problem
-
 Severity = Literal["error", "warning", "info"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
 
@@ -25,12 +23,6 @@ class Finding:
     evidence: tuple[str, ...] = ()  # where a rule is known from
     area: str = ""  # of the doctor: which part of a node it is about
     group: str = ""  # of a site that serves several: whose it is
-
-    @classmethod
-    def of(cls, problem: Problem, fix: str) -> Finding:
-        """Of unusable input, where that is one thing among others."""
-        where = f"{problem.file}:{problem.line}:{problem.column}"
-        return cls(where, problem.rule, problem.message, "", fix)
 
     def as_dict(self) -> dict[str, Any]:
         """As `lint --json` and `plan --json` give it."""

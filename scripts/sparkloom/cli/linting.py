@@ -9,7 +9,6 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import serving
 from sparkloom.judge import fleet
@@ -26,7 +25,7 @@ class Linted:
 
     def as_list(self) -> list[dict[str, Any]]:
         """Everything, for `--json`: what is unusable first, in the shape of a finding."""
-        unread = [{"profile": name, **Finding.of(problem, UNREAD).as_dict()} for name, problem in self.unusable]
+        unread = [{"profile": name, **problem.finding(UNREAD).as_dict()} for name, problem in self.unusable]
         return [*unread, *self.findings]
 
     @property

@@ -97,7 +97,7 @@ def take_in(text: str, name: str, pick: str = "", shown: str = "", config: Path 
         read = profiles.of_text if facts else profiles.sketch_of_text
         return Taken(drafted, facts, written, read(written, drafted.name, shown), [])
     except InputError as error:
-        return Taken(drafted, facts, written, None, [Finding.of(problem, REFUSED) for problem in error.problems])
+        return Taken(drafted, facts, written, None, [problem.finding(REFUSED) for problem in error.problems])
 
 
 def _kept(found: Found) -> Facts | None:
@@ -127,7 +127,7 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         flags.require_known(loaded)
         launch = resolve(loaded, cluster)
     except InputError as error:
-        verdict.findings += [Finding.of(problem, REFUSED) for problem in error.problems]
+        verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
     verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]

@@ -15,15 +15,15 @@ from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
-from sparkloom.inputs import fleet_record, group_name, serving
+from sparkloom.inputs import group_name, serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge import fleet, profile_status
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
-from sparkloom.launch import engines
+from sparkloom.launch import engines, fleet_record
+from sparkloom.launch.groups import Running
 from sparkloom.launch.memory import constants
 
 NUMBERS = ("n1", "n4", "n8")

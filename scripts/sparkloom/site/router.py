@@ -17,11 +17,11 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import client_keys, group_name
 from sparkloom.inputs.client_keys import LIST, Key
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving, of_document
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
+from sparkloom.launch.groups import Running
 from sparkloom.launch.resolve import Launch
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import patience
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
 from sparkloom.site.client import Client
-from sparkloom.site.groups import observed, records
+from sparkloom.site.groups import records
 from sparkloom.site.objects import GONE, left_over
 
 
@@ -45,7 +45,7 @@ def _group(need: Need, runs: Running, cluster: Cluster) -> Group:
 
 def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> list[Group]:
     """With how long the last start took that was proved here, where that is known, in place of one elsewhere."""
-    known = {group.name: records.read(reached, observed.record_name(runs[group.name])) for group in found}
+    known = {group.name: records.read(reached, runs[group.name].served) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
 

@@ -10,8 +10,7 @@ from typing import Any, TypedDict
 from sparkloom.base import files
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
-from sparkloom.inputs import fleet_record
-from sparkloom.launch import fabric
+from sparkloom.launch import fabric, fleet_record
 from sparkloom.render.rails_table import Stand
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.ansible import Context, Data
