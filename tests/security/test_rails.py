@@ -406,7 +406,7 @@ def knock(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
     inside = ("ip", "netns", "exec", site.name("node"))
     monkeypatch.setattr(strangers, "run", lambda *words, timeout=10: real(*inside, *words, timeout=timeout))
     site.ip("peer", f"route add 10.9.0.0/24 via {NODE.address}")
-    asked = rails.knocks(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
+    asked = rails.unanswered(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
 
     def answers() -> set[tuple[str, str]]:
         told = strangers.answered(**asked)

@@ -29,7 +29,7 @@ def every(cluster: Cluster, plan: Plan, stands: Iterable[Stand] = ()) -> dict[st
         node.name: {
             **_node(cluster, plan, node.name, known),
             "pings": pings[node.name],
-            "knocks": rails.knocks(cluster, plan, node.name),
+            "unanswered": rails.unanswered(cluster, plan, node.name),
         }
         for node in cluster.nodes
     }

@@ -135,6 +135,6 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
 def test_one_group_s_answers_are_not_another_s() -> None:
     """What `render` registered of the first group would be the plan of the second."""
     asked = asking.Asking(context(), {"shared": 1})
-    first, second = asked.beside({"x": 1}), asked.beside({"x": 2})
+    first, second = asked.with_variables({"x": 1}), asked.with_variables({"x": 2})
     first.known["__model_serving_plan"] = {"objects": []}
     assert "__model_serving_plan" not in second.known and second.known == {"shared": 1, "x": 2}

@@ -27,7 +27,7 @@ PLAN = machines.plan(SITE, chosen())
 
 
 def decided(states: dict[str, Any], secrets: dict[str, Any]) -> dict[str, Any]:
-    rows, decision = steps.decide(options(VERSIONS | DEFAULTS), PLAN, states, secrets)
+    rows, decision = steps.decide(options(VERSIONS | DEFAULTS), PLAN, states, steps.hashes(secrets))
     return ansible.verdict(rows, "") | decision
 
 

@@ -61,8 +61,8 @@ class Expected:
 
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
-    beside = any(not machine.spark for machine in machines.every(cluster))
-    k3s = [*K3S, *(["swap"] if beside else []), exposure.NAME] if cluster.kubernetes.provider == "k3s" else []
+    other_servers = any(not machine.spark for machine in machines.every(cluster))
+    k3s = [*K3S, *(["swap"] if other_servers else []), exposure.NAME] if cluster.kubernetes.provider == "k3s" else []
     rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
     return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ())]
 

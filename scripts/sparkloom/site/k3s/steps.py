@@ -46,16 +46,9 @@ def causes() -> list[dict[str, Any]]:
     ]
 
 
-def decide(
-    options: Options,
-    plan: Mapping[str, Any],
-    states: Mapping[str, Any],
-    secrets: Secrets,
-    images: Sequence[str] = (),
-) -> tuple[list[Finding], dict[str, Any]]:
-    """What to do on every machine that was looked at; refuses them all together."""
-    hashes = {name: machines.digest(text) for name, text in tokens(secrets).items()}
-    return _decided(options, plan, states, hashes, images)
+def hashes(secrets: Secrets) -> dict[str, str]:
+    """By which the cluster's tokens are compared."""
+    return {name: machines.digest(text) for name, text in tokens(secrets).items()}
 
 
 def dry(
@@ -64,11 +57,11 @@ def dry(
     """What `decide` refuses, and by machine what is not as it was made; tokens are compared by their hashes."""
     kept = marks.get(plan["first"], {}).get("marks", {})
     own = {"server": "token", "agent": "agent_token"}
-    hashes = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
-    hashes = hashes if kept.get("agent_token") else {}
-    rows, decision = _decided(options, plan, states, hashes, ())
+    known = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
+    known = known if kept.get("agent_token") else {}
+    rows, decision = decide(options, plan, states, known)
     hosts: Mapping[str, Any] = decision.get("hosts", {})
-    return rows, {host: list(_drift(plan["hosts"][host], hosts[host], hashes, marks.get(host, {}))) for host in hosts}
+    return rows, {host: list(_drift(plan["hosts"][host], hosts[host], known, marks.get(host, {}))) for host in hosts}
 
 
 def _drift(
@@ -86,13 +79,14 @@ def _drift(
         yield {"what": paths.TOKEN, "found": found, "expected": "the cluster's"}
 
 
-def _decided(
+def decide(
     options: Options,
     plan: Mapping[str, Any],
     states: Mapping[str, Any],
-    tokens: Mapping[str, str],
-    images: Sequence[str],
+    tokens: Mapping[str, str],  # their hashes, by role
+    images: Sequence[str] = (),
 ) -> tuple[list[Finding], dict[str, Any]]:
+    """What to do on every machine that was looked at; refuses them all together."""
     planned, first = plan["hosts"], plan["first"]
     states = {host: state for host, state in states.items() if "machine" in state}
     findings = [

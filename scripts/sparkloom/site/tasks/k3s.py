@@ -30,7 +30,7 @@ def decide(
     """What to do on each machine."""
     states = ansible.registered(context.vars, state, GROUP, SERVERS)
     held = ansible.plain(context.vars[secrets])
-    rows, decision = steps.decide(given.options(options), plan, states, held, images)
+    rows, decision = steps.decide(given.options(options), plan, states, steps.hashes(held), images)
     return ansible.verdict(rows, "") | decision
 
 
