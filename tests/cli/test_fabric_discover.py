@@ -18,7 +18,7 @@ from sparkloom import case
 from sparkloom.base.errors import Refused
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
-from sparkloom.site.cabling import declare, discover
+from sparkloom.site.cabling import declare, look
 from sparkloom.site.checks import ports
 from testbed.beds.cabling import Bench
 from tests.cli.test_cli import COMMAND, run
@@ -106,7 +106,7 @@ def on(bench: Bench, node: str, folder: Path) -> dict[str, str]:
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], *words: str) -> int:
-    monkeypatch.setattr(discover, "ask", lambda *_: told)
+    monkeypatch.setattr(look, "ask", lambda *_: told)
     monkeypatch.setattr(sys, "argv", ["sparkloom", "fabric", "discover", *words])
     with pytest.raises(SystemExit) as ended:
         program.main()

@@ -27,11 +27,10 @@ def fabric(
         show.out(case.fabric(inventory), json, _fabric)
         return
     from sparkloom.site.cabling import look
-    from sparkloom.site.cabling.discover import discover
 
     inventory = named_site(inventory, "which Sparks?")
     extra = ["-K"] if ask_become_pass else []
-    found, file = discover(inventory, extra, sys.stderr.write, dry=dry_run)
+    found, file = look.discover(inventory, extra, sys.stderr.write, dry=dry_run)
     cluster = case.cluster(inventory)
     told = {**look.as_dict(cluster, found), "fabric": file}
     show.out(told, json, lambda _: f"{look.text(cluster, found)}\n{_outcome(found, file)}")
