@@ -2,6 +2,7 @@
 
 Rooms stand in the order that import-linter enforces (pyproject.toml), top to bottom, each with what its `__init__` says
 of it and the rooms below that it imports from. `--document` prints docs/architecture.md with the plan as it is now.
+Below them stands who leans on what says what a served group is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ import grimp
 REPO = Path(__file__).resolve().parents[2]
 DOCUMENT = REPO / "docs" / "architecture.md"
 SOURCES = {"sparkloom": REPO / "scripts" / "sparkloom", "testbed": REPO / "testbed"}
+# What a served group is: asked for, placed, seen, and the steps from the one to the other.
+GROUPS = {
+    "Wanted": "inputs.serving", "Placed": "launch.groups", "Observed": "onnode.now.groups",
+    "site/groups": "site.groups",
+}  # fmt: skip
+LEAN = {
+    "serve": ("site.tasks.groups",), "status": ("site.status",), "doctor": ("site.tasks.doctor", "site.doctor"),
+    "waker": ("site.tasks.waker", "site.waker"), "router": ("site.tasks.router", "site.router"),
+    "teardown": ("site.tasks.teardown",), "page": ("onnode.page",), "logs": ("site.logs",), "bench": ("measure.bench",),
+}  # fmt: skip
 BLOCK = re.compile(r"(<!-- floor plan of (\w+) -->\n```\n).*?(```\n<!-- end -->)", re.DOTALL)
 
 
@@ -64,6 +75,28 @@ def plan(package: str, sizes: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def leaning() -> dict[str, list[str]]:
+    """Who -> what of a served group it takes from there, by itself or by what it imports."""
+    graph = grimp.build_graph("sparkloom", cache_dir=None)
+
+    def inside(place: str) -> set[str]:
+        whole = f"sparkloom.{place}"
+        return {module for module in graph.modules if module == whole or module.startswith(f"{whole}.")}
+
+    def reach(places: tuple[str, ...], place: str) -> bool:
+        mine = set().union(*map(inside, places))
+        return any(graph.chain_exists(importer=one, imported=other) for one in mine for other in inside(place))
+
+    return {who: [name for name, place in GROUPS.items() if reach(places, place)] for who, places in LEAN.items()}
+
+
+def groups() -> str:
+    lines = [
+        f"{who:<10}" + "".join(f"{name if name in on else '':<13}" for name in GROUPS) for who, on in leaning().items()
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
 def document() -> str:
     return BLOCK.sub(lambda found: f"{found[1]}{plan(found[2])}{found[3]}", DOCUMENT.read_text())
 
@@ -73,7 +106,8 @@ def main() -> None:
         sys.stdout.write(document())
         return
     sizes = "--sizes" in sys.argv[1:]
-    sys.stdout.write("\n".join(f"{package}\n\n{plan(package, sizes)}" for package in SOURCES))
+    drawn = [f"{package}\n\n{plan(package, sizes)}" for package in SOURCES]
+    sys.stdout.write("\n".join([*drawn, f"a served group, and who leans on it\n\n{groups()}"]))
 
 
 if __name__ == "__main__":

@@ -20,13 +20,12 @@ from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
-    from sparkloom.inputs.fleet_record import Running
     from sparkloom.judge.capacity.sessions import Asked
     from sparkloom.judge.fleet import FleetPlan
 
 __all__ = [
     "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
-    "launch_dict", "plan", "rank", "rank_of", "render", "render_group", "take_in",
+    "launch_dict", "plan", "rank_of", "render", "render_group", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -194,7 +193,7 @@ def render_group(
     inventory: str | Path | Mapping[str, Any] | None = None,
     *,
     record: Path | None = None,
-    runs: Mapping[str, Running] | None = None,
+    runs: Mapping[str, Placed] | None = None,
     force: bool = False,
     policy: str = POLICY,
 ) -> Rendered:
@@ -213,14 +212,15 @@ def render_group(
 def fleet(
     inventory: str | Path | Mapping[str, Any] | None = None,
     record: Path | None = None,
-    runs: Mapping[str, Running] | None = None,
+    runs: Mapping[str, Placed] | None = None,
 ) -> FleetPlan:
     """Where each entry of the inventory's `serve:` goes; what runs stays, unless it must not.
 
     What runs is what a cluster was asked for (`runs`), or what stands in `record`, else in build/<site>/fleet.json.
     """
-    from sparkloom.inputs import fleet_record, serving
+    from sparkloom.inputs import serving
     from sparkloom.judge import fleet as fleets
+    from sparkloom.launch import fleet_record
 
     target = cluster(inventory)
     listed = serving.read(inventory, target)
@@ -260,12 +260,8 @@ def _said(one: Setting | EnvVar) -> dict[str, Any]:
     return {"name": one.name, "value": one.value, "origin": origin.kind, "where": origin.where, "why": origin.why}
 
 
-def rank(profile: str, index: int, inventory: Inventory = None, **options: Any) -> Rank:
-    """One rank of a profile's launch by number."""
-    return rank_of(judge(profile, inventory, **options), index)
-
-
 def rank_of(judged: Case, index: int) -> Rank:
+    """One rank of a profile's launch by number."""
     launch = judged.launch
     if not 0 <= index < len(launch.ranks):
         raise InputError.single(

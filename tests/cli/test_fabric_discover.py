@@ -18,7 +18,7 @@ from sparkloom import case
 from sparkloom.base.errors import Refused
 from sparkloom.cli import program
 from sparkloom.inputs import inventory
-from sparkloom.site.cabling import declare, discover
+from sparkloom.site.cabling import declare, look
 from sparkloom.site.checks import ports
 from testbed.beds.cabling import Bench
 from tests.cli.test_cli import COMMAND, run
@@ -106,7 +106,7 @@ def on(bench: Bench, node: str, folder: Path) -> dict[str, str]:
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], *words: str) -> int:
-    monkeypatch.setattr(discover, "ask", lambda *_: told)
+    monkeypatch.setattr(look, "ask", lambda *_: told)
     monkeypatch.setattr(sys, "argv", ["sparkloom", "fabric", "discover", *words])
     with pytest.raises(SystemExit) as ended:
         program.main()
@@ -201,5 +201,5 @@ def test_the_inventories_that_a_ring_is_parted_into_are_served_and_are_what_disc
 
 def test_the_shipped_example_is_never_written() -> None:
     done = run("fabric", "discover")
-    assert done.returncode == 2 and "which Sparks? found no -i" in done.stderr
+    assert done.returncode == 2 and "which Sparks? -i names its inventory" in done.stderr
     assert run("fabric", "discovr").returncode == 2

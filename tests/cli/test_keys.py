@@ -67,4 +67,4 @@ def test_what_cannot_be_is_refused_in_a_line(home: Path, words: list[str], said:
 
 def test_the_shipped_inventory_is_nobody_s_site() -> None:
     done = piped("keys", "list")
-    assert done.code == 2 and "whose keys? -i names the site's inventory" in done.errors
+    assert done.code == 2 and "whose keys? -i names its inventory" in done.errors

@@ -33,4 +33,4 @@ def test_rules_name_the_ports_of_the_site(tmp_path: Path) -> None:
 def test_a_place_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = piped("metrics", "dashboards", "--out", str(tmp_path / "file/below"))
-    assert done.code == 2 and "--out" in done.errors and "Traceback" not in done.errors
+    assert done.code == 2 and "name a place that you may write" in done.errors and "Traceback" not in done.errors

@@ -10,7 +10,8 @@ import pytest
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import fleet_record, inventory, serving
+from sparkloom.inputs import inventory, serving
+from sparkloom.launch import fleet_record
 
 CLUSTER = inventory.load()
 QWEN, OSS = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b"

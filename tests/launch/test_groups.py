@@ -8,9 +8,8 @@ import pytest
 
 from sparkloom import case
 from sparkloom.inputs import group_name, profile
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import groups
-from sparkloom.launch.groups import Placed
+from sparkloom.launch.groups import Placed, Running
 from sparkloom.render import keys
 from sparkloom.render.manifests import names
 from sparkloom.site.groups import records
@@ -43,7 +42,7 @@ def test_a_site_with_one_profile_has_the_names_that_it_always_had(name: str) -> 
 
 def test_the_first_keeps_its_names_when_others_come_and_when_it_is_listed_last() -> None:
     (alone,) = groups.allocate([placed("a", "spark1")])
-    running = {"a": Running("a", "a", ("spark1",), None, None, alone.engine_key)}
+    running = {"a": Running("a", "a", ("spark1",), only=alone.only)}
     after = {g.name: g for g in groups.allocate([placed("b", "spark2"), placed("a", "spark1")], running)}
     assert after["a"] == alone
     assert after["b"].engine_key == "b-engine-key" and after["b"].served == "b-served"
@@ -51,7 +50,7 @@ def test_the_first_keeps_its_names_when_others_come_and_when_it_is_listed_last()
 
 def test_who_came_second_keeps_its_names_when_the_first_has_gone() -> None:
     both = groups.allocate([placed("a", "spark1"), placed("b", "spark2")])
-    running = {g.name: Running(g.name, g.name, g.nodes, None, None, g.engine_key) for g in both}
+    running = {g.name: Running(g.name, g.name, g.nodes, only=g.only) for g in both}
     left = groups.allocate([placed("b", "spark2")], running)
     assert left == [both[1]]
     third = groups.allocate([placed("c", "spark1"), placed("b", "spark2")], running)

@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from sparkloom import case
-from sparkloom.inputs import fleet_record, inventory
+from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.inventory import from_vars
-from sparkloom.launch import downloads, fabric, groups
+from sparkloom.launch import downloads, fabric, fleet_record, groups
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments
@@ -117,7 +117,7 @@ def test_in_a_ring_every_function_has_the_route_to_the_same_function_of_the_next
 
 def test_peers_are_kept_from_the_engines_ports_of_every_function() -> None:
     cluster = listed(2, vfs_per_rail=4)
-    doors = rails.knocks(cluster, fabric.plan(cluster), "spark1")["doors"]
+    doors = rails.unanswered(cluster, fabric.plan(cluster), "spark1")["doors"]
     asked = {door["address"] for door in doors if door["by"] == "peer"}
     assert asked == {e.address for e in fabric.plan(cluster).of("spark2") if e.vf != 1}
 

@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from sparkloom.site.k3s import steps
+from sparkloom.site import ansible
+from sparkloom.site.tasks import k3s as tasks
 from tests.k3s_sites import site
-from tests.plugins.loading import module, on_node
+from tests.plugins.loading import context, module, on_node
 
 state, remove = (module(f"k3s_{name}") for name in ("state", "remove"))
 
@@ -158,8 +159,15 @@ def test_a_folder_is_cleared(tmp_path: Path) -> None:
     assert remove.gone(tmp_path / "data")
 
 
-def test_what_kubelet_leaves_behind_goes_and_a_drivers_folder_stays_when_somebody_uses_it(tmp_path: Path) -> None:
-    left = steps.leftovers(site())
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(ansible, "cluster", lambda _: site())
+    return tasks.leftovers(context())
+
+
+def test_what_kubelet_leaves_behind_goes_and_a_drivers_folder_stays_when_somebody_uses_it(
+    tmp_path: Path, left: dict[str, Any]
+) -> None:
     assert {"/var/log/pods", "/var/log/containers"} <= set(left["remove"])
     drivers = [path for path in left["empty"] if path.startswith("/usr/libexec/kubernetes")]
     for folder, somebody in ((tmp_path / "a", False), (tmp_path / "b", True)):
@@ -215,8 +223,8 @@ def test_no_file_goes_while_something_is_mounted_below(monkeypatch: pytest.Monke
     assert (tmp_path / "k3s").exists()
 
 
-def test_a_machine_names_volumes_containers_and_pods_of_others(tmp_path: Path) -> None:
-    found = steps.leftovers(site())["others"]
+def test_a_machine_names_volumes_containers_and_pods_of_others(tmp_path: Path, left: dict[str, Any]) -> None:
+    found = left["others"]
     assert found["ours"][-1] == "sparkloom" and "kube-system" in found["ours"]
     ours = found["ours"]
     places = {name: str(tmp_path / name) for name in ("volumes", "containers", "logs")}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkloom.inputs.client_keys import hashed
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 from sparkloom.site import ansible, client, router
 from sparkloom.site.groups import observed
 from sparkloom.site.tasks import gateway as gateway_tasks
@@ -52,7 +52,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(
         observed,
         "running",
-        lambda cluster: {"oss": Running("oss", "openai--gpt-oss-120b", ("spark1",), engine_key="oss-engine-key")},
+        lambda cluster: {"oss": Running("oss", "openai--gpt-oss-120b", ("spark1",))},
     )
     monkeypatch.setattr(ansible, "listed", lambda task_vars: {"serve": LIST} if "serve" in task_vars else None)
     return {"reached": reached, "key": key, "vars": {"inventory_dir": str(folder), "serve": LIST}}

@@ -11,9 +11,10 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.fleet_record import Running
-from sparkloom.site import ansible, client, waker
+from sparkloom.launch.groups import Running
+from sparkloom.site import ansible, client
 from sparkloom.site.groups import observed
+from sparkloom.site.objects import Taker
 from sparkloom.site.tasks import waker as tasks
 from tests.inventories import serving
 from tests.plugins.loading import context
@@ -24,6 +25,8 @@ CHAT = {"profile": "radixark--qwen3.8-27b-nvfp4", "name": "chat", "idle_minutes"
 
 class Reached:
     """A cluster with records, and what is left of a waker."""
+
+    namespace = "sparkloom"
 
     def __init__(self) -> None:
         self.records = {"chat-served": {"served.json": json.dumps({"ready_seconds": 61.5})}}
@@ -48,14 +51,21 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(
         observed,
         "running",
-        lambda cluster: {name: Running(name, "", ("spark1",), engine_key=f"{name}-engine-key") for name in there.runs},
+        lambda cluster: {name: Running(name, "", ("spark1",)) for name in there.runs},
     )
 
-    def taken(reached: Any, listed: Any, *, dry: bool) -> list[str]:
-        there.taken.append((len(list(listed)), dry))
-        return ["Deployment waker"]
+    class Left(Taker):
+        """A waker's Deployment is there."""
 
-    monkeypatch.setattr(waker.router, "taken", taken)
+        def found(self, kind: Any, **where: Any) -> list[Any]:
+            there.taken.append((kind[1], self.dry))
+            named = SimpleNamespace(name="waker", namespace="sparkloom")
+            return [SimpleNamespace(metadata=named)] if kind[1] == "Deployment" else []
+
+        def kind(self, kind: Any) -> Any:
+            return SimpleNamespace(delete=lambda **which: None)
+
+    monkeypatch.setattr(Taker, "of", lambda reached, dry: Left(None, "sparkloom", dry, print))
     return there
 
 
@@ -79,7 +89,8 @@ def test_there_is_none_where_nobody_is_on_demand(site: SimpleNamespace, serve: A
     site.serve = serve
     assert run(site, what="give", image="")["objects"] == []
     told = run(site, dry=True, what="remove")
-    assert told["changed"] and told["drift"][0]["what"] == "Deployment waker" and site.taken == [(8, True)]
+    assert told["changed"] and told["drift"][0]["what"] == "Deployment waker"
+    assert len(site.taken) == 8 and all(dry for _, dry in site.taken)
 
 
 def test_there_is_none_for_a_group_that_is_not_set_up(site: SimpleNamespace) -> None:

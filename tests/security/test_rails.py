@@ -20,8 +20,8 @@ import pytest
 
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import engines, fabric, ports
+from sparkloom.launch.groups import Running
 from sparkloom.onnode import rails_table
 from sparkloom.onnode.host import strangers
 from sparkloom.render import pack
@@ -407,7 +407,7 @@ def knock(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
     inside = ("ip", "netns", "exec", site.name("node"))
     monkeypatch.setattr(strangers, "run", lambda *words, timeout=10: real(*inside, *words, timeout=timeout))
     site.ip("peer", f"route add 10.9.0.0/24 via {NODE.address}")
-    asked = rails.knocks(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
+    asked = rails.unanswered(CLUSTER, PLAN, "spark2") | {"management": "to-lan"}
 
     def answers() -> set[tuple[str, str]]:
         told = strangers.answered(**asked)

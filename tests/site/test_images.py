@@ -15,7 +15,8 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, lock_file
 from sparkloom.inputs.lock_file import Image
-from sparkloom.site import image_pull, images
+from sparkloom.site import images
+from sparkloom.site.store import follow
 from tests.places import REPO
 
 IMAGE, NAME = "scitrera/dgx-spark-sglang:0.5.12", "docker.io/scitrera/dgx-spark-sglang"
@@ -136,16 +137,16 @@ def test_the_inventory_s_lock_reaches_the_action_plugins_too() -> None:
 
 def test_a_pull_has_a_clock_of_its_own_and_is_left_at_work() -> None:
     moving = {"state": "moving", "have": 5 * 10**9, "total": 20 * 10**9, "moved": 5 * 10**9}
-    times = iter([10.0, 7300.0])
-    ask = image_pull.Clock(7200, lambda: next(times)).on(lambda: moving)
+    times = iter([0.0, 10.0, 7300.0])
+    ask = follow.Clock(7200, now=lambda: next(times)).on(lambda: moving)
     assert ask()["state"] == "moving"
     late = ask()
     assert late["state"] == "failed"
-    words = image_pull.ended("spark2", "x:1", late, 7300)
+    words = follow.pulled("spark2", "x:1", late, 7300)
     assert words.startswith("spark2: x:1: not here after 2 h 0 min (") and "the pull goes on: run this again" in words
 
 
 def test_a_pull_that_failed_names_image_node_cause_and_the_way_without_a_registry() -> None:
-    words = image_pull.ended("spark2", "x:1", {"state": "failed", "cause": "dial tcp: no route to host"}, 3)
+    words = follow.pulled("spark2", "x:1", {"state": "failed", "cause": "dial tcp: no route to host"}, 3)
     assert words.startswith("spark2: x:1 cannot be pulled: dial tcp: no route to host. Without a way out")
     assert "images import FILE` on spark2" in words

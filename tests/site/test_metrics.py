@@ -11,6 +11,7 @@ from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.site import metrics
+from sparkloom.site.objects import Taker
 
 CLUSTER = case.cluster(None)
 IMAGES = ("exporter:v1", "prometheus:v1")
@@ -114,7 +115,7 @@ class Cluster:
         mine = [one for one in self.objects if one["kind"] == kind]
         items = [SimpleNamespace(metadata=SimpleNamespace(**one["metadata"])) for one in mine]
 
-        def delete(name: str, namespace: str) -> None:
+        def delete(name: str, namespace: str, body: Any) -> None:
             if not any(one["metadata"]["name"] == name for one in mine):
                 raise NotFoundError(
                     SimpleNamespace(status=404, reason="", data="", getheaders=dict, headers={}, body="")
@@ -124,22 +125,26 @@ class Cluster:
         return SimpleNamespace(get=lambda label_selector: SimpleNamespace(items=items), delete=delete)
 
 
+def taker(there: Cluster, *, dry: bool = False) -> Taker:
+    return Taker(there, "sparkloom", dry, print)
+
+
 def test_what_an_earlier_choice_made_goes_and_nothing_else() -> None:
     before, _ = metrics.plan(CLUSTER, metrics.Found(), "install", IMAGES, 4)
     wanted, _ = metrics.plan(CLUSTER, metrics.Found(), "auto", IMAGES, 4)
     there = Cluster(before)
-    left = metrics.gone(there, wanted, "sparkloom")
+    left = metrics.gone(taker(there), wanted)
     kinds = {(one["kind"], one["metadata"]["name"]) for one in left}
     assert ("Deployment", "prometheus") in kinds and ("Role", "prometheus") in kinds
     assert ("DaemonSet", "sparkloom-hosts") not in kinds and "PersistentVolumeClaim" not in {k for k, _ in kinds}
-    assert metrics.gone(Cluster(wanted), wanted, "sparkloom") == []
-    metrics.forget(there, left, dry=True)
+    assert metrics.gone(taker(Cluster(wanted)), wanted) == []
+    metrics.forget(taker(there, dry=True), left)
     assert there.deleted == []
-    metrics.forget(there, left, dry=False)
+    metrics.forget(taker(there), left)
     assert set(there.deleted) == kinds
     assert all(one["expected"].startswith("gone") for one in metrics.drift(left))
 
 
 def test_of_another_namespace_nothing_goes() -> None:
     theirs = [{"kind": "Service", "metadata": {"namespace": "other", "name": "sparkloom-ranks"}}]
-    assert metrics.gone(Cluster(theirs), [], "sparkloom") == []
+    assert metrics.gone(taker(Cluster(theirs)), []) == []

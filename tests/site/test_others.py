@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from sparkloom.site import others
+from sparkloom.site import teardown
 from tests.site.test_teardown import MINE, NETWORK, SERVED, Kube, taker
 
 BORN = (
@@ -21,8 +21,8 @@ THEIRS = (
 
 def test_a_cluster_with_nothing_but_ours_asks_nothing() -> None:
     kube = Kube(*BORN, *SERVED, *NETWORK)
-    assert others.in_cluster(taker(kube)) == []
-    assert others.refusal([], {"spark1": []}, consent=False) == ""
+    assert teardown.of_others(taker(kube)) == []
+    assert teardown.kept_by_others([], {"spark1": []}, consent=False) == ""
 
 
 def test_all_that_others_keep_is_named_before_anything_goes() -> None:
@@ -30,7 +30,7 @@ def test_all_that_others_keep_is_named_before_anything_goes() -> None:
     for thing in kube.things:
         claim = SimpleNamespace(namespace="photos", name="album")
         thing.spec = SimpleNamespace(claimRef=claim if thing.kind == "PersistentVolume" else None)
-    found = others.in_cluster(taker(kube))
+    found = teardown.of_others(taker(kube))
     assert found == [
         "namespace photos (pods: web-0, web-1, web-2 and 2 more)",
         "namespace notes (pods: none)",
@@ -39,7 +39,7 @@ def test_all_that_others_keep_is_named_before_anything_goes() -> None:
         "volume pvc-1 of photos/album",
     ]
     assert kube.order == [] and MINE
-    said = others.refusal(found, {"spark1": [], "spark2": ["volume /var/lib/x"]}, consent=False)
+    said = teardown.kept_by_others(found, {"spark1": [], "spark2": ["volume /var/lib/x"]}, consent=False)
     assert all(thing in said for thing in found) and "spark2: volume /var/lib/x" in said
     assert "nothing was taken away" in said and "-e teardown_others=true" in said
-    assert others.refusal(found, {}, consent=True) == ""
+    assert teardown.kept_by_others(found, {}, consent=True) == ""

@@ -12,6 +12,7 @@ from kubernetes.dynamic.exceptions import ResourceNotFoundError
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import multus, names, page
 from sparkloom.site import teardown
+from sparkloom.site.objects import GONE, Taker
 from tests.places import REPO
 
 MINE = dict(names.PART_OF)
@@ -59,8 +60,8 @@ class Kube:
         return {f"{thing.kind} {thing.metadata.name}" for thing in self.things}
 
 
-def taker(kube: Kube, *, dry: bool = False, patience: float = 0.0) -> teardown.Taker:
-    return teardown.Taker(kube, "sparkloom", dry, lambda text: None, patience)
+def taker(kube: Kube, *, dry: bool = False, patience: float = 0.0) -> Taker:
+    return Taker(kube, "sparkloom", dry, lambda text: None, patience)
 
 
 SERVED = (
@@ -201,7 +202,7 @@ def test_every_kind_that_is_ever_applied_is_known_here() -> None:
     }
     applied |= {(item["apiVersion"], item["kind"]) for item in page.page("i", "sparkloom", {}, [])}
     known = {
-        *teardown.ACROSS,
+        *GONE["across"],
         *teardown.WORKLOADS,
         *teardown.REST,
         teardown.NETWORKS,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkloom.base.errors import InputError
 from sparkloom.site import workload
 
 ROUTER = {"kind": "Deployment", "metadata": {"name": "router"}}
@@ -66,7 +67,7 @@ class Cluster:
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         return ["cannot bind"] if previous else []
 
-    def wait(self, *objects: dict[str, Any], timeout: float = 60) -> workload.Outcome:
+    def wait(self, *objects: dict[str, Any], timeout: float = 60) -> str:
         def sleep(seconds: float) -> None:
             self.now += seconds
 
@@ -77,8 +78,7 @@ def test_all_pods_of_all_are_waited_for() -> None:
     found = Cluster(
         [pod()], router=[deployment(1, 1, 0), deployment(1, 1, 1)], hosts=[daemons(4, 4, 3), daemons(4, 4, 4)]
     )
-    outcome = found.wait(SECRET, ROUTER, HOSTS)
-    assert outcome.ready and outcome.message == "router, hosts: ready after 1 s"
+    assert found.wait(SECRET, ROUTER, HOSTS) == "router, hosts: ready after 1 s"
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,14 @@ def test_all_pods_of_all_are_waited_for() -> None:
     ],
 )
 def test_what_stood_before_is_not_what_was_applied(early: Any) -> None:
-    assert Cluster([], router=[early]).wait(ROUTER, timeout=3).ready is False
-    assert Cluster([], router=[early, deployment(1, 1, 1)]).wait(ROUTER).ready
+    with pytest.raises(InputError):
+        Cluster([], router=[early]).wait(ROUTER, timeout=3)
+    assert "ready after" in Cluster([], router=[early, deployment(1, 1, 1)]).wait(ROUTER)
 
 
 def test_a_daemon_that_nobody_counted_yet_is_not_there() -> None:
-    assert not Cluster([], hosts=[daemons(0, None, None, seen=False)]).wait(HOSTS, timeout=3).ready
+    with pytest.raises(InputError):
+        Cluster([], hosts=[daemons(0, None, None, seen=False)]).wait(HOSTS, timeout=3)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +114,9 @@ def test_a_daemon_that_nobody_counted_yet_is_not_there() -> None:
 def test_what_does_not_stand_is_named_with_its_cause(broken: Any, cause: str) -> None:
     """On the old code a Prometheus without a volume was no failure at all, and another's one a bare time-out."""
     found = Cluster([pod(ready=True), broken], router=[deployment(1, 1, 0)])
-    outcome = found.wait(ROUTER, timeout=30)
-    assert not outcome.ready and f"router: 0 of 1 ready, {cause}" in outcome.message
+    with pytest.raises(InputError) as refused:
+        found.wait(ROUTER, timeout=30)
+    assert f"router: 0 of 1 ready, {cause}" in str(refused.value)
     assert found.now == 31 and len(found.said) == 3 and cause in found.said[0] and "of 30 s" in found.said[0]
 
 

@@ -21,6 +21,12 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message} [{self.rule}]"
 
+    def finding(self, fix: str) -> Finding:
+        """Where unusable input is one thing among others."""
+        from sparkloom.base.finding import Finding
+
+        return Finding(f"{self.file}:{self.line}:{self.column}", self.rule, self.message, "", fix)
+
 
 class InputError(Exception):
     """Unusable input: the command line prints the problems and exits with 2."""

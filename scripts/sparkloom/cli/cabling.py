@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sparkloom import case
 from sparkloom.base.finding import errors
 from sparkloom.cli import show
-from sparkloom.cli.options import AskBecomePass, Inventory, Json
-
-
-class What(StrEnum):
-    plan = "plan"
-    discover = "discover"
+from sparkloom.cli.options import AskBecomePass, Inventory, Json, named_site
 
 
 def fabric(
     what: Annotated[
-        What, typer.Argument(help="plan: show what fabric.yml means; discover: detect the cables and write fabric.yml")
-    ] = What.plan,
+        Literal["plan", "discover"],
+        typer.Argument(help="plan: show what fabric.yml means; discover: detect the cables and write fabric.yml"),
+    ] = "plan",
     inventory: Inventory = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: detect and judge, write no file")] = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
-    if what is What.plan:
+    if what == "plan":
         show.out(case.fabric(inventory), json, _fabric)
         return
     from sparkloom.site.cabling import look
-    from sparkloom.site.cabling.discover import discover
 
+    inventory = named_site(inventory, "which Sparks?")
     extra = ["-K"] if ask_become_pass else []
-    found, file = discover(inventory, extra, sys.stderr.write, dry=dry_run)
+    found, file = look.discover(inventory, extra, sys.stderr.write, dry=dry_run)
     cluster = case.cluster(inventory)
     told = {**look.as_dict(cluster, found), "fabric": file}
     show.out(told, json, lambda _: f"{look.text(cluster, found)}\n{_outcome(found, file)}")

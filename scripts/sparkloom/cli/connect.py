@@ -9,7 +9,7 @@ import typer
 
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Json
+from sparkloom.cli.options import Inventory, Json, named_site
 from sparkloom.inputs import inventory
 from sparkloom.render import clients
 from sparkloom.site import endpoint
@@ -43,9 +43,7 @@ def connect(
 
 
 def _told(client: clients.Client, where: Path | None, model: str | None) -> tuple[clients.Client, dict[str, Any]]:
-    if where is None:
-        message = "which site? -i names its inventory; inventories/gb10 is the one to copy"
-        raise InputError.single("--inventory", message, rule="no-site")
+    where = named_site(where, "which site?")
     reach = endpoint.reach(inventory.load(where), where)
     notes = []
     if reach.key_file is None:

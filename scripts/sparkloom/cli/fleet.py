@@ -11,7 +11,7 @@ from sparkloom import case
 from sparkloom.base.finding import errors
 from sparkloom.cli import show, show_fleet
 from sparkloom.cli.options import Inventory, Json
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 
 
 def plan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as plain
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import REPO, WORK, kept
-from sparkloom.cli import show
+from sparkloom.cli import names, show, show_findings
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs import profile as profiles
@@ -94,8 +93,7 @@ def build(
     found = errors(image_build.findings(loaded))
     if found and not force:
         raise Refused(found)
-    for finding in found:
-        show.complain(f"forced past {finding.rule}: {finding.message}\n")
+    show_findings.forced(found)
     cluster = case.cluster(site)
     chosen = {
         "recipe": str(Path(name).resolve()) if name and "/" in name else loaded.name,
@@ -156,9 +154,7 @@ def _row(loaded: LoadedRecipe) -> dict[str, Any]:
 
 
 def _users(recipe: str) -> list[str]:
-    own = os.environ.get(profiles.OWN)
-    every = [*profiles.names(), *(profiles.names(Path(own)) if own else ())]
-    return [name for name in every if profiles.load(name).profile.engine.recipe == recipe]
+    return [name for name in names.every() if profiles.load(name).profile.engine.recipe == recipe]
 
 
 def _listed(recipes: list[dict[str, Any]]) -> None:

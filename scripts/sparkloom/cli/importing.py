@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.cli import show, show_import
+from sparkloom.cli import show, show_findings, show_import
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
-
-
-class Form(Enum):
-    sparkrun = "sparkrun"
-    compose = "compose"
-    commands = "commands"
-
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
 
@@ -61,7 +53,9 @@ def import_(
 
 def export(
     profile: Profile,
-    form: Annotated[Form, typer.Option("--as", help="what to write", show_default=False)],
+    form: Annotated[
+        Literal["sparkrun", "compose", "commands"], typer.Option("--as", help="what to write", show_default=False)
+    ],
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
@@ -70,9 +64,8 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="write despite error findings; they are named")] = False,
 ) -> None:
-    made = case.hand_out(profile, form.value, inventory, overrides=overrides or [], release=engine_version, force=force)
-    for finding in made.case.errors:  # on stderr, so that it cannot pass unseen
-        show.complain(f"forced past {finding.rule}: {finding.message}\n")
+    made = case.hand_out(profile, form, inventory, overrides=overrides or [], release=engine_version, force=force)
+    show_findings.forced(made.case.errors)
     for said in made.not_carried:
         show.complain(f"not in it: {said}\n")
     if output is None:

@@ -15,7 +15,7 @@ import typer
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ranked
 from sparkloom.cli import show, show_findings
-from sparkloom.cli.options import Inventory, Json
+from sparkloom.cli.options import Inventory, Json, named_site
 from sparkloom.inputs import client_keys, inventory
 from sparkloom.inputs.client_keys import Key
 from sparkloom.site import keyring
@@ -108,10 +108,7 @@ def _bring(where: Path | None, file: Path, offline: bool) -> Brought:
 
 
 def _file(where: Path | None) -> Path:
-    """Of the inventory that is named; the shipped example is nobody's site."""
-    if where is None:
-        message = "whose keys? -i names the site's inventory; inventories/gb10 is the one to copy"
-        raise InputError.single("--inventory", message, rule="no-site")
+    where = named_site(where, "whose keys?")
     inventory.load(where)
     return client_keys.place(inventory.folder_of(where))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer import completion
 from typer.core import TyperCommand, TyperGroup
 
-from sparkloom.cli.commands import Command
+from sparkloom.cli.commands import ASKED_BY_SHELL, PROGRAM, Command
 
 NARROW = 52  # columns, below which the library would write wider than the window
 
@@ -72,3 +74,14 @@ def _loaded(command: Command) -> Any:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(command.name, help=command.help, context_settings=_context())(command.load())
     return typer.main.get_command(app)
+
+
+def completion_script(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"],
+        typer.Argument(help='for bash: eval "$(sparkloom completion bash)" in ~/.bashrc'),
+    ],
+) -> None:
+    """What a shell needs to complete commands, options and profiles."""
+    words = {"prog_name": PROGRAM, "complete_var": ASKED_BY_SHELL, "shell": shell}
+    sys.stdout.write(completion.get_completion_script(**words) + "\n")  # type: ignore[attr-defined]

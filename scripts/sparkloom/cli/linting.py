@@ -9,11 +9,11 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import serving
 from sparkloom.judge import fleet
 
+UNREAD = "correct the file; nothing else of it was judged"
 LIST = "serve"  # in the place of a profile's name: the inventory's list
 
 
@@ -25,7 +25,8 @@ class Linted:
 
     def as_list(self) -> list[dict[str, Any]]:
         """Everything, for `--json`: what is unusable first, in the shape of a finding."""
-        return [*(_as_finding(name, problem) for name, problem in self.unusable), *self.findings]
+        unread = [{"profile": name, **problem.finding(UNREAD).as_dict()} for name, problem in self.unusable]
+        return [*unread, *self.findings]
 
     @property
     def exit_code(self) -> int:
@@ -59,9 +60,3 @@ def _fleet(linted: Linted, inventory: Path) -> None:
         return
     of_fleet = [finding for finding in planned.findings if finding.rule in fleet.RULES]
     linted.findings += [{"profile": LIST, **finding.as_dict()} for finding in of_fleet]
-
-
-def _as_finding(name: str, problem: Problem) -> dict[str, Any]:
-    where = f"{problem.file}:{problem.line}:{problem.column}"
-    fix = "correct the file; nothing else of it was judged"
-    return {"profile": name, **Finding(where, problem.rule, problem.message, expected="", fix=fix).as_dict()}

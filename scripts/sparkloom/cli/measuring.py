@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,21 +17,11 @@ from sparkloom.measure.matrix import report, run
 from sparkloom.render.manifests import to_yaml
 
 
-class Backend(StrEnum):
-    nccl = jobs.NCCL
-    gloo = jobs.GLOO
-
-
-class MatrixAction(StrEnum):
-    run = "run"
-    propose = "propose"
-    report = "report"
-
-
 def matrix(
     spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
     action: Annotated[
-        MatrixAction, typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules")
+        Literal["run", "propose", "report"],
+        typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules"),
     ],
     results: Annotated[
         Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
@@ -55,10 +44,10 @@ def matrix(
     ] = None,
     json: Json = False,
 ) -> None:
-    if action is MatrixAction.propose:
+    if action == "propose":
         show.out(report.propose(spec, results), json, lambda proposed: show.say(proposed["text"]))
         return
-    if action is MatrixAction.report:
+    if action == "report":
         show.out(report.write(spec, results, output), json, _files)
         return
     options = run.Options(
@@ -74,8 +63,9 @@ def allreduce(
     inventory: Inventory = None,
     largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
     backend: Annotated[
-        Backend, typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, on CPUs")
-    ] = Backend.nccl,
+        Literal["nccl", "gloo"],
+        typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, on CPUs"),
+    ] = "nccl",
     render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,
 ) -> None:

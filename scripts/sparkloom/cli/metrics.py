@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.base import files
-from sparkloom.base.errors import InputError
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json
 from sparkloom.render.metrics import alerts
@@ -20,7 +18,7 @@ def dashboards(
     out: Annotated[Path, typer.Option("--out", help="folder for the JSON files, created if missing")],
     json: Json = False,
 ) -> None:
-    written = [_written(out / name, text) for name, text in made.files().items()]
+    written = [str(show.write(out / name, text)) for name, text in made.files().items()]
     show.out({"files": written}, json, lambda data: "\n".join(data["files"]))
 
 
@@ -33,16 +31,6 @@ def rules(
     chosen = alerts.of(case.cluster(where))
     text = alerts.text(chosen)
     if out:
-        _written(out, text)
+        show.write(out, text)
     told: dict[str, Any] = {"groups": alerts.groups(chosen), "files": [str(out)] if out else []}
     show.out(told, json, lambda _: str(out) if out else show.say(text))
-
-
-def _written(path: Path, text: str) -> str:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, text)
-    except OSError as error:
-        message = f"{error.strerror}; --out names a place that you may write"
-        raise InputError.single(str(path), message, rule="option") from None
-    return str(path)

@@ -42,14 +42,6 @@ def exact(text: str) -> str:
     return text
 
 
-def exact_if_any(text: str | None) -> str | None:
-    return None if text is None else exact(text)
-
-
-def all_exact(texts: list[str] | None) -> list[str] | None:
-    return None if texts is None else [exact(text) for text in texts]
-
-
 def begun(incomplete: str) -> list[str]:
     """What the shell offers."""
     return [name for name in every() if name.startswith(incomplete)]

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sparkloom.base import amount
+from sparkloom.base.errors import InputError
 from sparkloom.cli import names
 
-Profile = Annotated[
-    str,
-    typer.Argument(
-        help="name from model_profiles/, a part of one, a model's id, or a path to a file",
-        show_default=False,
-        callback=names.exact,
-        autocompletion=names.begun,
-    ),
-]
-OneProfile = Annotated[
-    str | None,
-    typer.Argument(
-        help="name from model_profiles/, a part of one, a model's id, or a path to a file",
-        show_default=False,
-        callback=names.exact_if_any,
-        autocompletion=names.begun,
-    ),
-]
-Profiles = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="names, parts of names or paths (default: every shipped profile)",
-        show_default=False,
-        callback=names.all_exact,
-        autocompletion=names.begun,
-    ),
-]
+
+def _exact(given: Any) -> Any:
+    """One name, several or none."""
+    return [names.exact(name) for name in given] if isinstance(given, list) else given and names.exact(given)
+
+
+def _profile(help: str) -> Any:
+    return typer.Argument(help=help, show_default=False, callback=_exact, autocompletion=names.begun)
+
+
+ONE = "name from model_profiles/, a part of one, a model's id, or a path to a file"
+Profile = Annotated[str, _profile(ONE)]
+OneProfile = Annotated[str | None, _profile(ONE)]
+Profiles = Annotated[list[str] | None, _profile("names, parts of names or paths (default: every shipped profile)")]
 Inventory = Annotated[
     Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
 ]
@@ -63,3 +51,11 @@ Context = Annotated[
         "--context", parser=tokens, metavar="TOKENS", help="tokens of one conversation with its answer: 4096, 128k, 1M"
     ),
 ]
+
+
+def named_site(inventory: Path | None, question: str) -> Path:
+    """The inventory that is named; the shipped example is nobody's site."""
+    if inventory is None:
+        message = f"{question} -i names its inventory, and inventories/gb10 is the one to copy"
+        raise InputError.single("--inventory", message, rule="no-site")
+    return inventory

@@ -63,8 +63,9 @@ def env(
     engine_version: Release = None,
     json: Json = False,
 ) -> None:
-    shown = case.rank(profile, rank, inventory, overrides=overrides or [], release=engine_version)
-    show.out({variable.name: variable.value for variable in shown.env}, json, _environment)
+    judged = case.judge(profile, inventory, overrides=overrides or [], release=engine_version)
+    shown = {variable.name: variable.value for variable in case.rank_of(judged, rank).env}
+    show.out(shown, json, _environment)
 
 
 def _profiles(listing: list[dict[str, Any]]) -> None:

@@ -44,11 +44,11 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        _drop_output()
+        streams.drop_output()
         code = 0
     except OSError as error:
         sys.stderr.write(f"sparkloom: {error.filename or 'standard output'}: {error.strerror or error}\n")
-        _drop_output()
+        streams.drop_output()
         code = 2
     except Exception as error:
         if os.environ.get("SPARKLOOM_DEBUG"):
@@ -70,9 +70,9 @@ def _run() -> None:
     from sparkloom.cli.lazy import LazyGroup  # brings the library that the plain ones do without
 
     if ASKED_BY_SHELL in os.environ:
-        from sparkloom.cli import completion
+        from typer import completion
 
-        completion.ready()
+        completion.completion_init()  # type: ignore[attr-defined]
     LazyGroup(PROGRAM, COMMANDS, epilog=EPILOG, shelves=SHELVES)(prog_name=PROGRAM, complete_var=ASKED_BY_SHELL)
 
 
@@ -97,11 +97,6 @@ def _ready() -> None:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     streams.wrap()
-
-
-def _drop_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unforeseen(error: Exception) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparkloom import case
-from sparkloom.cli import show
+from sparkloom.cli import show, show_findings
 from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
 from sparkloom.render import manifests
 
@@ -43,20 +43,16 @@ def render(
         rendered = case.render_group(group, inventory, record=record, runs=runs, force=force)
     else:
         rendered = case.render(profile or "", inventory, overrides=overrides or [], release=engine_version, force=force)
-    for finding in rendered.case.errors:  # on stderr, so that it cannot pass unseen
-        show.complain(f"forced past {finding.rule}: {finding.message}\n")
-    _write(manifests.to_yaml(rendered.objects), output, group or rendered.case.launch.profile.name)
+    show_findings.forced(rendered.case.errors)
+    text = manifests.to_yaml(rendered.objects)
+    if output is None:
+        show.say(text)
+    else:
+        file = output / f"{group or rendered.case.launch.profile.name}.yaml"
+        sys.stderr.write(f"wrote {show.write(file, text)}\n")
 
 
 def schema() -> None:
     from sparkloom.launch import schema as schemas
 
     show.out(schemas.build(), True, str)
-
-
-def _write(text: str, folder: Path | None, name: str) -> None:
-    """To standard output, or to <folder>/<name>.yaml in one step: a reader never sees half a file."""
-    if folder is None:
-        show.say(text)
-        return
-    sys.stderr.write(f"wrote {show.write(folder / f'{name}.yaml', text)}\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,7 +26,9 @@ def write(path: Path, text: str | bytes) -> Path:
     try:
         return files.write(path, text)
     except OSError as error:
-        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
+        raise InputError.single(
+            str(path), f"cannot write here: {error.strerror}; name a place that you may write", rule="unwritable"
+        ) from None
 
 
 def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
@@ -41,12 +42,7 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
         if isinstance(text, str):
             words(text.removesuffix("\n") + "\n")
     except BrokenPipeError:
-        drop_output()  # the reader has seen enough; the exit status still is the verdict's
-
-
-def drop_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.drop_output()  # the reader has seen enough; the exit status still is the verdict's
 
 
 def unusable(found: Iterable[Problem]) -> None:

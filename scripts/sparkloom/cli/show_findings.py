@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.finding import ORDER
-from sparkloom.cli.show import COLOURS, console, paragraph, window
+from sparkloom.cli.show import COLOURS, complain, console, paragraph, window
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +30,12 @@ def refusal(findings: list[Finding]) -> None:
     listed(terminal, [finding.as_dict() for finding in findings])
     said = f"refused: {len(findings)} error finding(s); change the profile, or --force to render all the same"
     paragraph(terminal, said, style="bold")
+
+
+def forced(findings: list[Finding]) -> None:
+    """What did not stop it: on stderr, so that it cannot pass unseen."""
+    for finding in findings:
+        complain(f"forced past {finding.rule}: {finding.message}\n")
 
 
 def _grouped(findings: list[dict[str, Any]]) -> list[Group]:

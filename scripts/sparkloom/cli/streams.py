@@ -73,3 +73,8 @@ def wrap() -> None:
 def under(stream: Any) -> Any:
     """For a library that colours by itself and has spelled what it shows; None where nothing was wrapped."""
     return stream.under if isinstance(stream, Visible) else None
+
+
+def drop_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

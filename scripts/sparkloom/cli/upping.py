@@ -17,7 +17,7 @@ from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
-from sparkloom.cli.options import AskBecomePass, Inventory
+from sparkloom.cli.options import AskBecomePass, Inventory, named_site
 from sparkloom.onnode.now.groups import well
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
@@ -74,8 +74,7 @@ def _only_site() -> Path:
     if len(found) == 1:
         return found[0]
     there = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
-    message = f"which site? {there}; -i names it, and inventories/gb10 is the one to copy"
-    raise InputError.single("--inventory", message, rule="no-site")
+    return named_site(None, f"which site? {there};")
 
 
 @contextmanager

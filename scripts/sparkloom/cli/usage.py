@@ -28,20 +28,16 @@ def usage(
     where: Inventory = None,
     json: Json = False,
 ) -> None:
-    from sparkloom.site import client, patience
+    from sparkloom.site import client
     from sparkloom.site import usage as used
 
     days = _days(since)
     cluster = case.cluster(where)
     first = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=days - 1)
-    try:
-        rows = used.of_prometheus(prometheus, days) if prometheus else used.of_the_router(client.of(cluster), first)
-    except InputError:
-        raise
-    except Exception as error:
-        if not (said := patience.trouble(error)):
-            raise
-        raise InputError.single(client.kubeconfig(cluster), said, rule="no-cluster") from None
+    if prometheus:
+        rows = used.of_prometheus(prometheus, days)
+    else:
+        rows = client.asked(lambda: used.of_the_router(client.of(cluster), first), cluster)
     data = {
         "site": cluster.name,
         "since": first.isoformat(),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import importers, known_models
 from sparkloom.inputs import profile as profiles
@@ -24,6 +24,7 @@ from sparkloom.launch.imported.draft import Draft, draft
 from sparkloom.launch.imported.placing import MOST
 from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
 
+REFUSED = "change the drafted profile there"
 NO_FACTS = "unknown: no facts of the model here"
 FILES = (
     "chat_template",
@@ -96,7 +97,7 @@ def take_in(text: str, name: str, pick: str = "", shown: str = "", config: Path 
         read = profiles.of_text if facts else profiles.sketch_of_text
         return Taken(drafted, facts, written, read(written, drafted.name, shown), [])
     except InputError as error:
-        return Taken(drafted, facts, written, None, [_refused(problem) for problem in error.problems])
+        return Taken(drafted, facts, written, None, [problem.finding(REFUSED) for problem in error.problems])
 
 
 def _kept(found: Found) -> Facts | None:
@@ -126,7 +127,7 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         flags.require_known(loaded)
         launch = resolve(loaded, cluster)
     except InputError as error:
-        verdict.findings += [_refused(problem) for problem in error.problems]
+        verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
     verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
@@ -187,11 +188,6 @@ def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
 def _command(draft: Draft, launch: LaunchSketch) -> dict[str, Any]:
     told = draft.spoken
     return alike.compared(told.catalog, draft.start.words, launch) if told and told.catalog else {}
-
-
-def _refused(problem: Problem) -> Finding:
-    where = f"{problem.file}:{problem.line}:{problem.column}"
-    return Finding(where, problem.rule, problem.message, expected="", fix="change the drafted profile there")
 
 
 def _files(launch: LaunchSketch) -> list[Finding]:

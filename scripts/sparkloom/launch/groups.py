@@ -18,7 +18,6 @@ from typing import Any
 from sparkloom.inputs import functions as rails_functions
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric, Node
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch import fabric, ports
 from sparkloom.launch.values import Origin, Setting
@@ -125,10 +124,20 @@ class Placed:
         }
 
 
-def allocate(placed: Sequence[Placed], running: Mapping[str, Running] | None = None) -> list[Placed]:
+@dataclass(frozen=True, slots=True)
+class Running(Placed):
+    """One that runs where it is, with what only its cluster tells."""
+
+    config_hash: str = field(default="", compare=False)  # of what was applied
+    awake: bool = field(default=True, compare=False)  # a rank of it is wanted there
+    whole: bool = field(default=True, compare=False)  # all its ranks are set up
+    proved: str = field(default="", compare=False)  # the hash of its last proved start, looked at where it sleeps
+
+
+def allocate(placed: Sequence[Placed], running: Mapping[str, Placed] | None = None) -> list[Placed]:
     """Who gets the names of a site with one profile: whoever has them, else the list's first if it is new."""
     known = running or {}
-    holder = next((one.name for one in placed if one.name in known and known[one.name].engine_key == ONLY_KEY), "")
+    holder = next((one.name for one in placed if one.name in known and known[one.name].only), "")
     first = holder or (placed[0].name if placed and placed[0].name not in known else "")
     return [replace(one, only=one.name == first) for one in placed]
 

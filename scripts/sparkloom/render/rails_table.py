@@ -18,9 +18,9 @@ from pathlib import Path
 from string import Template
 
 from sparkloom.inputs.cluster import Cluster, Rail, Segment
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import engines, fabric, ports
 from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.rails_table import TABLE
 
 # What an earlier run loaded has to go: a table without a rule lets everybody in.

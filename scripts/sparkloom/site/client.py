@@ -36,14 +36,12 @@ def kubeconfig(cluster: Cluster) -> str:
 
 def asked(question: Callable[[], Any], cluster: Cluster) -> Any:
     """What the cluster answers; one that does not is said by the file that names it."""
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
     try:
         return question()
-    except (ApiException, HTTPError) as error:
-        reason = getattr(error, "reason", "") or error
-        message = f"the cluster does not answer: {reason}; cluster.kubernetes.kubeconfig names it"
+    except Exception as error:
+        if not (said := patience.trouble(error)):
+            raise
+        message = f"{said}; cluster.kubernetes.kubeconfig names it"
         raise InputError.single(kubeconfig(cluster), message, rule="no-cluster") from None
 
 
@@ -101,7 +99,7 @@ class Client:
 
         apps = client.AppsV1Api(self.core.api_client)
         read = apps.read_namespaced_deployment if kind == "Deployment" else apps.read_namespaced_daemon_set
-        return _or_none(lambda: read(name, self.namespace))
+        return or_none(lambda: read(name, self.namespace))
 
     def refusals(self, seconds: float) -> list[str]:
         """Why controllers could not make pods during the last seconds, latest last."""
@@ -123,7 +121,7 @@ class Client:
 
     def dns(self) -> tuple[int, int] | None:
         """Pods behind the cluster's name service, ready and all; None where it has none of the usual name."""
-        if _or_none(lambda: self.core.read_namespaced_service("kube-dns", "kube-system")) is None:
+        if or_none(lambda: self.core.read_namespaced_service("kube-dns", "kube-system")) is None:
             return None
         pods = seen.pods(self, "kube-system", {"k8s-app": "kube-dns"})
         return sum(map(is_ready, pods)), len(pods)
@@ -142,11 +140,11 @@ class Client:
         self.core.patch_namespaced_pod(pod, self.namespace, body)
 
     def has_service(self, name: str) -> bool:
-        return _or_none(lambda: self.core.read_namespaced_service(name, self.namespace)) is not None
+        return or_none(lambda: self.core.read_namespaced_service(name, self.namespace)) is not None
 
     def delete_pod(self, name: str) -> None:
         """As `kubectl delete pod`: it may end in its own time, and its set makes another."""
-        _or_none(lambda: self.core.delete_namespaced_pod(name, self.namespace))
+        or_none(lambda: self.core.delete_namespaced_pod(name, self.namespace))
 
     def facts(self, runtime_class: str) -> dict[str, Any]:
         """What a served profile needs of the cluster, as plain data."""
@@ -159,7 +157,7 @@ class Client:
 
         attachments = client.CustomObjectsApi(self.core.api_client).list_namespaced_custom_object
         kind = ("k8s.cni.cncf.io", "v1", self.namespace, "network-attachment-definitions")
-        answer = _or_none(lambda: attachments(*kind)) or {"items": []}  # None: Multus was never installed
+        answer = or_none(lambda: attachments(*kind)) or {"items": []}  # None: Multus was never installed
         return {item["metadata"]["name"]: str(item.get("spec", {}).get("config", "")) for item in answer["items"]}
 
     def gpu_facts(self) -> dict[str, Any]:
@@ -202,13 +200,8 @@ class Client:
 
     def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]:
         """The last lines of a pod's log; nothing when there is no log yet."""
-        from kubernetes.client import ApiException
-
-        try:
-            text = self.core.read_namespaced_pod_log(pod, self.namespace, tail_lines=lines, previous=previous)
-        except ApiException:
-            return []
-        return [line for line in str(text).splitlines() if line.strip()]
+        text = self.whole(pod, previous=previous, tail_lines=lines)
+        return [line for line in text.splitlines() if line.strip()]
 
     def head(self, pod: str, limit: int) -> str:
         """The first bytes of a pod's log: what the engine said while it started."""
@@ -226,7 +219,7 @@ class Client:
 
     def secret(self, name: str) -> dict[str, str] | None:
         """A Secret's texts, or None."""
-        kept = _or_none(lambda: self.core.read_namespaced_secret(name, self.namespace))
+        kept = or_none(lambda: self.core.read_namespaced_secret(name, self.namespace))
         return kept and {key: base64.b64decode(value).decode() for key, value in (kept.data or {}).items()}
 
     def put_secret(
@@ -243,7 +236,7 @@ class Client:
         return self._put("secret", name, self.secret(name), data, content, dry, labels)
 
     def config_map(self, name: str) -> dict[str, str] | None:
-        kept = _or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
+        kept = or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
         return kept and dict(kept.data or {})
 
     def config_maps(self) -> list[dict[str, str]]:
@@ -265,7 +258,7 @@ class Client:
         return self._put("config_map", name, self.config_map(name), wanted, content, dry, labels)
 
     def remove_config_map(self, name: str) -> None:
-        _or_none(lambda: self.core.delete_namespaced_config_map(name, self.namespace))
+        or_none(lambda: self.core.delete_namespaced_config_map(name, self.namespace))
 
     def _put(
         self,
@@ -308,17 +301,17 @@ class Client:
 
     def load_balanced(self, name: str, namespace: str) -> list[str] | None:
         """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
-        service = _or_none(lambda: self.core.read_namespaced_service(name, namespace))
+        service = or_none(lambda: self.core.read_namespaced_service(name, namespace))
         if service is None:
             return None
         return [str(entry.ip or entry.hostname) for entry in service.status.load_balancer.ingress or []]
 
-    def whole(self, pod: str, *, previous: bool = False) -> str:
+    def whole(self, pod: str, *, previous: bool = False, **limit: int) -> str:
         """All of a pod's log that the node still has; empty where there is none."""
         from kubernetes.client import ApiException
 
         try:
-            return str(self.core.read_namespaced_pod_log(pod, self.namespace, previous=previous))
+            return str(self.core.read_namespaced_pod_log(pod, self.namespace, previous=previous, **limit))
         except ApiException:
             return ""
 
@@ -352,7 +345,7 @@ class Client:
             return ""
 
 
-def _or_none(question: Callable[[], Any]) -> Any:
+def or_none(question: Callable[[], Any]) -> Any:
     """What is there, or None where the cluster knows no such object, or not even its kind."""
     from kubernetes.client import ApiException
 

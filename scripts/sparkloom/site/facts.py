@@ -15,15 +15,15 @@ from sparkloom import case
 from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
-from sparkloom.inputs import fleet_record, group_name, serving
+from sparkloom.inputs import group_name, serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge import fleet, profile_status
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
-from sparkloom.launch import engines
+from sparkloom.launch import engines, fleet_record
+from sparkloom.launch.groups import Running
 from sparkloom.launch.memory import constants
 
 NUMBERS = ("n1", "n4", "n8")
@@ -53,7 +53,7 @@ class Planned:
             "problem": self.problem,
             "nodes": list(_nodes(cluster)),
             "groups": [
-                _group(one, placed[entry.called], folder) if (one := self.one(entry.called)) else _unplaced(entry)
+                _group(entry, self.one(entry.called), placed.get(entry.called, {}), folder)
                 for entry in (self.listing.entries if self.listing else ())
             ],
             "rails": [
@@ -107,34 +107,32 @@ def _nodes(cluster: Cluster) -> Iterator[dict[str, Any]]:
         }
 
 
-def _group(one: Grouped, shown: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """`shown`: the same as the plan's own JSON has it."""
-    loaded = one.need.loaded
-    memory = dict(shown["memory"])
+def _group(entry: Wanted, one: Grouped | None, shown: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`shown`: the same as the plan's own JSON has it; one that has no place is told, too."""
+    names = [shown.get("alias") or entry.alias or entry.called, entry.called]
+    told = {
+        "name": entry.called,
+        "label": group_name.label(entry.called),
+        "nodes": shown.get("nodes", []),
+        "fraction": entry.fraction,
+        "idle_minutes": entry.idle_minutes,
+        "turns": entry.turns,
+        "names": list(dict.fromkeys(names)),
+        "profile": entry.profile,
+    }
+    if one is None:
+        return told
+    loaded, memory = one.need.loaded, dict(shown["memory"])
     return {
-        **{key: shown[key] for key in ("name", "label", "nodes", "fraction", "idle_minutes", "model", "engine")},
+        **told,
+        "model": shown["model"],
+        "engine": shown["engine"],
         "profile": loaded.name,
-        "turns": one.need.entry.turns,
-        "names": list(dict.fromkeys([shown["alias"], shown["name"]])),
         "release": loaded.profile.engine.release,
         "takes_gib": memory.pop("takes_gib"),
         "memory": memory,
         "evidence": _evidence(loaded),
         "bench": _bench(folder / "bench", loaded.name),
-    }
-
-
-def _unplaced(entry: Wanted) -> dict[str, Any]:
-    """One of the list that has no place."""
-    return {
-        "name": entry.called,
-        "label": group_name.label(entry.called),
-        "nodes": [],
-        "fraction": entry.fraction,
-        "idle_minutes": entry.idle_minutes,
-        "profile": entry.profile,
-        "turns": entry.turns,
-        "names": list(dict.fromkeys([entry.alias or entry.called, entry.called])),
     }
 
 

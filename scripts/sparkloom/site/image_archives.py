@@ -24,10 +24,7 @@ class Need:
     where: str  # that names it, for a person
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
-    path: Path
-    images: tuple[Image, ...]
+Archives = Mapping[Path, Sequence[Image]]  # each file with what is in it
 
 
 def lacking(needs: Sequence[Need], held: Held) -> dict[str, list[Need]]:
@@ -41,12 +38,10 @@ def lacking(needs: Sequence[Need], held: Held) -> dict[str, list[Need]]:
     return {node: wanted for node, wanted in missing.items() if wanted}
 
 
-def read(folder: Path) -> list[Archive]:
+def read(folder: Path) -> Archives:
     """Every archive there; none where there is no such folder."""
     paths = sorted(folder.glob("*")) if folder.is_dir() else []
-    return [
-        Archive(path, tuple(image_archive.read(path))) for path in paths if path.name.endswith(image_archive.SUFFIXES)
-    ]
+    return {path: list(image_archive.read(path)) for path in paths if path.name.endswith(image_archive.SUFFIXES)}
 
 
 def decide(
@@ -56,12 +51,12 @@ def decide(
 
     Archives are read only when a node lacks something: to look through a compressed one of an engine takes minutes.
     """
-    archives = read(folder) if missing else []
+    archives = read(folder) if missing else {}
     findings: dict[tuple[str, str], Finding] = {}
     brought: dict[str, list[dict[str, Any]]] = {}
     for node, needs in missing.items():
         for need in needs:
-            found = next((one for one in archives if _inside(one, need, machines[node])), None)
+            found = next((path for path, held in archives.items() if _inside(held, need, machines[node])), None)
             if found:
                 _add(brought.setdefault(node, []), found, need)
             else:
@@ -75,40 +70,40 @@ def _same(image: Image, need: Need) -> bool:
     return image.digest == need.digest if need.digest else named
 
 
-def _inside(archive: Archive, need: Need, machine: str) -> bool:
-    return any(_same(image, need) and machine in image.machines for image in archive.images)
+def _inside(images: Sequence[Image], need: Need, machine: str) -> bool:
+    return any(_same(image, need) and machine in image.machines for image in images)
 
 
-def _add(brought: list[dict[str, Any]], archive: Archive, need: Need) -> None:
-    entry = next((one for one in brought if one["file"] == str(archive.path)), None)
+def _add(brought: list[dict[str, Any]], archive: Path, need: Need) -> None:
+    entry = next((one for one in brought if one["file"] == str(archive)), None)
     if entry is None:
-        facts = archive.path.stat()
-        entry = {"file": str(archive.path), "size": facts.st_size, "when": facts.st_mtime_ns, "images": []}
+        facts = archive.stat()
+        entry = {"file": str(archive), "size": facts.st_size, "when": facts.st_mtime_ns, "images": []}
         brought.append(entry)
     entry["images"].append({"image": need.image, "digest": need.digest})
 
 
-def _refusal(folder: Path, archives: Sequence[Archive], need: Need, machine: str) -> Finding:
+def _refusal(folder: Path, archives: Archives, need: Need, machine: str) -> Finding:
     near = "; ".join(_near(archives, need))
     found = f"in no archive of {folder}" + (f" ({near})" if near else f" ({_listed(archives)})")
     expected = f"{need.digest or 'its tag'} for {machine} ({need.where})"
     return Finding("localhost", need.image.partition("@")[0], found, expected, _advice(folder, need, machine))
 
 
-def _near(archives: Sequence[Archive], need: Need) -> Iterator[str]:
+def _near(archives: Archives, need: Need) -> Iterator[str]:
     """Archives that almost have it, and what keeps each from being it."""
-    for archive in archives:
-        for image in archive.images:
+    for path, images in archives.items():
+        for image in images:
             if _same(image, need):
                 there = ", ".join(image.machines) or "no machine whole"
-                yield f"{archive.path.name} has it for {there} only"
+                yield f"{path.name} has it for {there} only"
             elif reference.parse(need.image).tagged in image.names:
                 what = image.digest or "without a digest, as an older docker saves it: the pin cannot be checked"
-                yield f"{archive.path.name} has it as {what}"
+                yield f"{path.name} has it as {what}"
 
 
-def _listed(archives: Sequence[Archive]) -> str:
-    return f"there: {', '.join(one.path.name for one in archives)}" if archives else "no archive there"
+def _listed(archives: Archives) -> str:
+    return f"there: {', '.join(path.name for path in archives)}" if archives else "no archive there"
 
 
 def _advice(folder: Path, need: Need, machine: str) -> str:

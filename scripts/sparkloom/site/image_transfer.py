@@ -12,7 +12,6 @@ from typing import Any
 from sparkloom.launch.downloads import amount
 from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render.k3s import paths
-from sparkloom.site.image_pull import Clock
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
 
@@ -62,13 +61,12 @@ class Transfer:
                     self.say(follow.line(self.remote.node, {**MOVING, "have": have, "total": total, "rate": rate}))
 
     def _import(self, named: str, asked: Mapping[str, Any]) -> None:
-        begun, node = self.now(), self.remote.node
-        clock = Clock(self.seconds, lambda: self.now() - begun, "k3s_images_seconds", "the import")
+        clock = follow.Clock(self.seconds, "k3s_images_seconds", "the import", self.now)
         self.remote.ask("import", asked)
-        status = follow.follow(node, clock.on(lambda: dict(self.remote.ask("importing", asked))), self.say)
+        status = clock.watch(self.remote, "importing", asked, self.say)
         if status["state"] != "done":
             cause = status.get("cause") or "its import is gone; run this again"
-            raise StoreError(f"{node}: {named} cannot be imported: {cause}")
+            raise StoreError(f"{self.remote.node}: {named} cannot be imported: {cause}")
 
 
 MOVING = {"state": "moving", "files_done": 0, "files": 1}

@@ -33,7 +33,7 @@ def add(file: Path, key: Key) -> None:
             )
             raise source.refusal((LIST, number, "name"), message, "duplicate-key")
     entry = key.model_dump(exclude_none=True)
-    yaml = _yaml()
+    yaml = edited(begins=True)
     content = _content(yaml, file)
     content[LIST] = content.get(LIST) or []
     content[LIST].append(CommentedMap(entry))
@@ -45,7 +45,7 @@ def revoke(file: Path, name: str) -> Key:
     _, known = client_keys.read(file)
     for number, key in enumerate(known):
         if key.name == name:
-            yaml = _yaml()
+            yaml = edited(begins=True)
             content = _content(yaml, file)
             rest = known[:number] + known[number + 1 :]
             if rest:
@@ -77,8 +77,9 @@ def _write(yaml: YAML, file: Path, content: Any, wanted: list[Key]) -> None:
     files.write(file, text, OURS_ONLY)
 
 
-def _yaml() -> YAML:
+def edited(*, begins: bool = False) -> YAML:
+    """A file of a person's, changed: comments, quotes and indents as they are. `begins`: with the line of dashes."""
     yaml = YAML()
-    yaml.width, yaml.preserve_quotes, yaml.explicit_start = 120, True, True
+    yaml.width, yaml.preserve_quotes, yaml.explicit_start = 120, True, begins
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml

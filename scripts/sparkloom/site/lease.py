@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.repository import WORK
+from sparkloom.site.client import or_none
 
 NAMESPACE = "default"  # our own is made and taken away by operations
 DURATION, RENEW = 60, 10.0  # seconds
@@ -37,6 +38,9 @@ class Operation:
     stage: str = ""
     state: str = RUNS
     renewed: str = ""
+
+    def same(self, other: Operation) -> bool:
+        return (self.machine, self.process) == (other.machine, other.process)
 
     def told(self) -> str:
         at = f", at '{self.stage}'" if self.stage else ""
@@ -82,13 +86,8 @@ class Book:
         self.api, self.name = api, f"sparkloom-{site}"
 
     def read(self) -> tuple[Operation | None, Any]:
-        from kubernetes.client import ApiException
-
-        try:
-            lease = self.api.read_namespaced_lease(self.name, NAMESPACE)
-        except ApiException as error:
-            if error.status != ABSENT:
-                raise
+        lease = or_none(lambda: self.api.read_namespaced_lease(self.name, NAMESPACE))
+        if lease is None:
             return None, None
         notes = lease.metadata.annotations or {}
         kept = {key: notes.get(MARK + key, "") for key in ("machine", "process", "command", "since", "stage", "state")}
@@ -119,13 +118,7 @@ class Book:
         return True
 
     def remove(self) -> None:
-        from kubernetes.client import ApiException
-
-        try:
-            self.api.delete_namespaced_lease(self.name, NAMESPACE)
-        except ApiException as error:
-            if error.status != ABSENT:
-                raise
+        or_none(lambda: self.api.delete_namespaced_lease(self.name, NAMESPACE))
 
 
 def take(
@@ -147,7 +140,7 @@ def take(
             continue
         if other is None or _gone(other, mine, over):
             if book.write(replace(mine, since=mine.since or now()), lease):
-                return None if other is None or _same(other, mine) else replace(other, state=ENDED)
+                return None if other is None or other.same(mine) else replace(other, state=ENDED)
             continue
         if other.renewed != seen[0]:
             lives, seen = bool(seen[0]), (other.renewed, clock())
@@ -161,13 +154,9 @@ def take(
         sleep(min(RENEW / 5, 2.0))
 
 
-def _same(one: Operation, other: Operation) -> bool:
-    return (one.machine, one.process) == (other.machine, other.process)
-
-
 def _gone(other: Operation, mine: Operation, over: str) -> bool:
     """Ours already, ended without a word, or taken over by its holder's name."""
-    if other.state == ENDED or _same(other, mine) or (over and over == other.who):
+    if other.state == ENDED or other.same(mine) or (over and over == other.who):
         return True
     return other.machine == mine.machine and not alive(other.process)
 

@@ -60,7 +60,7 @@ def keep(
 
 def _renew(book: Book, mine: Operation, stage: str) -> bool:
     other, there = book.read()
-    if other is None or (other.machine, other.process) != (mine.machine, mine.process):
+    if other is None or not other.same(mine):
         return other is None  # a cluster that was taken away or made anew has none
     book.write(replace(mine, since=other.since, stage=stage), there)
     return True
@@ -69,7 +69,7 @@ def _renew(book: Book, mine: Operation, stage: str) -> bool:
 def _let_go(book: Book, mine: Operation, told: dict[str, str]) -> None:
     """A run that came to its end leaves nothing; of another one it stays known how far it came."""
     other, there = book.read()
-    if other is None or (other.machine, other.process) != (mine.machine, mine.process):
+    if other is None or not other.same(mine):
         return
     if told.get("ended") == GOOD:
         book.remove()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,19 +11,14 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import alerts, dashboards, exporter, labels, prometheus, scrapes
+from sparkloom.site.client import or_none, selector
+from sparkloom.site.objects import GONE, Taker
 
 Wish = Literal["auto", "install", "none"]
 MONITORING = "monitoring.coreos.com"
 PROGRAM = re.compile(r"(^|/)prometheus(/prometheus)?(:|@|$)")  # an image of Prometheus itself, of whichever registry
 EXPORTER = re.compile(r"(^|/)(prometheus-)?node[-_]exporter(:|@|$)")
 SPACE = "kubernetes.io/metadata.name"
-# In the order in which they go: who scrapes, then what is scraped.
-KINDS = (
-    (f"{MONITORING}/v1", "PodMonitor"), (f"{MONITORING}/v1", "PrometheusRule"), ("apps/v1", "Deployment"),
-    ("apps/v1", "DaemonSet"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "ServiceAccount"),
-    (names.RIGHTS, "RoleBinding"), (names.RIGHTS, "Role"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +49,10 @@ def look(core: Any, namespace: str) -> Found:
     from kubernetes import client
 
     custom, apps = client.CustomObjectsApi(core.api_client), client.AppsV1Api(core.api_client)
-    operated = _listed(lambda: custom.list_cluster_custom_object(MONITORING, "v1", "prometheuses"))
+    operated = or_none(lambda: custom.list_cluster_custom_object(MONITORING, "v1", "prometheuses")) or {"items": []}
     sets = [*apps.list_deployment_for_all_namespaces().items, *apps.list_stateful_set_for_all_namespaces().items]
     daemons = apps.list_daemon_set_for_all_namespaces().items
-    return judge(operated, [_workload(one) for one in sets], [_workload(one) for one in daemons], namespace)
-
-
-def _listed(question: Any) -> list[dict[str, Any]]:
-    from kubernetes.client import ApiException
-
-    try:
-        return list(question()["items"])
-    except ApiException as error:
-        if error.status != 404:
-            raise
-        return []
+    return judge(operated["items"], [_workload(one) for one in sets], [_workload(one) for one in daemons], namespace)
 
 
 def _workload(one: Any) -> dict[str, Any]:
@@ -172,37 +155,27 @@ def _peer(scraper: Scraper) -> dict[str, Any]:
     }
 
 
-def gone(dynamic: Any, wanted: list[dict[str, Any]], namespace: str) -> list[dict[str, Any]]:
+def gone(taker: Taker, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Objects of ours that an earlier choice made and this one does not: named, for who takes them away.
 
     The history of a Prometheus (its volume) stays until the namespace goes.
     """
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    picked = ",".join(f"{key}={value}" for key, value in labels.OURS.items())
     kept = {(one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]) for one in wanted}
-    left = []
-    for api, kind in KINDS:
-        try:
-            there = dynamic.resources.get(api_version=api, kind=kind).get(label_selector=picked).items
-        except (NotFoundError, ResourceNotFoundError):
-            continue
-        named = [(str(one.metadata.namespace), str(one.metadata.name)) for one in there]
-        left += [
-            {"apiVersion": api, "kind": kind, "metadata": {"namespace": space, "name": name}}
-            for space, name in named
-            if (kind, space, name) not in kept and (space == namespace or api.startswith(MONITORING))
-        ]
-    return left
+    there = [
+        (api, kind, str(one.metadata.namespace), str(one.metadata.name))
+        for api, kind in GONE["metrics"]
+        for one in taker.found((api, kind), labels=selector(labels.OURS))
+    ]
+    return [
+        {"apiVersion": api, "kind": kind, "metadata": {"namespace": space, "name": name}}
+        for api, kind, space, name in there
+        if (kind, space, name) not in kept and (space == taker.namespace or api.startswith(MONITORING))
+    ]
 
 
-def forget(dynamic: Any, left: list[dict[str, Any]], *, dry: bool) -> None:
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    for one in [] if dry else left:
-        where = {key: one["metadata"][key] for key in ("name", "namespace")}
-        with contextlib.suppress(NotFoundError, ResourceNotFoundError):
-            dynamic.resources.get(api_version=one["apiVersion"], kind=one["kind"]).delete(**where)
+def forget(taker: Taker, left: list[dict[str, Any]]) -> None:
+    for one in left:
+        taker.remove((one["apiVersion"], one["kind"]), **one["metadata"])
 
 
 def drift(left: list[dict[str, Any]]) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from sparkloom.base.errors import InputError
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site.sparks import Spark
@@ -38,9 +38,7 @@ def judge(found: Sequence[Spark]) -> None:
     if len(ports) > 1:
         problems.append((", ".join(sorted(ports)), "default routes lie on different ports; expected the same on all"))
     if problems:
-        raise InputError(
-            problem for where, text in problems for problem in InputError.single(where, text, rule="spark").problems
-        )
+        raise InputError(Problem(where, 1, 1, text, "spark") for where, text in problems)
 
 
 def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Cluster:

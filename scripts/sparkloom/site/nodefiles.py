@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Endpoint, Plan
+from sparkloom.launch.groups import Running
 from sparkloom.onnode import interfaces
 from sparkloom.render import rails_table
 from sparkloom.site.checks import rails
@@ -29,7 +29,7 @@ def every(cluster: Cluster, plan: Plan, groups: Iterable[Running] = ()) -> dict[
         node.name: {
             **_node(cluster, plan, node.name, known),
             "pings": pings[node.name],
-            "knocks": rails.knocks(cluster, plan, node.name),
+            "unanswered": rails.unanswered(cluster, plan, node.name),
         }
         for node in cluster.nodes
     }

@@ -13,7 +13,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.case import Inventory
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 from sparkloom.onnode import kube
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now.gather import Gatherer

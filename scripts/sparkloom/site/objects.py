@@ -1,24 +1,39 @@
-"""Objects applied, and what an apply would change: the API server itself tells, asked to keep nothing."""
+"""Objects applied, and what an apply would change: the API server itself tells, asked to keep nothing.
+
+And what is taken away.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
+
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.onnode.now.labels import PROFILE
-from sparkloom.site.client import Client
+from sparkloom.onnode.now.labels import PART_OF, PROFILE
+from sparkloom.site.client import Client, selector
+from sparkloom.site.patience import until_gone
 
 Object = Mapping[str, Any]
+Kind = tuple[str, str]  # its apiVersion and its name
 # Of metadata these change by themselves.
 MOVING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 # As the roles apply: other people's changes of our fields are what is looked for.
 APPLY = {"fieldManager": "sparkloom", "force": "true"}
 DRY = {**APPLY, "dryRun": "All"}
 AT_ONCE = 4
+OURS = selector(PART_OF)
+TABLE: dict[str, list[str]] = document.own(Path(__file__).with_name("kinds.yml").read_text())
+GONE = {of: [(words.split()[0], words.split()[1]) for words in kinds] for of, kinds in TABLE.items()}  # in that order
 
 
 class Api:
@@ -109,3 +124,62 @@ def _settled(known: Object) -> dict[str, Any]:
     """Without what changes by itself."""
     metadata = {key: value for key, value in known.get("metadata", {}).items() if key not in MOVING}
     return {**{key: value for key, value in known.items() if key != "status"}, "metadata": metadata}
+
+
+@dataclass(slots=True)
+class Taker:
+    """Takes objects away, or says with `dry` what would go; `client` is Kubernetes' dynamic one, of any kind."""
+
+    client: Any
+    namespace: str
+    dry: bool
+    say: Callable[[str], object]
+    patience: float = 300.0
+    gone: list[str] = field(default_factory=list)
+    multus_stays: bool = False
+
+    @classmethod
+    def of(cls, reached: Client, *, dry: bool = False, say: Callable[[str], object] = print) -> Taker:
+        return cls(DynamicClient(reached.core.api_client), reached.namespace, dry, say)
+
+    def kind(self, kind: Kind) -> Any:
+        """The interface to a kind, or None where the cluster does not know it."""
+        try:
+            return self.client.resources.get(api_version=kind[0], kind=kind[1])
+        except ResourceNotFoundError:
+            return None
+
+    def found(self, kind: Kind, *, namespace: str | None = None, labels: str = OURS) -> list[Any]:
+        """Ours, unless other labels are given; all with none."""
+        resource = self.kind(kind)
+        if resource is None:
+            return []
+        where = {"namespace": namespace} if namespace else {}
+        try:
+            return list(resource.get(**where, **({"label_selector": labels} if labels else {})).items)
+        except NotFoundError:  # the client keeps what kinds there were; this one has gone since
+            return []
+
+    def delete(self, kind: Kind, objects: list[Any]) -> None:
+        for one in objects:
+            self.remove(kind, one.metadata.name, one.metadata.namespace)
+
+    def remove(self, kind: Kind, name: str, namespace: str | None) -> None:
+        """In the foreground: an object is gone when everything that it owns is."""
+        self.gone.append(f"{kind[1]} {name}")
+        if not self.dry and (resource := self.kind(kind)):
+            where = {"namespace": namespace} if namespace else {}
+            with contextlib.suppress(NotFoundError):
+                resource.delete(name=name, body={"propagationPolicy": "Foreground"}, **where)
+
+    def wait(self, what: str, left: Callable[[], list[str]]) -> None:
+        if not self.dry:
+            until_gone(what, left, self.say, self.patience)
+
+
+def left_over(reached: Client, kinds: Iterable[Kind], labels: Mapping[str, str], *, dry: bool) -> list[str]:
+    """Kind and name of what a site that goes on needs no more, taken away."""
+    taker = Taker.of(reached, dry=dry)
+    for kind in kinds:
+        taker.delete(kind, taker.found(kind, namespace=reached.namespace, labels=selector(labels)))
+    return taker.gone

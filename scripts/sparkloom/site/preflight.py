@@ -17,7 +17,7 @@ from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.render.k3s import machines
-from sparkloom.site.checks import exposure, host, management, memories, software
+from sparkloom.site.checks import host, management, memories, software
 from sparkloom.site.checks.host import Expected
 from sparkloom.site.checks.report import as_dict, report
 
@@ -123,7 +123,7 @@ def judge(
 
 
 def _exposed(cluster: Cluster, settings: Mapping[str, Any], nodes: Collection[str]) -> list[Finding]:
-    found = [one for launch in _launches(cluster, settings) for one in exposure.beside_a_server(cluster, launch)]
+    found = [one for launch in _launches(cluster, settings) for one in host.exposed(cluster, launch)]
     return [finding for finding in dict.fromkeys(found) if finding.where in nodes]
 
 

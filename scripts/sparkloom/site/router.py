@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import http.client
 import time
@@ -17,18 +16,18 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import client_keys, group_name
 from sparkloom.inputs.client_keys import LIST, Key
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving, of_document
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
+from sparkloom.launch.groups import Running
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.prometheus import samples
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.manifests import waker
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
-from sparkloom.site.client import Client, selector
+from sparkloom.site.client import Client
 
 OWNER = "owner"  # the name under which the site's own key is counted
 ROUTES = "routes.yaml"
@@ -38,7 +37,6 @@ LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
 GIVES = "playbooks/gateway.yml"
-Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,25 +269,3 @@ def metrics(reached: Client, pod: str) -> str:
         return answer.read().decode(errors="replace") if answer.status == 200 else ""
     except (OSError, http.client.HTTPException, ApiException):
         return ""
-
-
-def taken(reached: Client, listed: Iterable[Picked], *, dry: bool) -> list[str]:
-    """Kind and name of what these pick; an empty tuple of names means all that the labels find."""
-    from kubernetes.dynamic import DynamicClient
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    api, gone = DynamicClient(reached.core.api_client), []
-    for kind, picked, names in listed:
-        try:
-            interface = api.resources.get(api_version=kind[0], kind=kind[1])
-        except ResourceNotFoundError:
-            continue
-        for item in interface.get(namespace=reached.namespace, label_selector=selector(picked)).items:
-            if names and item.metadata.name not in names:
-                continue
-            gone.append(f"{kind[1]} {item.metadata.name}")
-            if not dry:
-                with contextlib.suppress(NotFoundError):
-                    body = {"propagationPolicy": "Background"}
-                    interface.delete(name=item.metadata.name, namespace=reached.namespace, body=body)
-    return gone

@@ -6,92 +6,31 @@ functions in a dead network namespace.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
 from sparkloom.base.errors import InputError
-from sparkloom.render.manifests import gateway, multus, names, page
+from sparkloom.render.manifests import multus, names, page
 from sparkloom.site.client import selector
-from sparkloom.site.patience import until_gone
+from sparkloom.site.objects import GONE, Taker
 
-WORKLOADS = (
-    ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job"),
-)  # fmt: skip
 PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
 PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
-REST = (
-    ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
-    (names.RIGHTS, "Role"), (names.RIGHTS, "RoleBinding"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
-    (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
-    (gateway.API, "Middleware"), ("coordination.k8s.io/v1", "Lease"),
-)  # fmt: skip
-ACROSS = ((names.RIGHTS, "ClusterRoleBinding"), (names.RIGHTS, "ClusterRole"))  # of the page, in no namespace
-# For a Prometheus' operator; in its own namespace where it looks nowhere else.
-MONITORS = (("monitoring.coreos.com/v1", "PodMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule"))
+WORKLOADS, REST = GONE["workloads"], GONE["rest"]
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
-OURS = selector(names.PART_OF)
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
-
-
-@dataclass(slots=True)
-class Taker:
-    """One cluster through the client's dynamic interface; `dry` says what would go."""
-
-    client: Any
-    namespace: str
-    dry: bool
-    say: Callable[[str], object]
-    patience: float = 300.0
-    gone: list[str] = field(default_factory=list)
-    multus_stays: bool = False
-
-    def kind(self, kind: tuple[str, str]) -> Any:
-        """The interface to a kind, or None where the cluster does not know it."""
-        try:
-            return self.client.resources.get(api_version=kind[0], kind=kind[1])
-        except ResourceNotFoundError:
-            return None
-
-    def found(self, kind: tuple[str, str], *, namespace: str | None = None, ours: bool = True) -> list[Any]:
-        resource = self.kind(kind)
-        if resource is None:
-            return []
-        where = {"namespace": namespace} if namespace else {}
-        try:
-            return list(resource.get(**where, **({"label_selector": OURS} if ours else {})).items)
-        except NotFoundError:  # the client keeps what kinds there were; this one has gone since
-            return []
-
-    def delete(self, kind: tuple[str, str], objects: list[Any]) -> None:
-        """In the foreground: an object is gone when everything that it owns is."""
-        for one in objects:
-            name, space = one.metadata.name, one.metadata.namespace
-            self.gone.append(f"{kind[1]} {name}")
-            if not self.dry:
-                body = {"propagationPolicy": "Foreground"}
-                with contextlib.suppress(NotFoundError):
-                    self.kind(kind).delete(name=name, body=body, **({"namespace": space} if space else {}))
-
-    def wait(self, what: str, left: Callable[[], list[str]]) -> None:
-        if not self.dry:
-            until_gone(what, left, self.say, self.patience)
 
 
 def serving(taker: Taker) -> None:
     """Every group that is served, and the router before them; the namespace and its networks stay."""
     _take(taker, lambda kind: taker.found(kind, namespace=taker.namespace))
-    for kind in ACROSS:
+    for kind in GONE["across"]:
         mine = page.across(taker.namespace)
         taker.delete(kind, [one for one in taker.found(kind) if one.metadata.name == mine])
-    for kind in MONITORS:
+    for kind in GONE["monitors"]:
         taker.delete(kind, taker.found(kind))
 
 
@@ -143,7 +82,7 @@ def networks(taker: Taker) -> None:
 
 def _multus(taker: Taker) -> None:
     """Reversed order of its making. Where attachments of others remain, all of it stays: their pods need it."""
-    left = [one for one in taker.found(NETWORKS, ours=False) if one.metadata.namespace != taker.namespace]
+    left = [one for one in taker.found(NETWORKS, labels="") if one.metadata.namespace != taker.namespace]
     if left:
         taker.multus_stays = True
         taker.say(f"Multus stays: {', '.join(_names(left))} in other namespaces use it")
@@ -162,7 +101,7 @@ def _held(taker: Taker) -> list[Any]:
     key = "k8s.v1.cni.cncf.io/networks"
     return [
         p
-        for p in taker.found(PODS, ours=False)
+        for p in taker.found(PODS, labels="")
         if f"{taker.namespace}/rail-" in (p.metadata.annotations or {}).get(key, "")
     ]
 
@@ -174,7 +113,7 @@ def _still(taker: Taker, kind: tuple[str, str], name: str) -> list[Any]:
 def not_ours(taker: Taker, space: str) -> Iterator[str]:
     """What someone else keeps in a namespace."""
     for kind in (*WORKLOADS, PODS, *REST, ("v1", "PersistentVolumeClaim")):
-        for one in taker.found(kind, namespace=space, ours=False):
+        for one in taker.found(kind, namespace=space, labels=""):
             labels: Mapping[str, str] = one.metadata.labels or {}
             mine = all(labels.get(label) == value for label, value in names.PART_OF.items())
             if not mine and not one.metadata.ownerReferences and (kind[1], one.metadata.name) not in BORN_WITH:
@@ -183,6 +122,59 @@ def not_ours(taker: Taker, space: str) -> Iterator[str]:
 
 def _names(objects: list[Any]) -> list[str]:
     return [str(one.metadata.name) for one in objects]
+
+
+# --- what others keep in a cluster that is about to be taken away with all its data ----------------------------
+
+
+# Kubernetes' own, and `default`, which everybody has; K3s' parts live in the first.
+SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "default")
+VOLUMES = ("v1", "PersistentVolume")
+CONSENT = "-e teardown_others=true"
+
+
+def of_others(taker: Taker) -> list[str]:
+    """Namespaces with their pods, objects in `default` and in our namespace, volumes; as a person reads them."""
+    return [*_namespaces(taker), *_things(taker), *_volumes(taker)]
+
+
+def kept_by_others(cluster: list[str], machines: Mapping[str, list[str]], *, consent: bool) -> str:
+    """Why nothing is taken away yet, or nothing."""
+    found = [*cluster, *(f"{name}: {thing}" for name, things in machines.items() for thing in things)]
+    if not found or consent:
+        return ""
+    lines = [f"  {thing}" for thing in found]
+    return "\n".join(
+        [
+            "found in this cluster what is not ours; with K3s its data goes, so nothing was taken away:",
+            *lines,
+            f"expected none, or a consent of its own: {CONSENT} deletes it too. To keep it, copy it away first",
+        ]
+    )
+
+
+def _namespaces(taker: Taker) -> Iterator[str]:
+    pods = taker.found(PODS, labels="")
+    for one in taker.found(NAMESPACE, labels=""):
+        name = str(one.metadata.name)
+        if name not in (*SYSTEM, taker.namespace):
+            running = sorted(str(pod.metadata.name) for pod in pods if pod.metadata.namespace == name)
+            shown = ", ".join(running[:3]) + (f" and {len(running) - 3} more" if len(running) > 3 else "")
+            yield f"namespace {name} (pods: {shown or 'none'})"
+
+
+def _things(taker: Taker) -> Iterator[str]:
+    for space in ("default", taker.namespace):
+        for thing in sorted(not_ours(taker, space)):
+            yield f"{thing} in namespace {space}"
+
+
+def _volumes(taker: Taker) -> Iterator[str]:
+    """We make none: every volume is somebody's data."""
+    for one in taker.found(VOLUMES, labels=""):
+        claim = getattr(one.spec, "claimRef", None)
+        held = f" of {claim.namespace}/{claim.name}" if claim else ""
+        yield f"volume {one.metadata.name}{held}"
 
 
 # --- consent ------------------------------------------------------------------------------------------------------

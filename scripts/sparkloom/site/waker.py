@@ -7,24 +7,17 @@ from dataclasses import replace
 
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import patience
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.waker.state import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
-from sparkloom.site import router
 from sparkloom.site.client import Client
-from sparkloom.site.groups import observed, records
-
-# The Service last: while it is there, there may be more.
-KINDS = (
-    ("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), (names.RIGHTS, "RoleBinding"),
-    (names.RIGHTS, "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
-)  # fmt: skip
+from sparkloom.site.groups import records
+from sparkloom.site.objects import GONE, left_over
 
 
 def groups(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -52,7 +45,7 @@ def _group(need: Need, runs: Running, cluster: Cluster) -> Group:
 
 def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> list[Group]:
     """With how long the last start took that was proved here, where that is known, in place of one elsewhere."""
-    known = {group.name: records.read(reached, observed.record_name(runs[group.name])) for group in found}
+    known = {group.name: records.read(reached, runs[group.name].served) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
 
@@ -61,4 +54,4 @@ def take_away(reached: Client, *, dry: bool = False) -> list[str]:
     """Kind and name of what is left of a waker."""
     if not reached.has_service(objects.NAME):
         return []
-    return router.taken(reached, [(kind, objects.LABELS, ()) for kind in KINDS], dry=dry)
+    return left_over(reached, GONE["waker"], objects.LABELS, dry=dry)

@@ -5,32 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding
 from sparkloom.onnode.now import pods
+from sparkloom.site.client import Client
 
 KINDS = ("Deployment", "DaemonSet")
 PINS = "versions.yml (group_vars/all)"  # where images of ours are named
 EVERY, TELL_EVERY = 1.0, 10.0
 FIX = "mend what it names; nothing needs a playbook then, its pods are tried again and again"
 LAST_WORDS = 3  # lines of a container that ended
-
-
-class Source(Protocol):
-    def workload(self, kind: str, name: str) -> Any: ...
-
-    def pods(self, labels: dict[str, str]) -> list[Any]: ...
-
-    def warnings(self) -> dict[str, str]: ...
-
-    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    ready: bool
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +33,32 @@ class _Short:
 
 
 def wait(
-    reached: Source,
+    reached: Client,
     objects: Iterable[Mapping[str, Any]],
     timeout: float,
     say: Callable[[str], None],
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Outcome:
+) -> str:
     """Until every Deployment and DaemonSet of these objects has all its pods, of the newest kind and ready."""
     awaited = _awaited(objects)
     begun, told = clock(), clock()
     while missing := list(_late(reached, awaited)):
         now = clock()
         if now - begun > timeout:
-            return Outcome(False, "\n".join(f"{one}, {_cause(reached, one)}" for one in missing))
+            said = "\n".join(f"{one}, {_cause(reached, one)}" for one in missing)
+            raise InputError.single("the cluster", said, rule="does-not-stand")
         if now - told >= TELL_EVERY:
             told = now
             for one in missing:
                 say(f"{one} after {now - begun:.0f} s of {timeout:.0f} s: {_cause(reached, one)}")
         sleep(EVERY)
     names = ", ".join(name for _, name in awaited) or "nothing to wait for"
-    return Outcome(True, f"{names}: ready after {clock() - begun:.0f} s")
+    return f"{names}: ready after {clock() - begun:.0f} s"
 
 
-def late(reached: Source, objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
+def late(reached: Client, objects: Iterable[Mapping[str, Any]]) -> list[Finding]:
     """What is there and does not stand now; that something is not there at all, others say."""
     found = [(one, _cause(reached, one)) for one in _late(reached, _awaited(objects)) if one.wanted]
     return [
@@ -83,7 +70,7 @@ def _awaited(objects: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [(str(one["kind"]), str(one["metadata"]["name"])) for one in objects if one["kind"] in KINDS]
 
 
-def _late(reached: Source, awaited: Iterable[tuple[str, str]]) -> Iterator[_Short]:
+def _late(reached: Client, awaited: Iterable[tuple[str, str]]) -> Iterator[_Short]:
     for kind, name in awaited:
         if (one := reached.workload(kind, name)) is None:
             yield _Short(name, 0, 0, {})
@@ -105,7 +92,7 @@ def _counts(kind: str, one: Any) -> tuple[int, int, bool]:
     return one.spec.replicas or 0, ready if old <= 0 else ready - 1, looked_at
 
 
-def _cause(reached: Source, one: _Short) -> str:
+def _cause(reached: Client, one: _Short) -> str:
     """Of the first of its pods that has one to tell."""
     warnings = reached.warnings()
     for pod in reached.pods(dict(one.labels)):
@@ -119,7 +106,7 @@ def _cause(reached: Source, one: _Short) -> str:
     return "no pod of it is there yet"
 
 
-def _ended(reached: Source, pod: Any) -> str:
+def _ended(reached: Client, pod: Any) -> str:
     for status in pod.status.container_statuses or []:
         if status.restart_count:
             words = " | ".join(reached.tail(pod.metadata.name, LAST_WORDS, previous=True))

@@ -12,12 +12,12 @@ from hypothesis import assume, event, given, note, settings
 from hypothesis import strategies as st
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import fleet_record
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.judge import fleet
 from sparkloom.judge.fleet import FleetPlan, needs
 from sparkloom.judge.fleet.plan import pose
+from sparkloom.launch import fleet_record
+from sparkloom.launch.groups import Running
 from tests.judge.fleet import brute
 from tests.judge.fleet.sites import judged_once, serves, site
 

@@ -14,7 +14,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, serving
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 from sparkloom.render import manifests
 from sparkloom.render.manifests import gateway, names
 from sparkloom.render.manifests import router as objects
@@ -31,8 +31,8 @@ serve:
 """
 IMAGE = "docker.io/envoyproxy/envoy:v1.40.0"
 RUNS = {
-    "nvidia--glm-5.3-flash-nvfp4": Running("nvidia--glm-5.3-flash-nvfp4", "", ("spark1",), engine_key="engine-own-key"),
-    "chat": Running("chat", "", ("spark3",), engine_key="chat-engine-key"),
+    "nvidia--glm-5.3-flash-nvfp4": Running("nvidia--glm-5.3-flash-nvfp4", "", ("spark1",), only=True),
+    "chat": Running("chat", "", ("spark3",)),
 }
 OWN = {"engine-own-key": "sk-own-glm-0123456789", "chat-engine-key": "sk-own-chat-0123456789"}
 PEOPLE = (
@@ -86,7 +86,7 @@ def test_what_runs_without_being_listed_is_routed_too(tmp_path: Path) -> None:
     where = inventories.serving(tmp_path, LIST)
     cluster = inventory.load(where)
     listed = serving.load(where, cluster)
-    extra = Running("old", "radixark--qwen3.8-27b-nvfp4", ("spark2",), engine_key="old-engine-key")
+    extra = Running("old", "radixark--qwen3.8-27b-nvfp4", ("spark2",))
     gone = Running("lost", "a-profile-that-is-no-more", ("spark2",))
     found = router.models(listed, cluster, {**RUNS, "old": extra, "lost": gone})
     assert [one.name for one in found][3:] == ["old"] and found[3].secret == "old-engine-key"

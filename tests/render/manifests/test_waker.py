@@ -12,8 +12,8 @@ import yaml
 
 from sparkloom.inputs import inventory, serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import patience
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.waker.state import Group, GroupsFile
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names
@@ -32,7 +32,7 @@ IMAGE = "docker.io/library/python:3.13"
 API = [("10.43.0.1", 443), ("fd00::11", 6443)]
 RUNS = {
     "nvidia--glm-5.3-flash-nvfp4": Running("nvidia--glm-5.3-flash-nvfp4", "", ("spark1", "spark2")),
-    "chat": Running("chat", "", ("spark3",), engine_key="chat-engine-key"),
+    "chat": Running("chat", "", ("spark3",)),
 }
 
 

@@ -78,11 +78,12 @@ def test_pods_that_no_list_has_and_what_was_left_are_the_site_s_findings(
     objects = [item for name in ("glm", OSS) for item in case.render_group(name, inventory, force=True).objects]
     kept: list[Any] = []
 
-    def found(reached: Any, labels: Any) -> Any:
+    def take(reached: Any, labels: Any, *, dry: bool) -> list[str]:
+        assert dry
         kept.append(set(labels))
-        yield "Service", None, "old"
+        return ["Service old"]
 
-    monkeypatch.setattr(leftovers, "found", found)
+    monkeypatch.setattr(leftovers, "take", take)
     reached: Any = FleetCluster(objects)
     strange, left = groups.strangers(reached, ["glm"])
     assert (strange.where, strange.severity) == ("cluster", "error") and f"{OSS} on spark3" in strange.message
@@ -134,6 +135,6 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
 def test_one_group_s_answers_are_not_another_s() -> None:
     """What `render` registered of the first group would be the plan of the second."""
     asked = asking.Asking(context(), {"shared": 1})
-    first, second = asked.beside({"x": 1}), asked.beside({"x": 2})
+    first, second = asked.with_variables({"x": 1}), asked.with_variables({"x": 2})
     first.known["__model_serving_plan"] = {"objects": []}
     assert "__model_serving_plan" not in second.known and second.known == {"shared": 1, "x": 2}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace as NS
 from typing import Any
 
-import kubernetes.client
 import pytest
 
 from sparkloom.render.manifests import names
+from sparkloom.site import objects
 from sparkloom.site.groups import leftovers
 
 STORE: list[tuple[str, str, dict[str, str]]] = []
@@ -24,37 +24,36 @@ def picked(labels: dict[str, str], selector: str) -> bool:
     return True
 
 
-class Api:
-    def __init__(self, client: Any) -> None:
-        pass
+class Kube:
+    """The dynamic client's few calls over what is there."""
 
-    def __getattr__(self, call: str) -> Any:
-        verb, _, kind = call.partition("_namespaced_")
+    def __init__(self) -> None:
+        self.resources = self
 
+    def get(self, api_version: str, kind: str) -> Any:
         def listed(namespace: str, label_selector: str) -> Any:
             found = [(name, labels) for k, name, labels in STORE if k == kind and picked(labels, label_selector)]
-            return NS(items=[NS(metadata=NS(name=name, labels=labels)) for name, labels in found])
+            return NS(items=[NS(metadata=NS(name=name, namespace=namespace, labels=labels)) for name, labels in found])
 
-        def deleted(name: str, namespace: str) -> None:
+        def deleted(name: str, namespace: str, body: Any) -> None:
             STORE[:] = [entry for entry in STORE if entry[:2] != (kind, name)]
 
-        return listed if verb == "list" else deleted
+        return NS(get=listed, delete=deleted)
 
 
 def test_what_was_left_goes_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for group in ("AppsV1Api", "CoreV1Api", "NetworkingV1Api", "PolicyV1Api"):
-        monkeypatch.setattr(kubernetes.client, group, Api)
+    monkeypatch.setattr(objects, "DynamicClient", lambda client: Kube())
     of = {profile: {**names.ENGINES, names.PROFILE: profile} for profile in ("old", "mine", "stands")}
     STORE[:] = [
-        ("service", "old", of["old"]), ("config_map", "old-rank", of["old"]), ("network_policy", "old", of["old"]),
-        ("pod_disruption_budget", "old", of["old"]), ("service", "mine", of["mine"]),
-        ("secret", "old-group", of["old"]), ("secret", "mine-group", of["mine"]),
-        ("secret", "engine-key", dict(names.PART_OF)),
-        ("config_map", "served", dict(names.PART_OF)), ("service", "theirs", {"app": "x"}),
-        ("service", "stands", of["stands"]), ("stateful_set", "stands-rank0", of["stands"]),
+        ("Service", "old", of["old"]), ("ConfigMap", "old-rank", of["old"]), ("NetworkPolicy", "old", of["old"]),
+        ("PodDisruptionBudget", "old", of["old"]), ("Service", "mine", of["mine"]),
+        ("Secret", "old-group", of["old"]), ("Secret", "mine-group", of["mine"]),
+        ("Secret", "engine-key", dict(names.PART_OF)),
+        ("ConfigMap", "served", dict(names.PART_OF)), ("Service", "theirs", {"app": "x"}),
+        ("Service", "stands", of["stands"]), ("StatefulSet", "stands-rank0", of["stands"]),
     ]  # fmt: skip
     reached: Any = NS(core=NS(api_client=None), namespace="sparkloom")
-    would = [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {"mine"})]
+    would = leftovers.take(reached, {"mine"}, dry=True)
     assert would == [
         "Service old",
         "ConfigMap old-rank",

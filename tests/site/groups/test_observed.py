@@ -11,7 +11,7 @@ import pytest
 from sparkloom import case
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch.groups import Running
 from sparkloom.render.manifests.names import PROFILE, RANK
 from sparkloom.site import client
 from sparkloom.site.groups import observed
@@ -75,7 +75,7 @@ def test_one_that_sleeps_runs_with_the_hash_of_its_last_proof(monkeypatch: pytes
 def test_one_profile_as_it_is_served_today_is_known_and_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Before any list was written: its Sparks, its function, its names."""
     runs = asked(monkeypatch, inventory.load(), *case.render(GLM, force=True).objects)
-    assert runs == {GLM: Running(GLM, GLM, ("spark1", "spark2"), 0, None, "engine-own-key")}
+    assert runs == {GLM: Running(GLM, GLM, ("spark1", "spark2"), 0, only=True)}
     site = inventories.serving(tmp_path, f"serve:\n  - {OSS}\n  - {GLM}\n")
     told = case.fleet(site, runs=runs).as_dict()["groups"]
     assert [(one["state"], one["nodes"]) for one in told] == [("new", ["spark3"]), ("stays", ["spark1", "spark2"])]
@@ -96,7 +96,7 @@ serve:
     for one in plan.grouped:
         group = one.group
         assert runs[group.name] == Running(
-            group.name, group.profile, group.nodes, group.vf, group.fraction, group.engine_key
+            group.name, group.profile, group.nodes, group.vf, fraction=group.fraction, only=group.only
         )
     again = case.fleet(site, runs=runs)
     assert {one.state for one in again.grouped} == {"stays"}

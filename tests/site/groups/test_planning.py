@@ -11,9 +11,8 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, profile
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.judge.fleet.steps import Member, Wave
-from sparkloom.launch.groups import Placed
+from sparkloom.launch.groups import Placed, Running
 from sparkloom.site import ansible
 from sparkloom.site.groups import planning
 from tests import inventories
@@ -32,12 +31,13 @@ def ran(member: Member, site: Path) -> Running:
     placed = member.placed
     rendered = case.render(placed.profile, site, seat=placed, force=True)
     name = profile.load(placed.profile).name  # what a record has of it
-    return Running(placed.name, name, placed.nodes, placed.vf, placed.fraction, placed.engine_key, rendered.digest)
+    there = {"vf": placed.vf, "fraction": placed.fraction, "only": placed.only}
+    return Running(placed.name, name, placed.nodes, **there, config_hash=rendered.digest)
 
 
 def test_four_sparks_give_way_to_three_groups_at_once(tmp_path: Path) -> None:
     site = inventories.serving(tmp_path, f"serve:\n  - {GLM}\n  - {OSS}\n  - {{profile: {QWEN}, fraction: 0.42}}\n")
-    runs = {ULTRA: Running(ULTRA, ULTRA, SPARKS, 0, None, "engine-own-key")}
+    runs = {ULTRA: Running(ULTRA, ULTRA, SPARKS, 0, only=True)}
     found = made(site, runs)
     assert found.waves == [Wave((ULTRA,), (GLM, OSS, QWEN), SPARKS)]
     assert found.said.splitlines()[0] == f"{ULTRA} on spark1, spark2, spark3, spark4 stops: it is not in the list"
@@ -72,7 +72,7 @@ def test_a_profile_that_was_edited_is_started_anew_and_nothing_else(tmp_path: Pa
     site = inventories.serving(tmp_path, f"serve:\n  - {GLM}\n  - {OSS}\n")
     runs = {one.name: ran(one, site) for one in made(site, {}).members}
     old = runs[OSS]
-    runs[OSS] = Running(old.name, old.profile, old.nodes, old.vf, old.fraction, old.engine_key, "of-before")
+    runs[OSS] = replace(old, config_hash="of-before")
     found = made(site, runs)
     assert {one.name: one.state for one in found.members} == {GLM: "stays", OSS: planning.RENEWS}
     assert found.waves == [Wave((OSS,), (OSS, GLM), found.members[1].nodes)]
@@ -198,13 +198,11 @@ def test_another_profile_for_one_group_keeps_its_name() -> None:
 
 
 def test_the_record_is_what_the_next_plan_reads(tmp_path: Path) -> None:
-    from sparkloom.inputs import fleet_record
+    from sparkloom.launch import fleet_record
 
-    one = Running("chat", QWEN, ("spark4",), None, 0.42, "chat-engine-key", "digest")
+    one = Running("chat", QWEN, ("spark4",), fraction=0.42, config_hash="digest")
     fleet_record.write(tmp_path / "fleet.json", [one])
-    assert fleet_record.read(tmp_path / "fleet.json") == {
-        "chat": Running("chat", QWEN, ("spark4",), None, 0.42, "chat-engine-key")
-    }
+    assert fleet_record.read(tmp_path / "fleet.json") == {"chat": Running("chat", QWEN, ("spark4",), fraction=0.42)}
 
 
 def test_one_profile_says_in_plain_words_what_is_in_its_way() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.inputs import fleet_record
-from sparkloom.inputs.fleet_record import Running
+from sparkloom.launch import fleet_record
+from sparkloom.launch.groups import Running
 from sparkloom.site import client
 from sparkloom.site.groups import planning, proof, reconcile
 from sparkloom.site.groups.group import RenderedGroup
@@ -62,7 +62,7 @@ class Site:
             awake, seat = groups[one.name] == "awake", one.placed
             told = case.render(seat.profile, self.inventory, seat=seat, force=True).digest
             told = "of-before" if groups[one.name] == "old" else told
-            found[one.name] = Running(one.name, seat.profile, one.nodes, seat.vf, None, seat.engine_key, told)
+            found[one.name] = Running(one.name, seat.profile, one.nodes, seat.vf, only=seat.only, config_hash=told)
             found[one.name] = replace(found[one.name], awake=awake, proved=told)
             objects = self.applied(one.name)
             for item in objects:

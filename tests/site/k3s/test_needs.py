@@ -16,18 +16,14 @@ MULTUS, GPU = f"ghcr.io/org/multus:v4@{A}", f"nvcr.io/nvidia/k8s-device-plugin:v
 PROFILE = "nvidia--minimax-m2.5-nvfp4--2node"
 
 
-def asked(folder: Path, **changes: Any) -> needs.Asked:
-    loaded = profile.load(changes.pop("profile", PROFILE)) if changes.get("profile", PROFILE) else None
-    engines = [needs.Engine(loaded, ["spark1", "spark2"])] if loaded else []
-    changes.pop("profile", None)
-    given = {"multus": MULTUS, "gpu": GPU, "router": "", "engines": engines, "take": "", "lock": folder / "images.yml"}
-    return needs.Asked(**{**given, **changes})
-
-
-def found(folder: Path, options: dict[str, Any] | None = None, **changes: Any) -> dict[str, needs.Need]:
+def found(
+    folder: Path, options: dict[str, Any] | None = None, *, served: str = PROFILE, take: str = "", **ours: str
+) -> dict[str, needs.Need]:
     chose = chosen(**{"k3s_artifacts": "/stick", **(options or {})})
-    every = needs.every(chose, site(["box1"], nodes=3), asked(folder, **changes))
-    return {need.where: need for need in every}
+    loaded = profile.load(served) if served else None
+    engines = [needs.engine(loaded, ["spark1", "spark2"], take, folder / "images.yml")] if loaded else []
+    named = {"multus_image": MULTUS, "gpu_runtime_image": GPU, "gateway_router_image": "", **ours}
+    return {need.where: need for need in needs.every(chose, site(["box1"], nodes=3), named, engines)}
 
 
 def test_each_image_is_needed_where_its_pods_run(tmp_path: Path) -> None:
@@ -40,7 +36,7 @@ def test_each_image_is_needed_where_its_pods_run(tmp_path: Path) -> None:
 
 
 def test_a_site_with_a_router_needs_its_image_on_every_spark(tmp_path: Path) -> None:
-    told = found(tmp_path, router="docker.io/envoyproxy/envoy:v1.40.0")["gateway_router_image"]
+    told = found(tmp_path, gateway_router_image="docker.io/envoyproxy/envoy:v1.40.0")["gateway_router_image"]
     assert told.nodes == ("spark1", "spark2", "spark3") and told.digest == ""
 
 
@@ -68,8 +64,18 @@ def test_what_a_registry_gives_needs_no_archive(tmp_path: Path, options: dict[st
 
 
 def test_a_site_needs_no_image_that_it_does_not_run(tmp_path: Path) -> None:
-    assert list(found(tmp_path, multus="", gpu="", profile="")) == []
+    assert list(found(tmp_path, multus_image="", gpu_runtime_image="", served="")) == []
 
 
 def test_an_image_that_is_built_in_the_cluster_is_not_asked_for_before_it(tmp_path: Path) -> None:
-    assert list(found(tmp_path, multus="", gpu="", profile="unsloth--nemotron-3-ultra-550b-a55b-gguf--2node")) == []
+    assert (
+        list(
+            found(
+                tmp_path,
+                multus_image="",
+                gpu_runtime_image="",
+                served="unsloth--nemotron-3-ultra-550b-a55b-gguf--2node",
+            )
+        )
+        == []
+    )

@@ -13,7 +13,9 @@ from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.options import options
 from sparkloom.site import ansible
 from sparkloom.site.k3s import steps
+from sparkloom.site.tasks import k3s as tasks
 from tests.k3s_sites import REPO, chosen, site
+from tests.plugins.loading import context
 
 SITE = site(["spark1"], nodes=2)
 SECRETS = {"tokens": {"server": "K10s", "agent": "K10a", "agent_passphrase": "P"}, "kubeconfig": ""}
@@ -25,7 +27,7 @@ PLAN = machines.plan(SITE, chosen())
 
 
 def decided(states: dict[str, Any], secrets: dict[str, Any]) -> dict[str, Any]:
-    rows, decision = steps.decide(options(VERSIONS | DEFAULTS), PLAN, states, secrets)
+    rows, decision = steps.decide(options(VERSIONS | DEFAULTS), PLAN, states, steps.hashes(secrets))
     return ansible.verdict(rows, "") | decision
 
 
@@ -86,14 +88,18 @@ def test_a_dry_look_names_what_is_missing_and_why_k3s_would_start(state: dict[st
     ]
 
 
+def joining(secrets: dict[str, Any]) -> Any:
+    return tasks.token_files(context({"kept": secrets}), PLAN, "kept")["hosts"]
+
+
 def test_tokens_reach_only_the_step_that_is_never_shown(state: dict[str, Any]) -> None:
     assert "K10" not in json.dumps(decided({"spark1": state, "spark2": state}, SECRETS))
-    assert steps.joining(PLAN, SECRETS)["hosts"] == {
+    assert joining(SECRETS) == {
         "spark1": {},
         "spark2": {"/etc/rancher/k3s/sparkloom-token": "K10a"},
     }
     none = {"tokens": {"agent_passphrase": ""}}
-    assert steps.joining(PLAN, none)["hosts"] == {"spark1": {}, "spark2": {}}
+    assert joining(none) == {"spark1": {}, "spark2": {}}
 
 
 def test_the_bare_machines_are_those_of_their_inventory() -> None:

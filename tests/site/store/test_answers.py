@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.site.store.answers import held
+from sparkloom.site.store.locking import held
 
 ORDER = ["spark1", "spark2", "spark3"]
 SPARK2 = {"spark2": {"answer": [{"id": "m"}]}}

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import advice, needs, packing, refusal
@@ -19,7 +18,7 @@ from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed
 
 
-def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | None = None) -> FleetPlan:
+def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Placed] | None = None) -> FleetPlan:
     """`running`: what is recorded of the groups that run; they stay where they are unless they must not."""
     wanted, known = needs.of(serving, cluster), running or {}
     sparks = needs.platforms(cluster)
@@ -37,7 +36,7 @@ def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Running] | No
 
 
 def pose(
-    wanted: Sequence[Need], cluster: Cluster, sparks: Mapping[str, Platform], known: Mapping[str, Running] | None = None
+    wanted: Sequence[Need], cluster: Cluster, sparks: Mapping[str, Platform], known: Mapping[str, Placed] | None = None
 ) -> Problem | None:
     """The list as plain data; None where an entry cannot be placed whatever the others do."""
     if any(need.launch is None for need in wanted):
@@ -47,14 +46,14 @@ def pose(
     return Problem(needs.spots(sparks), asked, groups.functions(cluster), held)
 
 
-def _held(need: Need, running: Running) -> Held:
+def _held(need: Need, running: Placed) -> Held:
     """A record has the profile's name, also of one that the list has by its path."""
     asked = (need.loaded.name, need.count, need.entry.fraction)
     same = (running.profile, len(running.nodes), running.fraction) == asked
     return Held(Seat(running.nodes, running.vf), same)
 
 
-def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Running]) -> FleetPlan:
+def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Placed]) -> FleetPlan:
     worst = [_worst(need, seats[need.name].nodes, blank.sparks) for need in blank.unplaced]
     placed = [_placed(need, seats[need.name], hold) for need, hold in zip(blank.unplaced, worst, strict=True)]
     grouped = [
@@ -94,7 +93,7 @@ def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
     )
 
 
-def _state(need: Need, seat: Seat, running: Running | None) -> tuple[str, tuple[str, ...]]:
+def _state(need: Need, seat: Seat, running: Placed | None) -> tuple[str, tuple[str, ...]]:
     """What becomes of it, and where it was."""
     if running is None:
         return "new", ()

@@ -139,11 +139,11 @@ def main(
     pings: Sequence[Data] = (),  # interface, address and payload of each ping that must not be fragmented
     # What should not answer (`doors`: by whom it is asked, address and port), the interface to the LAN, and the
     # rails' subnets, by which a pod without a rail is told from one that has one.
-    knocks: Mapping[str, Any] = {},
+    unanswered: Mapping[str, Any] = {},
 ) -> None:
     present = wait_for_links(sysfs_root, virtual_functions, settle_seconds)
     with ThreadPoolExecutor(max_workers=9) as pool:
-        let_in = pool.submit(answered, **knocks) if knocks else None
+        let_in = pool.submit(answered, **unanswered) if unanswered else None
         answers = list(pool.map(lambda wanted: ping(wanted, settle_seconds), pings))
     known = neighbours() if answers else {}
     task.exit_json(

@@ -96,8 +96,8 @@ def _ways_out(joined: list[Wire], order: list[str]) -> str:
 
 def _apart(joined: list[Wire], order: list[str]) -> str:
     """The Sparks that no cable joins, two by two; the first of them where they are many."""
-    beside = {frozenset(wire.nodes) for wire in joined}
-    pairs = [f"{one} and {other}" for one, other in combinations(order, 2) if {one, other} not in beside]
+    cabled = {frozenset(wire.nodes) for wire in joined}
+    pairs = [f"{one} and {other}" for one, other in combinations(order, 2) if {one, other} not in cabled]
     return "; ".join(pairs[:NAMED] + (["..."] if len(pairs) > NAMED else []))
 
 
@@ -112,13 +112,13 @@ def _islands(joined: list[Wire]) -> list[set[str]]:
 
 def _order(joined: list[Wire]) -> list[str]:
     """The nodes along the cables: from one end of a line, or round a ring."""
-    beside: dict[str, list[str]] = {}
+    neighbours: dict[str, list[str]] = {}
     for wire in joined:
         one, other = wire.nodes
-        beside.setdefault(one, []).append(other)
-        beside.setdefault(other, []).append(one)
-    order = [next((node for node, others in beside.items() if len(others) == 1), joined[0].nodes[0])]
-    while following := next((node for node in beside[order[-1]] if node not in order), ""):
+        neighbours.setdefault(one, []).append(other)
+        neighbours.setdefault(other, []).append(one)
+    order = [next((node for node, others in neighbours.items() if len(others) == 1), joined[0].nodes[0])]
+    while following := next((node for node in neighbours[order[-1]] if node not in order), ""):
         order.append(following)
     return order
 

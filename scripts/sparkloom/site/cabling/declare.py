@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
@@ -17,6 +16,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.inputs.inventory import DEFAULT_INVENTORY, folder_of
+from sparkloom.site import keyring
 from sparkloom.site.cabling.shape import Found, barren, usual
 
 KEPT = ".before"  # Ansible reads no such file
@@ -65,20 +65,13 @@ def lines(declared: Mapping[str, Any]) -> str:
     """`fabric` as somebody would type it."""
     styled = [{key: _styled(value) for key, value in rail.items()} for rail in declared["rails"]]
     stream = io.StringIO()
-    _yaml().dump({"fabric": {**declared, "rails": styled}}, stream)
+    keyring.edited().dump({"fabric": {**declared, "rails": styled}}, stream)
     return stream.getvalue()
-
-
-def _yaml() -> YAML:
-    yaml = YAML()
-    yaml.width, yaml.preserve_quotes = 120, True
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml
 
 
 def text(found: Found, before: str) -> str:
     """The whole file; comments and keys that are not about cables are kept, and what says the same already."""
-    yaml = _yaml()
+    yaml = keyring.edited()
     content = yaml.load(before)
     said = content["fabric"]
     told = said.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]

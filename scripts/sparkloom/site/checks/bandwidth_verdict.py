@@ -4,38 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.site.checks.bandwidth import Measure, Pair, Thresholds
 from sparkloom.site.checks.report import as_dict
 
-# What each trouble is called in the report and the JSON, and what to do. docs/fabric-verdict.md explains each.
-VERDICTS = {
-    "perftest": ("perftest is not installed", "apt-get install perftest on the node, then playbooks/verify.yml again"),
-    "unread": ("not measured", "see what the node said; run again with -vvv"),
-    "no-gid": (
-        "no RoCE v2 GID",
-        "playbooks/fabric.yml gives the function its address; one that a pod holds cannot be measured: fabric.check_vf",
-    ),
-    "silent": ("one end is silent", "the cable and the switch's port; playbooks/preflight.yml names a missing carrier"),
-    "mtu": ("MTU 1500 on the switch", "jumbo frames on the switch's ports of both nodes, or fabric.mtu in fabric.yml"),
-    "failed": ("RDMA fails", "rdma link and dmesg on both nodes; a firewall must let the rails' subnets pass"),
-    "degraded": (
-        "degraded CX-7: power-cycle both ends",
-        "shut both nodes down, unplug their power for a minute, start them; a reboot alone keeps the state",
-    ),
-    "slow": (
-        "slower than the rail should be",
-        "lspci -vv on both nodes (LnkSta: 32GT/s, x4), the cable, the switch port's speed; power state of the GPU",
-    ),
-    "sum": (
-        "the rails are slower together than apart",
-        "the switch's port and its shaper: each QSFP port has to carry fabric.rail_gbit (fabric.yml)",
-    ),
-    "latency": ("slow to answer", "other traffic on the rail, energy saving of the switch's port (EEE) and of the CPU"),
-    "one-rail": ("one rail only", "the other rail's row says why"),
-}
+VERDICTS = document.own(Path(__file__).with_name("bandwidth_verdicts.yml").read_text())  # by trouble
 
 
 def findings(measures: Sequence[Measure], judged: Sequence[Pair], limits: Thresholds) -> Iterator[Finding]:
@@ -74,8 +51,8 @@ def _of_pairs(judged: Sequence[Pair], limits: Thresholds) -> Iterator[Finding]:
 
 
 def _finding(node: str, check: str, trouble: str, detail: str, wanted: str, severity: Severity = "error") -> Finding:
-    word, fix = VERDICTS[trouble]
-    return Finding(node, check, f"{word} ({detail})", wanted, fix, severity)
+    told = VERDICTS[trouble]
+    return Finding(node, check, f"{told['word']} ({detail})", wanted, told["fix"], severity)
 
 
 def _blamed(hits: set[tuple[str, str]], nodes: list[str]) -> str | None:
@@ -97,12 +74,12 @@ def unread(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Nodes that could not take part: without the programs, or without an answer."""
     for node, answer in answers.items():
         if answer.get("missing"):
-            word, fix = VERDICTS["perftest"]
-            message = f"{word}: no {' and no '.join(answer['missing'])}"
-            yield Finding(node, "perftest", message, "both programs on every node", fix)
+            told = VERDICTS["perftest"]
+            message = f"{told['word']}: no {' and no '.join(answer['missing'])}"
+            yield Finding(node, "perftest", message, "both programs on every node", told["fix"])
         elif answer.get("failed") or answer.get("unreachable"):
             message = " ".join(str(answer.get("msg", "no answer")).split())
-            yield Finding(node, "perftest", message, "an answer", VERDICTS["unread"][1])
+            yield Finding(node, "perftest", message, "an answer", VERDICTS["unread"]["fix"])
 
 
 def without(runs: Mapping[str, list[dict[str, Any]]], left_out: Sequence[Finding]) -> dict[str, list[dict[str, Any]]]:
@@ -116,10 +93,10 @@ def word(measures: Sequence[Measure], judged: Sequence[Pair], left_out: Sequence
     met = {m.trouble for m in measures} | {pair.trouble for pair in judged}
     if left_out:
         met.add("perftest" if any("perftest is not" in finding.message for finding in left_out) else "unread")
-    worst = next((VERDICTS[name][0] for name in VERDICTS if name in met - {"one-rail"}), None)
+    worst = next((VERDICTS[name]["word"] for name in VERDICTS if name in met - {"one-rail"}), None)
     if "one-rail" in met:
-        return f"{VERDICTS['one-rail'][0]} ({worst})"
-    return worst or ("as fast as it should be" if measures else VERDICTS["unread"][0])
+        return f"{VERDICTS['one-rail']['word']} ({worst})"
+    return worst or ("as fast as it should be" if measures else VERDICTS["unread"]["word"])
 
 
 def report(
@@ -141,8 +118,8 @@ def report(
                 "client": pair.client,
                 "server": pair.server,
                 "sum_gbit": round(pair.sum_gbit, 3),
-                "verdict": VERDICTS[pair.trouble][0] if pair.trouble in VERDICTS else pair.trouble or "ok",
-                "rails": {m.rail: {**_figures(m), "verdict": VERDICTS[m.trouble][0] if m.trouble else "ok"}
+                "verdict": VERDICTS[pair.trouble]["word"] if pair.trouble in VERDICTS else pair.trouble or "ok",
+                "rails": {m.rail: {**_figures(m), "verdict": VERDICTS[m.trouble]["word"] if m.trouble else "ok"}
                           for m in pair.rails},
             }
             for pair in judged

@@ -53,16 +53,8 @@ def _told(offered: int) -> str:
 def judge(cluster: Cluster, facts: Facts, runtime_class: str) -> list[Finding]:
     findings = []
     if runtime_class not in facts["runtime_classes"]:
-        findings.append(
-            Finding(
-                cluster.name,
-                "RuntimeClass",
-                f"no '{runtime_class}' (there are: {', '.join(facts['runtime_classes']) or 'none'})",
-                "the one that K3s makes when it finds NVIDIA's container toolkit at its start",
-                "restart K3s on the nodes (the toolkit came later: systemctl restart k3s, or k3s-agent); on another "
-                "Kubernetes configure the runtime in containerd and apply the RuntimeClass yourself",
-            )
-        )
+        there = f" (there are: {', '.join(facts['runtime_classes']) or 'none'})"
+        findings.append(kubernetes.no_runtime_class(cluster, runtime_class, there))
     for node in cluster.nodes:
         state = facts["nodes"].get(node.kubernetes_node)
         if state is None:

@@ -11,12 +11,13 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10
 from sparkloom.launch import fabric
+from sparkloom.launch.resolve import Launch
 from sparkloom.render.k3s import machines
 from sparkloom.render.k3s.config import Machine
+from sparkloom.render.manifests import pod
 from sparkloom.site.checks import (
     basics,
     clocks,
-    exposure,
     firewall,
     gpu_speed,
     kubernetes_needs,
@@ -37,6 +38,11 @@ LOGIN = ("connection", "sudo", "python")
 ANY = ("disk", "clock", "time sync", "management", "hostname", "firewall")
 SPARKS_OWN = ("machine", "kernel", "driver", "gpu", "memory blocks")
 ON_RAILS = ("pcie", "firmware")
+EXPOSURE = "blast radius"
+EXPOSED = (
+    "a small machine of any kind in k3s_servers takes the server off the Sparks, before K3s is there (docs/k3s.md); "
+    "or cluster.security_mode: device-plugin (docs/what-runs-where.md). Nothing is wrong with what runs"
+)
 K3S = ("system", "cgroups", "ports", "reach")
 
 
@@ -61,8 +67,8 @@ class Expected:
 
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
-    beside = any(not machine.spark for machine in machines.every(cluster))
-    k3s = [*K3S, *(["swap"] if beside else []), exposure.NAME] if cluster.kubernetes.provider == "k3s" else []
+    other_servers = any(not machine.spark for machine in machines.every(cluster))
+    k3s = [*K3S, *(["swap"] if other_servers else []), EXPOSURE] if cluster.kubernetes.provider == "k3s" else []
     rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
     return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ())]
 
@@ -146,3 +152,20 @@ def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Findi
         expected.store: (missing, f"{missing:.0f} GiB of weights that are not there yet"),
     }
     yield from basics.disks(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
+
+
+def exposed(cluster: Cluster, launch: Launch) -> Iterator[Finding]:
+    """How far somebody gets who takes an engine over: from a privileged pod to its node, from a server's node to all.
+
+    A cluster that was there before is its owner's.
+    """
+    if not pod.security(launch, cluster)["privileged"]:
+        return
+    servers = {machine.name for machine in machines.every(cluster) if machine.role == "server"}
+    for rank in launch.ranks:
+        name = rank.place.node.name
+        if name in servers:
+            message = (
+                f"rank {rank.index}'s privileged pod runs beside K3s' server: who takes the engine has the cluster"
+            )
+            yield Finding(name, EXPOSURE, message, "a server that serves no model", EXPOSED, "warning")

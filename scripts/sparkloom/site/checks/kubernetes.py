@@ -43,15 +43,18 @@ def silent(cluster: Cluster, error: Exception) -> Finding:
 def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, Any]) -> Iterator[Finding]:
     classes = {pod["spec"].get("runtimeClassName") for pod in pods} - {None}
     for name in sorted(classes if not facts["runtime_class"] else ()):
-        yield Finding(
-            cluster.name,
-            "RuntimeClass",
-            f"no '{name}'",
-            "the one that K3s makes when it finds the NVIDIA container toolkit",
-            "install the toolkit on the nodes, restart K3s; on another Kubernetes apply the RuntimeClass yourself",
-        )
+        yield no_runtime_class(cluster, name)
     needed = {str(network["name"]) for pod in pods for network in _networks(pod)}
     yield from networks.judge(cluster, needed, facts["attachments"])
+
+
+def no_runtime_class(cluster: Cluster, name: str, there: str = "") -> Finding:
+    expected = "the one that K3s makes when it finds NVIDIA's container toolkit at its start"
+    fix = (
+        "install the toolkit on the nodes, restart K3s there (systemctl restart k3s, or k3s-agent); on another "
+        "Kubernetes configure the runtime in containerd and apply the RuntimeClass yourself"
+    )
+    return Finding(cluster.name, "RuntimeClass", f"no '{name}'{there}", expected, fix)
 
 
 def _networks(pod: Mapping[str, Any]) -> list[dict[str, Any]]:

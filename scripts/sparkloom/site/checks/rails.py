@@ -42,7 +42,7 @@ def pings(cluster: Cluster, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return wanted
 
 
-def knocks(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
+def unanswered(cluster: Cluster, plan: Plan, node: str) -> dict[str, Any]:
     """What must give no answer to a pod without a rail, to the LAN's address and to a peer; nothing on open rails.
 
     Where nobody listens the kernel refuses what it let in, so that rails are judged before anything is served.

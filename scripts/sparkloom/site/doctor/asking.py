@@ -32,7 +32,7 @@ class Asking:
         self.machines: dict[str, Data] = {}  # what the machines registered
         self._load = cache(lambda path: context.action._loader.load_from_file(str(path), trusted_as_template=True))
 
-    def beside(self, more: Data) -> Asking:
+    def with_variables(self, more: Data) -> Asking:
         """The same with other variables too, and with what it registers kept apart: for one of several groups."""
         made = Asking(self._context, {**self.known, **more})
         made.machines = self.machines

@@ -86,8 +86,8 @@ def strangers(reached: Client, listed: Iterable[str]) -> list[Finding]:
         Finding("cluster", "model", f"{label} on {', '.join(sorted(set(nodes)))}", "no group beside the list's", STOPS)
         for label, nodes in unlisted.items()
     ]
-    gone = leftovers.found(reached, {*labels, *unlisted})
-    return [*found, *serving.left_behind([f"{kind} {name}" for kind, _, name in gone])]
+    gone = leftovers.take(reached, {*labels, *unlisted}, dry=True)
+    return [*found, *serving.left_behind(gone)]
 
 
 def merged(findings: Iterable[Finding], every: Sequence[str]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,22 +77,17 @@ def judged(
     there = {str(pod.metadata.labels.get(names.PROFILE)) for pod in reached.pods(names.ENGINES)}
     others = [] if listed else sorted(there - {group.label})
     keeps = shown["state"] in ("down", "asleep") or listed
-    left = [] if keeps else [f"{kind} {name}" for kind, _, name in leftovers.found(reached, {group.label})]
+    left = [] if keeps else leftovers.take(reached, {group.label}, dry=True)
     served = group.pods(0, 0)
     return serving.ranks(serving.Applied(group.label, served.config_hash, served.read), shown, others, left)
 
 
-def _answered(look: Callable[[Asked], Data]) -> Callable[[Asked], Data]:
-    def asked(about: Asked) -> Data:
-        try:
-            return look(about)
-        except (ApiException, HTTPError) as error:
-            return report.verdict([kubernetes.silent(about.cluster, error)], "as planned")
-
-    return asked
+def look(part: str, asked: Asked) -> Data:
+    """One part of what is judged: a name of `PARTS`."""
+    try:
+        return PARTS[part](asked)
+    except (ApiException, HTTPError) as error:
+        return report.verdict([kubernetes.silent(asked.cluster, error)], "as planned")
 
 
-LOOKS = {
-    "cluster": _answered(of_cluster), "secrets": _answered(of_secrets),
-    "objects": _answered(of_objects), "ranks": _answered(of_ranks),
-}  # fmt: skip
+PARTS = {"cluster": of_cluster, "secrets": of_secrets, "objects": of_objects, "ranks": of_ranks}

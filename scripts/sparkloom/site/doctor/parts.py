@@ -1,12 +1,15 @@
 """Which of the roles' tasks the doctor asks, and in which order: the plans, then each machine once, then the judges.
 
-A task is asked dry with its own arguments. Which modules may be asked at all stands here; the tasks stand in the roles.
+A task is asked dry with its own arguments. Which may be asked at all says parts.yml; the tasks stand in the roles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from sparkloom.base import document
 
 
 class Part(NamedTuple):
@@ -16,44 +19,13 @@ class Part(NamedTuple):
     file: str
 
 
-# What is planned once for all, and known to everything below by the name that the role registers it under.
-PLANS = (
-    (Part("node_base", "main"), "__node_base_site"),
-    (Part("roce_fabric", "plan"), "__roce_fabric_plan"),
-    (Part("preflight", "main"), "__preflight_plan"),
-    (Part("k3s", "cluster"), "__k3s_plan"),
-    (Part("multus", "main"), "__multus_plan"),
-    (Part("model_serving", "weights"), "__model_serving_weights"),
-)
-# What has a dry run, or only reads.
-ON_A_NODE = frozenset({
-    "ansible.builtin.command", "cdi", "definitions", "files", "k3s_state", "machine", "netplan", "probe", "sysctl",
-    "units",
-})  # fmt: skip
-ON_THE_CONTROLLER = frozenset({
-    "cluster.forget_metrics", "cluster.gpus", "cluster.metrics", "cluster.multus_objects",
-    "cluster.page", "cluster.wait",
-    "fabric.foreign", "fabric.plan", "fabric.rails", "gateway.prepare", "gateway.prove", "groups.look",
-    "router.give", "site.plan", "site.preflight", "site.preflight_reads", "waker.give",
-    "waker.remove", "weights.judge", "weights.models",
-})  # fmt: skip
+TABLE = document.own(Path(__file__).with_name("parts.yml").read_text())
+PLANS = tuple((Part(entry["role"], entry["file"]), entry["register"]) for entry in TABLE["plans"])
+ON_A_NODE, ON_THE_CONTROLLER = frozenset(TABLE["on_a_node"]), frozenset(TABLE["on_the_controller"])
 APPLIED = "kubernetes.core.k8s"
-# Of the nodes together, and what needs no cluster to be told.
-OF_THE_NODES = (
-    Part("preflight", "main"),
-    Part("roce_fabric", "foreign"),
-    Part("roce_fabric", "probe"),
-    Part("model_serving", "weights"),
-)
+OF_THE_NODES = tuple(Part(**entry) for entry in TABLE["of_the_nodes"])
 WEIGHTS = Part("model_serving", "weights")  # of each group, where there are several
-OF_THE_CLUSTER = (
-    Part("multus", "main"),
-    Part("gpu_runtime", "cluster"),
-    Part("model_serving", "look"),
-    Part("gateway", "main"),
-    Part("page", "main"),
-    Part("metrics", "cluster"),
-)
+OF_THE_CLUSTER = tuple(Part(**entry) for entry in TABLE["of_the_cluster"])
 OF_A_GROUP = tuple(part for part in OF_THE_CLUSTER if part.role == "model_serving")
 
 

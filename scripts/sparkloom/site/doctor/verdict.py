@@ -14,11 +14,9 @@ from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
 from sparkloom.site.doctor import drift, groups
 from sparkloom.site.doctor.events import CLUSTER, Event
+from sparkloom.site.doctor.parts import TABLE
 
-AREAS = {
-    "hosts": ("preflight", "nodes"), "fabric": ("fabric",), "cluster": ("cluster", "gpu", "network", "metrics"),
-    "weights": ("models",), "serving": ("serve", "gateway"),
-}  # fmt: skip
+AREAS: dict[str, list[str]] = TABLE["areas"]
 OF_A_PROFILE = re.compile(
     r"(?:playbooks/(?:preflight|models|serve|gateway)\.yml|--tags (?:models|serve|gateway))(?! -e)"
 )

@@ -123,8 +123,8 @@ def _where(definition: Definition, mine: list[str], others: list[str]) -> str:
 
 def _rail(cluster: Cluster, cidr: str) -> Rail | None:
     """The rail whose subnet an address lies in, or whose addresses its own network would take in."""
-    theirs = interface(cidr)
-    return cluster.fabric.rail_over(theirs.network) if theirs else None
+    given = interface(cidr)
+    return cluster.fabric.rail_over(given.network) if given else None
 
 
 def _owner(node: Node, cidr: str) -> str:

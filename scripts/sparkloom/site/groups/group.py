@@ -13,7 +13,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names, pod_secrets, supervision, volumes
+from sparkloom.render.manifests import names, pod_secrets, supervision
 from sparkloom.site.groups.waiting import ServedGroup
 
 
@@ -55,10 +55,6 @@ class RenderedGroup:
     @property
     def group_secret(self) -> dict[str, Any]:
         return pod_secrets.wanted(self.launch)
-
-    @property
-    def kernels(self) -> dict[str, str]:
-        return volumes.kernels(self.launch, self.rendered.case.cluster)
 
     @property
     def rails(self) -> int:

@@ -5,53 +5,23 @@ A label tells whose an object is, so nothing is guessed by name. A group whose S
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
 from sparkloom.render.manifests import names
 from sparkloom.site.client import Client, selector
-
-KINDS = {
-    "Service": ("CoreV1Api", "service"),
-    "ConfigMap": ("CoreV1Api", "config_map"),
-    "Secret": ("CoreV1Api", "secret"),
-    "NetworkPolicy": ("NetworkingV1Api", "network_policy"),
-    "PodDisruptionBudget": ("PolicyV1Api", "pod_disruption_budget"),
-}
+from sparkloom.site.objects import GONE, Taker
 
 
-def take(reached: Client, kept: Collection[str]) -> list[str]:
-    """Kind and name of all that is gone; `kept` are the labels of the groups that there are to be."""
-    gone = []
-    for kind, interface, name in found(reached, kept):
-        _delete(interface, KINDS[kind][1], name, reached.namespace)
-        gone.append(f"{kind} {name}")
-    return gone
-
-
-def found(reached: Client, kept: Collection[str]) -> Iterator[tuple[str, Any, str]]:
-    from kubernetes import client
-
+def take(reached: Client, kept: Collection[str], *, dry: bool = False) -> list[str]:
+    """Kind and name of all that is gone, or would be; `kept` are the labels of the groups that there are to be."""
+    taker = Taker.of(reached, dry=dry)
+    where = {"namespace": reached.namespace}
     others = ",".join(
         [selector(names.ENGINES), names.PROFILE, *(f"{names.PROFILE}!={label}" for label in sorted(kept))]
     )
-    sets = client.AppsV1Api(reached.core.api_client).list_namespaced_stateful_set(
-        reached.namespace, label_selector=others
-    )
-    standing = {item.metadata.labels[names.PROFILE] for item in sets.items}
-    for kind, (group, plural) in KINDS.items():
-        interface = getattr(client, group)(reached.core.api_client)
-        listed = getattr(interface, f"list_namespaced_{plural}")(reached.namespace, label_selector=others)
-        for item in listed.items:
-            if item.metadata.labels[names.PROFILE] not in standing:
-                yield kind, interface, str(item.metadata.name)
-
-
-def _delete(interface: Any, plural: str, name: str, namespace: str) -> None:
-    from kubernetes.client import ApiException
-
-    try:
-        getattr(interface, f"delete_namespaced_{plural}")(name, namespace)
-    except ApiException as error:
-        if error.status != 404:  # gone meanwhile
-            raise
+    sets = taker.found(("apps/v1", "StatefulSet"), labels=others, **where)
+    standing = {one.metadata.labels[names.PROFILE] for one in sets}
+    for kind in GONE["leftovers"]:
+        found = taker.found(kind, labels=others, **where)
+        taker.delete(kind, [one for one in found if one.metadata.labels[names.PROFILE] not in standing])
+    return taker.gone

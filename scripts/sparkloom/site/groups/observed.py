@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import fleet_record, group_name
+from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving
-from sparkloom.launch import fabric
+from sparkloom.launch import fabric, fleet_record
+from sparkloom.launch.groups import Running
 from sparkloom.onnode.now.groups import Look
 from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render.manifests.names import PROFILE, RANK, marked
@@ -26,13 +26,13 @@ def running(cluster: Cluster) -> dict[str, Running]:
     """By the group's name; a cluster that does not answer is refused, as nothing is known then."""
     reached = client.of(cluster)
     sets, maps = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
-    return _all(cluster, sets, maps, lambda one: records.read(reached, record_name(one)))
+    return _all(cluster, sets, maps, lambda one: records.read(reached, one.served))
 
 
 def of(cluster: Cluster, look: Look) -> dict[str, Running]:
     """The same of a look that was taken."""
     served = {one.map: one.served for one in look.applied}
-    return _all(cluster, look.sets, look.records, lambda one: served.get(record_name(one), {}))
+    return _all(cluster, look.sets, look.records, lambda one: served.get(one.served, {}))
 
 
 def _all(
@@ -52,11 +52,6 @@ def awake(sets: Sequence[Any]) -> bool:
 def on_demand(listed: Serving) -> set[str]:
     """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
     return {marked(entry.called) for entry in listed.entries if entry.on_demand}
-
-
-def record_name(one: Running) -> str:
-    """Of what was proved of it last."""
-    return records.NAME if one.engine_key == ONLY_KEY else f"{group_name.label(one.name)}-served"
 
 
 def known(cluster: Cluster) -> dict[str, Running]:
@@ -100,7 +95,7 @@ def _running(record: Mapping[str, Any], sets: Sequence[Any], cluster: Cluster) -
         nodes=tuple(str(rank["node"]) for rank in ranks),
         vf=_function(ranks[0], cluster),
         fraction=record.get("fraction"),
-        engine_key=next((v.secret.secret_name for v in volumes if v.name == "key" and v.secret), ""),
+        only=any(v.name == "key" and v.secret and v.secret.secret_name == ONLY_KEY for v in volumes),
         config_hash=str(record.get("config_hash") or ""),
         awake=awake(mine),
         whole=len(mine) >= len(ranks),

@@ -13,14 +13,13 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, errors
-from sparkloom.inputs import fleet_record, profile
+from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
 from sparkloom.judge.fleet.steps import Member
-from sparkloom.launch import downloads
-from sparkloom.launch.groups import Placed
+from sparkloom.launch import downloads, fleet_record
+from sparkloom.launch.groups import Placed, Running
 from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names
 from sparkloom.site import client

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
@@ -32,18 +32,17 @@ class NotProved(Exception):
 FAILURES = (NotProved, records.Mixed, smoke.NoAnswer, InputError, ApiException, HTTPError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """As role model_serving has them."""
+class Options(TypedDict):
+    """What every step of a run goes by, as role model_serving has it."""
 
-    transport: str
-    timeout: float
-    restarts: int
-    smoke_tokens: int
-    smoke_timeout: float
-    memory_slack: float
-    rollback: bool
-    force: bool
+    force: bool  # serve although rules have error findings
+    transport: Literal["refuse", "warn"]  # without all rails
+    timeout: float  # seconds from applied to ready; 0 as the profile says
+    restarts: int  # a rank that ended this often is given up
+    smoke_tokens: int  # limit of the answer that proves it
+    smoke_timeout: float  # seconds that one token may take
+    memory_slack: float  # GiB that may be gone for other reasons
+    rollback: bool  # start what served before where a start fails
 
 
 @dataclass(slots=True)
@@ -57,7 +56,7 @@ class Proof:
     def prove(self, record: str, memory: Mapping[str, float], keep: Collection[str]) -> dict[str, Any]:
         """What is said of what serves. `keep`: labels of the other groups that stay."""
         options, group = self.options, self.group
-        ready = waiting.wait(self.reached, group.pods(options.timeout, options.restarts), self.say)
+        ready = waiting.wait(self.reached, group.pods(options["timeout"], options["restarts"]), self.say)
         if not ready.ready:
             raise NotProved(ready.message)
         pods = {state.rank: state.pod for state in ready.states}
@@ -82,12 +81,12 @@ class Proof:
 
     def _answer(self, pod: str) -> smoke.Answer:
         """Through the API server, with the engine's own key: no route is needed."""
-        port, limit = self.group.launch.port, self.options.smoke_timeout
+        port, limit = self.group.launch.port, self.options["smoke_timeout"]
         key = (self.reached.secret(self.group.engine_key) or {}).get(keys.BARE_FILE)
         return smoke.ask(
             lambda: self.reached.connect(pod, port, limit),
             self.streams,
-            max_tokens=self.options.smoke_tokens,
+            max_tokens=self.options["smoke_tokens"],
             key=key,
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
-from sparkloom.render.manifests import names
+from sparkloom.render.manifests import names, volumes
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
 from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
@@ -30,7 +30,7 @@ JOURNAL, KEY = "rollout", "rollout.json"  # the ConfigMap of a run that is under
 class Run:
     """`groups` and `waves` as the plan has them; the rest is what became of them so far, by a group's name."""
 
-    options: Data
+    options: proof.Options
     listed: bool
     groups: list[Data]
     waves: list[Data]
@@ -48,7 +48,7 @@ class Run:
     failed: dict[str, dict[str, str]] = field(default_factory=dict)  # those lost for whom a way back was looked for
 
     @classmethod
-    def of(cls, planned: planning.Rollout, options: Data, *, listed: bool) -> Run:
+    def of(cls, planned: planning.Rollout, options: proof.Options, *, listed: bool) -> Run:
         made = planned.as_dict()
         replaces = any(wave["stop"] for wave in made["waves"])
         return cls(options, listed, made["groups"], made["waves"], made["holds"], replaces)
@@ -115,7 +115,7 @@ class Stopped(Exception):
 class Reconciler:
     def __init__(self, cluster: Cluster, run: Run, say: Say, streams: Say, *, dry: bool = False) -> None:
         self.cluster, self.run, self.say, self.streams, self.dry = cluster, run, say, streams, dry
-        self.options = proof.Options(**run.options)
+        self.options = run.options
         self.reached = client.of(cluster)
         self.changed: list[Data] = []  # objects, with what differs
         self.broken: set[str] = set()  # groups of this step
@@ -134,7 +134,8 @@ class Reconciler:
                 self._judge(group, facts)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
-            member |= {"kernels": group.kernels, "config_hash": group.rendered.digest}
+            kernels = volumes.kernels(group.launch, group.rendered.case.cluster)
+            member |= {"kernels": kernels, "config_hash": group.rendered.digest}
         self._keep()
 
     def end(self, planned: Mapping[str, Any]) -> None:
@@ -145,7 +146,7 @@ class Reconciler:
         if not self.dry:
             sets.end(self.reached, there, step.stop, step.sleep, self.say)
         self.changed += sets.named(there, [*step.stop, *step.sleep])
-        before, slack = self.run.memory_before, self.options.memory_slack
+        before, slack = self.run.memory_before, self.options["memory_slack"]
         self.run.needs = {node: before[node] - slack if node in before else 0.0 for node in step.idle}
         self._keep()
 
@@ -175,7 +176,7 @@ class Reconciler:
         for name, why in run.lost.items():
             good = self._good(name)
             run.failed[name] = {"why": why, "good": good, "again": ""}
-            if good and self.options.rollback:
+            if good and self.options["rollback"]:
                 made = plan(name, good).as_dict()
                 self.prepare(made["groups"], force=True)  # it served before
                 run.groups += made["groups"]
@@ -207,7 +208,7 @@ class Reconciler:
     # What the steps are made of.
 
     def _group(self, member: Mapping[str, Any], *, force: bool = False) -> RenderedGroup:
-        return RenderedGroup.of(member, self.cluster, self.options.transport, force=force or self.options.force)
+        return RenderedGroup.of(member, self.cluster, self.options["transport"], force=force or self.options["force"])
 
     def _judge(self, group: RenderedGroup, facts: Data) -> None:
         found = kubernetes.judge(self.cluster, group.rendered.objects, facts)
@@ -245,7 +246,7 @@ class Reconciler:
         """Every node's memory beside what it had before the model that was stopped."""
         read = {host: answer["memory"] for host, answer in told.items() if "memory" in answer}
         before = {node: self.run.memory_before.get(node, 0.0) for node in self.run.needs}
-        if found := list(memories.returned(read, before, self.options.memory_slack)):
+        if found := list(memories.returned(read, before, self.options["memory_slack"])):
             raise Stopped(found)
         self.run.memory |= {host: round(memory["available_gib"], 1) for host, memory in read.items()}
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
 
 from sparkloom.onnode.now.pods import State
+from sparkloom.site.client import Client
 
 TIMES = 2  # a rank is made anew; one that still reads something else is an error of ours, not of a moment
 ASKED = 5  # times in vain; then what cannot be asked is left alone
@@ -19,16 +19,10 @@ CURE = "does somebody else apply this profile's ConfigMaps?"
 NO_PLAN = "is no plan of a group"  # what onnode/rank/main.py says of a file that it cannot read
 
 
-class Source(Protocol):
-    def told(self, pod: str) -> dict[str, Any] | None: ...
-
-    def delete_pod(self, name: str) -> None: ...
-
-
 class Readings:
     """`wanted` is the hash that each rank should tell; empty for what was applied without one."""
 
-    def __init__(self, source: Source, wanted: str, say: Callable[[str], None]) -> None:
+    def __init__(self, source: Client, wanted: str, say: Callable[[str], None]) -> None:
         self.source, self.wanted, self.say = source, wanted, say
         self.right: set[str] = set()  # pods, by their uid
         self._renewed: dict[str, int] = {}  # by rank

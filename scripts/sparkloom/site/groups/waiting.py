@@ -6,11 +6,11 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
 
 from sparkloom.onnode.now import pods
 from sparkloom.onnode.now.labels import CONFIG_HASH
 from sparkloom.onnode.now.pods import HOPELESS, STUCK, State, state
+from sparkloom.site.client import Client
 from sparkloom.site.groups import renew
 
 # ... but in these words the kubelet says that its node was slower than its patience: it goes on where it was.
@@ -22,20 +22,6 @@ LOG_LINES = 400
 LOG_EVERY = 3.0
 KEPT_LINES = 12
 NO_PODS_AFTER = 30.0
-
-
-class Source(Protocol):
-    def pods(self, labels: dict[str, str]) -> list[Any]: ...
-
-    def refusals(self, seconds: float) -> list[str]: ...
-
-    def tail(self, pod: str, lines: int, *, previous: bool = False) -> list[str]: ...
-
-    def told(self, pod: str) -> dict[str, Any] | None: ...
-
-    def delete_pod(self, name: str) -> None: ...
-
-    def warnings(self) -> dict[str, str]: ...
 
 
 @dataclass(slots=True)
@@ -68,7 +54,7 @@ def spoken(one: State, log: Iterable[str]) -> State:
 
 
 def wait(
-    source: Source,
+    source: Client,
     group: ServedGroup,
     say: Callable[[str], None],
     *,
@@ -109,7 +95,7 @@ def wait(
 class Voices:
     """The ranks' supervisors by their logs, each read every few seconds."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Client) -> None:
         self.source, self.begun = source, False
         self._warned, self._warnings = 0.0, dict[str, str]()  # a pod that was just made waits for nothing yet
         self._logs: dict[str, tuple[float, list[str]]] = {}
@@ -175,7 +161,7 @@ def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict
     return None
 
 
-def _why(source: Source, one: State) -> str:
+def _why(source: Client, one: State) -> str:
     if one.again and one.phase_said not in HOPELESS:
         return f"rank {one.rank} on {one.node}: {one.again}"
     if one.phase_said in (*HOPELESS, "missing"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkloom.inputs import lock_file
@@ -19,49 +18,35 @@ from sparkloom.site.image_archives import Need
 from sparkloom.site.k3s import judge
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Whose image, and on which Sparks."""
+def every(options: Options, cluster: Cluster, ours: Mapping[str, str], engines: Sequence[Need]) -> list[Need]:
+    """`ours`: images by the variables that name them, empty where a site has none.
 
-    loaded: LoadedProfile
-    nodes: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The variables that name images; empty where a site has none."""
-
-    multus: str
-    gpu: str
-    router: str  # where the site has one
-    engines: Sequence[Engine]
-    take: str  # a digest that somebody chose for the engine's
-    lock: Path
-
-
-def every(options: Options, cluster: Cluster, asked: Asked) -> list[Need]:
-    """Nothing where registries are asked, or one of the site's gives all."""
+    Nothing where registries are asked, or one of the site's gives all.
+    """
     if not options.artifacts or options.images_from == "registries":
         return []
     sparks = tuple(node.name for node in cluster.nodes)
-    found = []
-    if asked.multus and cluster.fabric.rails:
-        everywhere = tuple(member.name for member in machines.members(cluster))
-        found.append(Need(asked.multus, reference.parse(asked.multus).digest, everywhere, "multus_image"))
-    if asked.gpu and cluster.expect_gb10:
-        found.append(Need(asked.gpu, reference.parse(asked.gpu).digest, sparks, "gpu_runtime_image"))
-    if asked.router:
-        found.append(Need(asked.router, reference.parse(asked.router).digest, sparks, "gateway_router_image"))
-    found += [_engine(engine, asked) for engine in asked.engines]
+    daemons = machines.members(cluster) if ours["multus_image"] and cluster.fabric.rails else []
+    where = {
+        "multus_image": tuple(member.name for member in daemons),
+        "gpu_runtime_image": sparks if cluster.expect_gb10 else (),
+        "gateway_router_image": sparks,
+    }
+    found = [
+        Need(image, reference.parse(image).digest, where[variable], variable)
+        for variable, image in ours.items()
+        if image and where[variable]
+    ]
     # what is built here cannot come before the cluster that it is built for
-    return [need for need in found if not judge.mirrored(options, need.image) and not _built(need.image)]
+    return [need for need in [*found, *engines] if not judge.mirrored(options, need.image) and not _built(need.image)]
 
 
 def _built(image: str) -> bool:
     return image.startswith(f"{HOST}/")
 
 
-def _engine(engine: Engine, asked: Asked) -> Need:
-    image = resolve.image_reference(engine.loaded)
-    wanted = images.wanted(image, lock_file.read(asked.lock, lock_file.Image), asked.take, str(asked.lock))
-    return Need(image, wanted.given, tuple(engine.nodes), f"profile {engine.loaded.name}")
+def engine(loaded: LoadedProfile, nodes: Sequence[str], take: str, lock: Path) -> Need:
+    """`take`: a digest that somebody chose for it."""
+    image = resolve.image_reference(loaded)
+    wanted = images.wanted(image, lock_file.read(lock, lock_file.Image), take, str(lock))
+    return Need(image, wanted.given, tuple(nodes), f"profile {loaded.name}")

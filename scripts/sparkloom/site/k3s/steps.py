@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparkloom.base.finding import Finding, errors
-from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge import log_causes
 from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.options import Options
-from sparkloom.site import client, others
-from sparkloom.site.k3s import access, judge
+from sparkloom.site.k3s import judge
 
 PLACES = {
     "binary": paths.BINARY,
@@ -33,12 +31,6 @@ SECRETS = {
 Secrets = Mapping[str, Any]  # what `k3s_secrets` read: tokens, kubeconfig
 
 
-def plan(cluster: Cluster, options: Options) -> dict[str, Any]:
-    """What every machine should have; refuses an inventory that cannot become a cluster."""
-    rest = {"places": PLACES, "secrets": SECRETS, "staging": paths.STAGING, "causes": causes()}
-    return machines.plan(cluster, options) | rest
-
-
 def causes() -> list[dict[str, Any]]:
     """What K3s says when it cannot go on: the same that `sparkloom diagnose` knows of its log."""
     return [
@@ -54,16 +46,9 @@ def causes() -> list[dict[str, Any]]:
     ]
 
 
-def decide(
-    options: Options,
-    plan: Mapping[str, Any],
-    states: Mapping[str, Any],
-    secrets: Secrets,
-    images: Sequence[str] = (),
-) -> tuple[list[Finding], dict[str, Any]]:
-    """What to do on every machine that was looked at; refuses them all together."""
-    hashes = {name: machines.digest(text) for name, text in _tokens(secrets).items()}
-    return _decided(options, plan, states, hashes, images)
+def hashes(secrets: Secrets) -> dict[str, str]:
+    """By which the cluster's tokens are compared."""
+    return {name: machines.digest(text) for name, text in tokens(secrets).items()}
 
 
 def dry(
@@ -72,11 +57,11 @@ def dry(
     """What `decide` refuses, and by machine what is not as it was made; tokens are compared by their hashes."""
     kept = marks.get(plan["first"], {}).get("marks", {})
     own = {"server": "token", "agent": "agent_token"}
-    hashes = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
-    hashes = hashes if kept.get("agent_token") else {}
-    rows, decision = _decided(options, plan, states, hashes, ())
+    known = {role: kept.get(role) or kept.get(name, "") for role, name in own.items()}
+    known = known if kept.get("agent_token") else {}
+    rows, decision = decide(options, plan, states, known)
     hosts: Mapping[str, Any] = decision.get("hosts", {})
-    return rows, {host: list(_drift(plan["hosts"][host], hosts[host], hashes, marks.get(host, {}))) for host in hosts}
+    return rows, {host: list(_drift(plan["hosts"][host], hosts[host], known, marks.get(host, {}))) for host in hosts}
 
 
 def _drift(
@@ -94,13 +79,14 @@ def _drift(
         yield {"what": paths.TOKEN, "found": found, "expected": "the cluster's"}
 
 
-def _decided(
+def decide(
     options: Options,
     plan: Mapping[str, Any],
     states: Mapping[str, Any],
-    tokens: Mapping[str, str],
-    images: Sequence[str],
+    tokens: Mapping[str, str],  # their hashes, by role
+    images: Sequence[str] = (),
 ) -> tuple[list[Finding], dict[str, Any]]:
+    """What to do on every machine that was looked at; refuses them all together."""
     planned, first = plan["hosts"], plan["first"]
     states = {host: state for host, state in states.items() if "machine" in state}
     findings = [
@@ -142,44 +128,7 @@ def _start(
     }
 
 
-def _tokens(secrets: Secrets) -> Mapping[str, str]:
+def tokens(secrets: Secrets) -> Mapping[str, str]:
     """The cluster's tokens; none in a dry run on bare machines."""
-    tokens: Mapping[str, str] = secrets.get("tokens", {})
-    return tokens if tokens.get("agent_passphrase") else {}
-
-
-def joining(plan: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
-    """The token files of every machine that joins. Run it with no_log."""
-    tokens = _tokens(secrets)
-    return {"hosts": {name: machines.secrets(host, tokens) if tokens else {} for name, host in plan["hosts"].items()}}
-
-
-def keep_access(cluster: Cluster, plan: Mapping[str, Any], secrets: Secrets, *, dry: bool) -> dict[str, Any]:
-    """The administrator's access, on the controller. Run it with no_log."""
-    given, target = secrets.get("kubeconfig", ""), client.kubeconfig(cluster)
-    if not given and dry:
-        return {}
-    changed = access.keep(target, given, plan["api"], f"sparkloom-{cluster.name}", dry=dry)
-    return {"changed": changed, "path": target}
-
-
-def leftovers(cluster: Cluster) -> dict[str, Any]:
-    """What the role made and K3s left, for taking it away. Only a cluster of ours is taken away."""
-    target = client.kubeconfig(cluster)
-    mine = cluster.kubernetes.provider == "k3s"
-    return {
-        "machines": [member.name for member in reversed(machines.members(cluster))] if mine else [],
-        "services": list(paths.SERVICES.values()),
-        "data": paths.DATA,
-        "mounts": list(paths.LEFT),
-        "empty": list(paths.EMPTY),
-        "links": list(paths.LINKS),
-        "others": {
-            "volumes": paths.VOLUMES,
-            "containers": paths.CONTAINERS,
-            "logs": paths.LOGS[0],
-            "ours": [*others.SYSTEM, cluster.namespace],
-        },
-        "remove": [*paths.OURS, *paths.LEFT],
-        "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
-    }
+    known: Mapping[str, str] = secrets.get("tokens", {})
+    return known if known.get("agent_passphrase") else {}

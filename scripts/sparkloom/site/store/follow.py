@@ -1,12 +1,15 @@
-"""Watch one node's transfer: a line whenever there is something new to say, a verdict at the end."""
+"""Watch what one node does: a line whenever there is something new to say, a verdict at the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.launch.downloads import amount
+from sparkloom.render.k3s import paths
+from sparkloom.site.store.remote import Remote
 
 EVERY = 5.0  # seconds between two lines
 FIRST = 1.0
@@ -40,6 +43,44 @@ def _until(ended: Callable[[dict[str, Any]], object], node: str, poll: Poll, say
         pause = min(pause * 1.3, SLOWEST)
 
 
+@dataclass(slots=True)
+class Clock:
+    """What a node does by itself, such as a pull, has a time of its own; the start that follows counts none of it."""
+
+    seconds: float
+    variable: str = "model_serving_image_seconds"
+    what: str = "the pull"
+    now: Callable[[], float] = time.monotonic
+    begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = self.now()
+
+    @property
+    def passed(self) -> float:
+        return self.now() - self.begun
+
+    def watch(self, remote: Remote, question: str, asked: Mapping[str, Any], say: Say) -> dict[str, Any]:
+        """What the node says of it at last; once the time is over it is left to itself."""
+        return follow(remote.node, self.on(lambda: dict(remote.ask(question, asked))), say)
+
+    def on(self, poll: Poll) -> Poll:
+        """The same answers, until the time is over."""
+
+        def asked() -> dict[str, Any]:
+            status = poll()
+            if status["state"] in {"done", *LOST} or self.passed <= self.seconds:
+                return status
+            far = f"{amount(status['have'])} of {amount(status['total'])}" if status["total"] else status["state"]
+            cause = (
+                f"not here after {span(self.seconds)} ({far}); {self.what} goes on: run this again and it is found at "
+                f"work, or raise {self.variable}"
+            )
+            return {**status, "state": "failed", "cause": cause}
+
+        return asked
+
+
 def line(node: str, status: dict[str, Any]) -> str:
     if status["state"] != "moving":
         return f"{node}  {status['state']}"
@@ -61,6 +102,18 @@ def ended(node: str, status: dict[str, Any]) -> str:
     return (
         f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(status['seconds'])}"
         f" ({status['files']} files)"
+    )
+
+
+def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) -> str:
+    if status["state"] == "done":
+        return f"{node}: {reference} is here, {amount(status['moved'])} in {span(seconds)}"
+    cause = status.get("cause") or "its pull is gone; run this again"
+    if status["state"] == "failed" and "model_serving_image_seconds" in cause:
+        return f"{node}: {reference}: {cause}"
+    return (
+        f"{node}: {reference} cannot be pulled: {cause}. Without a way out bring it as a file: `sudo k3s ctr -n k8s.io "
+        f"images import FILE` on {node}, or its archive in {paths.IMAGES}"
     )
 
 

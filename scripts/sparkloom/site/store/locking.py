@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs import lock_file
 from sparkloom.inputs.lock_file import Model
 from sparkloom.inputs.profile import LoadedProfile
@@ -69,3 +70,17 @@ class Lock:
     def keep(self, entries: Iterable[Model]) -> bool:
         changed = [lock_file.keep(self.file, entry) for entry in entries]
         return any(changed)
+
+
+def held(order: Sequence[str], checks: Mapping[str, Mapping[str, Any]], asked: Collection[str]) -> dict[str, Any]:
+    """Node -> answer, in their order; refused where a node that was asked gave none, or none was asked at all."""
+    mine = [node for node in order if node in asked]
+    if not mine:
+        message = f"names none of the nodes that serve this profile ({', '.join(order)})"
+        raise InputError.single("--limit", message, rule="limit")
+    silent = [node for node in mine if "answer" not in checks.get(node, {})]
+    if silent:
+        said = "; ".join(f"{node}: {checks.get(node, {}).get('msg') or 'nothing'}" for node in silent)
+        message = f"did not say what it holds ({said}); mend it, or go on without it: --limit '!{silent[0]}'"
+        raise InputError.single(", ".join(silent), message, rule="no-answer")
+    return {node: checks[node]["answer"] for node in mine}

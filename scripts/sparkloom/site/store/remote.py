@@ -10,10 +10,16 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sparkloom.base.repository import WORK
 from sparkloom.onnode.weights.names import StoreError
+from sparkloom.render import pack
 
+if TYPE_CHECKING:
+    from sparkloom.site.ansible import Context
+
+BUILD = WORK / ".build" / "store"
 PLACE = "/usr/local/lib/sparkloom"
 # The archive comes first on standard input, then the question; it is run from memory.
 IN_MEMORY = """
@@ -33,6 +39,11 @@ class Remote:
     node: str
     execute: Execute
     program: Path
+
+    @classmethod
+    def of(cls, context: Context, program: str) -> Remote:
+        """A task's node, and one of our programs for it."""
+        return cls(context.node, context.execute, pack.program(program).keep(BUILD))
 
     def ask(self, command: str, asked: Mapping[str, Any] | None = None, *, bring: bool = True) -> Any:
         """Secrets in `asked` are on no command line and in no file. Without `bring` the program leaves no file either:

@@ -10,6 +10,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.inventory import GROUP, SERVERS
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import downloads
 from sparkloom.render.k3s import options as given
 from sparkloom.render.k3s.machines import ARCHITECTURES
@@ -30,8 +31,10 @@ def plan(
     take: str = "",  # a digest instead of the locked one
 ) -> Data:
     """Which images nodes need that no registry of the site gives, and what to ask each node."""
-    asked = needs.Asked(multus, gpu, router, _engines(context, profile, nodes), take, ansible.lock_file(context.vars))
-    needed = needs.every(given.options(options), context.cluster, asked)
+    ours = {"multus_image": multus, "gpu_runtime_image": gpu, "gateway_router_image": router}
+    lock = ansible.lock_file(context.vars)
+    engines = [needs.engine(loaded, on, take, lock) for loaded, on in _engines(context, profile, nodes)]
+    needed = needs.every(given.options(options), context.cluster, ours, engines)
     names = list(dict.fromkeys(need.image for need in needed))
     asks = {"images": names, "places": list(images.PLACES)}
     return {"asked": asks, "needed": [asdict(need) for need in needed]}
@@ -56,11 +59,11 @@ def decide(
     return ansible.verdict(rows, "") | {"brought": brought}
 
 
-def _engines(context: Context, profile: str, nodes: Sequence[str]) -> list[needs.Engine]:
+def _engines(context: Context, profile: str, nodes: Sequence[str]) -> list[tuple[LoadedProfile, Sequence[str]]]:
     """One profile, with `nodes` on those; else every group of the list."""
     cluster, listed = context.cluster, ansible.listed(context.vars)
     if nodes or listed is None:
         loaded = profiles.load(profile) if profile else None
-        return [needs.Engine(loaded, list(nodes) or downloads.nodes(loaded, cluster))] if loaded else []
+        return [(loaded, list(nodes) or downloads.nodes(loaded, cluster))] if loaded else []
     grouped = case.fleet(listed, runs=observed.known(cluster)).grouped
-    return [needs.Engine(one.need.loaded, list(one.group.nodes)) for one in grouped]
+    return [(one.need.loaded, one.group.nodes) for one in grouped]

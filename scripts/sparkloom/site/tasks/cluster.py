@@ -6,9 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from kubernetes.dynamic import DynamicClient
-
-from sparkloom.base.errors import InputError
 from sparkloom.render import manifests
 from sparkloom.render.manifests import gpu, multus
 from sparkloom.render.manifests import page as page_objects
@@ -18,6 +15,7 @@ from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import gpus as judged_gpus
 from sparkloom.site.checks import networks as judged_networks
 from sparkloom.site.checks import report
+from sparkloom.site.objects import Taker
 
 
 def wait(
@@ -29,10 +27,7 @@ def wait(
     reached = client.of(context.cluster)
     if context.dry:
         return {"rows": [report.as_dict(finding) for finding in workload.late(reached, objects)]}
-    outcome = workload.wait(reached, objects, timeout, context.say)
-    if not outcome.ready:
-        raise InputError.single("the cluster", outcome.message, rule="does-not-stand")
-    return {"msg": outcome.message}
+    return {"msg": workload.wait(reached, objects, timeout, context.say)}
 
 
 def gpus(
@@ -116,18 +111,17 @@ def metrics(
 ) -> Data:
     """Which Prometheus and exporters there are: `objects` has what is to be applied, `gone` what goes afterwards."""
     cluster = context.cluster
-    core = client.of(cluster).core
+    reached = client.of(cluster)
     objects: list[Data] = []
     told = "no metrics, as was asked"
     if enabled:
-        found = site_metrics.look(core, cluster.namespace)
+        found = site_metrics.look(reached.core, cluster.namespace)
         objects, told = site_metrics.plan(cluster, found, prometheus, (exporter_image, prometheus_image), keep_gb)
-    gone = site_metrics.gone(DynamicClient(core.api_client), objects, cluster.namespace)
+    gone = site_metrics.gone(Taker.of(reached), objects)
     return {"kubeconfig": client.kubeconfig(cluster), "objects": objects, "gone": gone, "msg": told}
 
 
 def forget_metrics(context: Context, gone: Sequence[Data]) -> Data:
     """Delete objects of an earlier choice."""
-    dynamic = DynamicClient(client.of(context.cluster).core.api_client)
-    site_metrics.forget(dynamic, list(gone), dry=context.dry)
+    site_metrics.forget(Taker.of(client.of(context.cluster), dry=context.dry), list(gone))
     return {"changed": True, "drift": site_metrics.drift(list(gone))}

@@ -85,8 +85,7 @@ class Doctor:
         self._plans(asked, [plan for plan in parts.PLANS if plan[0] != parts.WEIGHTS])
         weights = asked.task(parts.WEIGHTS, "__model_serving_weights")
         for group in each:
-            theirs = asked.beside(groups.told(group))
-            group["weights"] = self._one(theirs, weights)
+            group["weights"] = self._one(asked.with_variables(groups.told(group)), weights)
             if "model_serving" in self.roles:
                 self._hear(weights, group["weights"], group=group["name"])
         asked.known[groups.KNOWN] = each
@@ -95,8 +94,8 @@ class Doctor:
     def _plans(self, asked: asking.Asking, wanted: Iterable[tuple[parts.Part, str]]) -> None:
         for part, register in wanted:
             task = asked.task(part, register)
-            theirs = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
-            asked.known[register] = {} if theirs else self._one(asked, task)
+            foreign = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
+            asked.known[register] = {} if foreign else self._one(asked, task)
             if part.role in self.roles:
                 self._hear(task, asked.known[register])
 
@@ -204,9 +203,9 @@ class Doctor:
     ) -> None:
         """Group after group, each with what it registers for itself."""
         for group in each:
-            theirs = asked.beside({**groups.told(group), "__model_serving_weights": group["weights"]})
-            theirs.machines = groups.said(asked.machines, str(group["name"]))
-            self._walk(theirs, walked, api, str(group["name"]))
+            of_group = asked.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
+            of_group.machines = groups.said(asked.machines, str(group["name"]))
+            self._walk(of_group, walked, api, str(group["name"]))
 
     def _strangers(self, each: Iterable[Data]) -> None:
         """What runs of no group of the list, and which groups did not start last time."""

@@ -10,9 +10,8 @@ from typing import Any, TypedDict
 from sparkloom.base import files
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
-from sparkloom.inputs import fleet_record
-from sparkloom.inputs.fleet_record import Running
-from sparkloom.launch import fabric
+from sparkloom.launch import fabric, fleet_record
+from sparkloom.launch.groups import Running
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.cabling import look

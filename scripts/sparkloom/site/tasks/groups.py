@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from sparkloom import case
 from sparkloom.site import ansible, client
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.doctor import look as looks
 from sparkloom.site.groups import observed, planning
+from sparkloom.site.groups.proof import Options
 from sparkloom.site.groups.reconcile import Reconciler, Run, Stopped, journal
-
-
-class Options(TypedDict):
-    """What every step of the run goes by."""
-
-    force: bool  # serve although rules have error findings
-    transport: Literal["refuse", "warn"]  # without all rails
-    timeout: float  # seconds from applied to ready; 0 as the profile says
-    restarts: int  # a rank that ended this often is given up
-    smoke_tokens: int  # limit of the answer that proves it
-    smoke_timeout: float  # seconds that one token may take
-    memory_slack: float  # GiB that may be gone for other reasons
-    rollback: bool  # start what served before where a start fails
 
 
 def listed(
@@ -62,7 +50,7 @@ def plan(
         return {"failed": True, "msg": told}
     if made.said:
         context.say(made.said)
-    return {"run": asdict(Run.of(made, dict(options), listed=given is not None))}
+    return {"run": asdict(Run.of(made, options, listed=given is not None))}
 
 
 def prepare(context: Context, run: Mapping[str, Any]) -> Data:
@@ -105,7 +93,7 @@ def look(
 ) -> Data:
     """One group, judged beside what would be applied."""
     args = {"profile": profile, "group": group, "seat": dict(seat), "options": dict(options)}
-    return looks.LOOKS[part](looks.Asked.of(args, ansible.listed(context.vars), context.cluster))
+    return looks.look(part, looks.Asked.of(args, ansible.listed(context.vars), context.cluster))
 
 
 def _step(context: Context, run: Mapping[str, Any], step: Callable[[Reconciler], object]) -> Data:
@@ -127,5 +115,5 @@ def _step(context: Context, run: Mapping[str, Any], step: Callable[[Reconciler],
 def _back(name: str, good: str, does: Reconciler, task_vars: Data) -> planning.Rollout:
     group = name if does.run.listed else ""
     given = ansible.listed({**task_vars, "group": group, "profile": good})
-    made = planning.rollout(given, good, does.cluster, does.options.transport)
+    made = planning.rollout(given, good, does.cluster, does.options["transport"])
     return planning.only(made, group) if group else made

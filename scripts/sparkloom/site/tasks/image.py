@@ -5,23 +5,15 @@ The images' program does it there. A pull and a build go on when the connection 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sparkloom.base.repository import WORK
-from sparkloom.render import pack
-from sparkloom.site import image_pull
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.image_transfer import Transfer
 from sparkloom.site.store import follow
 from sparkloom.site.store.remote import Remote
 
 Asked = Mapping[str, Any]  # the image, and where containerd may be
-
-
-def _remote(context: Context) -> Remote:
-    return Remote(context.node, context.execute, pack.program("images").keep(WORK / ".build" / "store"))
 
 
 def ask(
@@ -31,7 +23,7 @@ def ask(
     asked: Asked,
 ) -> Data:
     """A dry run leaves no program there."""
-    return {"answer": _remote(context).ask(question, dict(asked), bring=not context.dry)}
+    return {"answer": Remote.of(context, "images").ask(question, dict(asked), bring=not context.dry)}
 
 
 def hold(
@@ -40,7 +32,7 @@ def hold(
     digest: str,  # under which it can be named then
     retag: bool = False,  # whether the tag is made to mean it too
 ) -> Data:
-    answer = _remote(context).ask("hold", {**asked, "digest": digest, "retag": retag})
+    answer = Remote.of(context, "images").ask("hold", {**asked, "digest": digest, "retag": retag})
     return {"changed": bool(answer["changed"])}
 
 
@@ -50,7 +42,7 @@ def take(
     file: str,  # an archive that lies on the node
     seconds: float,  # how long it may take
 ) -> Data:
-    transfer = Transfer(_remote(context), asked["places"], seconds, context.say)
+    transfer = Transfer(Remote.of(context, "images"), asked["places"], seconds, context.say)
     return {"changed": True, "msg": transfer.take(file, [{"image": asked["image"], "digest": ""}])}
 
 
@@ -60,7 +52,7 @@ def bring(
     seconds: float,  # how long each archive may take
     archives: Sequence[Data] = (),  # what `archives.decide` gave for this node
 ) -> Data:
-    transfer = Transfer(_remote(context), asked["places"], seconds, context.say)
+    transfer = Transfer(Remote.of(context, "images"), asked["places"], seconds, context.say)
     for archive in () if context.dry else archives:
         context.say(transfer.bring(archive))
     return {"changed": bool(archives), "msg": ", ".join(archive["file"] for archive in archives)}
@@ -73,13 +65,12 @@ def pull(
     reference: str = "",  # what is pulled; empty where nothing is missing
 ) -> Data:
     """What the node has of the image then."""
-    remote, moved = _remote(context), False
+    remote, moved = Remote.of(context, "images"), False
     if reference:
-        begun, wanted = time.monotonic(), {**asked, "reference": reference}
-        clock = image_pull.Clock(seconds, lambda: time.monotonic() - begun)
+        clock, wanted = follow.Clock(seconds), {**asked, "reference": reference}
         remote.ask("start", wanted)
-        status = follow.follow(remote.node, clock.on(lambda: dict(remote.ask("status", wanted))), context.say)
-        text = image_pull.ended(remote.node, reference, status, clock.passed())
+        status = clock.watch(remote, "status", wanted, context.say)
+        text = follow.pulled(remote.node, reference, status, clock.passed)
         if status["state"] != "done":
             return {"failed": True, "msg": text}
         context.say(text)
@@ -93,16 +84,16 @@ def build(
     seconds: float,  # how long it may take
 ) -> Data:
     """An archive of the image, for the nodes to hand on."""
-    remote, begun = _remote(context), time.monotonic()
-    clock = image_pull.Clock(seconds, lambda: time.monotonic() - begun, "image_build_seconds", "the build")
+    remote = Remote.of(context, "images")
+    clock = follow.Clock(seconds, "image_build_seconds", "the build")
     remote.ask("build", dict(asked))
     quiet = {**asked, "context": {}}
-    status = follow.follow(remote.node, clock.on(lambda: dict(remote.ask("building", quiet))), context.say)
+    status = clock.watch(remote, "building", quiet, context.say)
     if status["state"] != "done":
         cause = status.get("cause") or "the build is gone; run this again"
         return {"failed": True, "msg": f"{remote.node}: {asked['image']} cannot be built: {cause}"}
     made = dict(remote.ask("publish", quiet))
-    passed, size = follow.span(clock.passed()), made["size"] / 1e9
+    passed, size = follow.span(clock.passed), made["size"] / 1e9
     text = f"{remote.node}: {asked['image']} is built, an archive of {size:.1f} GB, in {passed}"
     context.say(text)
     return {"changed": True, "msg": text, **made}

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.inputs.inventory import GROUP, SERVERS
+from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s import options as given
-from sparkloom.site import ansible
+from sparkloom.site import ansible, client, teardown
 from sparkloom.site.ansible import Context, Data
-from sparkloom.site.k3s import steps
+from sparkloom.site.k3s import access, steps
 
 
 def plan(context: Context, options: Mapping[str, Any]) -> Data:
-    """What every machine should have, by the role's variables."""
-    return steps.plan(context.cluster, given.options(options))
+    """What every machine should have, by the role's variables; refuses an inventory that cannot become a cluster."""
+    rest = {"places": steps.PLACES, "secrets": steps.SECRETS, "staging": paths.STAGING, "causes": steps.causes()}
+    return machines.plan(context.cluster, given.options(options)) | rest
 
 
 def decide(
@@ -28,20 +30,42 @@ def decide(
     """What to do on each machine."""
     states = ansible.registered(context.vars, state, GROUP, SERVERS)
     held = ansible.plain(context.vars[secrets])
-    rows, decision = steps.decide(given.options(options), plan, states, held, images)
+    rows, decision = steps.decide(given.options(options), plan, states, steps.hashes(held), images)
     return ansible.verdict(rows, "") | decision
 
 
 def token_files(context: Context, plan: Mapping[str, Any], secrets: str) -> Data:
     """The token files of machines that join; `secrets` names the variable with the cluster's secrets."""
-    return steps.joining(plan, ansible.plain(context.vars[secrets]))
+    tokens = steps.tokens(ansible.plain(context.vars[secrets]))
+    return {"hosts": {name: machines.secrets(host, tokens) if tokens else {} for name, host in plan["hosts"].items()}}
 
 
 def kubeconfig(context: Context, plan: Mapping[str, Any], secrets: str) -> Data:
     """Keep the administrator's access here."""
-    return steps.keep_access(context.cluster, plan, ansible.plain(context.vars[secrets]), dry=context.dry)
+    kept, target = ansible.plain(context.vars[secrets]).get("kubeconfig", ""), client.kubeconfig(context.cluster)
+    if not kept and context.dry:
+        return {}
+    changed = access.keep(target, kept, plan["api"], f"sparkloom-{context.cluster.name}", dry=context.dry)
+    return {"changed": changed, "path": target}
 
 
 def leftovers(context: Context) -> Data:
-    """What to take away."""
-    return steps.leftovers(context.cluster)
+    """What the role made and K3s left, for taking it away. Only a cluster of ours is taken away."""
+    cluster, target = context.cluster, client.kubeconfig(context.cluster)
+    mine = cluster.kubernetes.provider == "k3s"
+    return {
+        "machines": [member.name for member in reversed(machines.members(cluster))] if mine else [],
+        "services": list(paths.SERVICES.values()),
+        "data": paths.DATA,
+        "mounts": list(paths.LEFT),
+        "empty": list(paths.EMPTY),
+        "links": list(paths.LINKS),
+        "others": {
+            "volumes": paths.VOLUMES,
+            "containers": paths.CONTAINERS,
+            "logs": paths.LOGS[0],
+            "ours": [*teardown.SYSTEM, cluster.namespace],
+        },
+        "remove": [*paths.OURS, *paths.LEFT],
+        "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
+    }

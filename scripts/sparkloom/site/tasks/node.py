@@ -90,7 +90,7 @@ class Node:
             return []
         tasks = [task for task in self.asking.tasks(parts.WEIGHTS) if task.module.startswith("store.")]
         told = groups.told(group) if group["name"] else {}
-        asked = self.asking.beside({**told, "__model_serving_weights": group["weights"]})
+        asked = self.asking.with_variables({**told, "__model_serving_weights": group["weights"]})
         return [_entry(task, asked.run(task.module, asked.args(task)), group["name"]) for task in tasks]
 
 

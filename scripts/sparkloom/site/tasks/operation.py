@@ -39,7 +39,7 @@ def hold(
         api = kube.CoordinationV1Api(client.of(cluster).core.api_client)
         book = lease.Book(api, cluster.name)
         held, _ = book.read()
-        if held and (held.machine, held.process) == (mine.machine, mine.process) and held.state == lease.RUNS:
+        if held and held.same(mine) and held.state == lease.RUNS:
             return {"msg": "held by this run"}
         before = lease.take(book, mine, wait=wait_seconds, over=take_over, say=context.say)
     except lease.Held as held_by:

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparkloom.base.repository import WORK
 from sparkloom.launch.downloads import token
 from sparkloom.render import pack
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.store import follow
-from sparkloom.site.store.remote import Remote
+from sparkloom.site.store.remote import BUILD, Remote
 
-BUILD = WORK / ".build" / "store"
 Asked = Mapping[str, Any]  # what the program reads on its standard input
-
-
-def _remote(context: Context) -> Remote:
-    return Remote(context.node, context.execute, pack.program("weights").keep(BUILD))
 
 
 def check(
@@ -25,15 +19,15 @@ def check(
     asked: Asked,
     bring: bool = True,  # whether the program is brought; else it runs from memory and leaves no file
 ) -> Data:
-    return {"answer": _remote(context).ask("check", dict(asked), bring=bring)}
+    return {"answer": Remote.of(context, "weights").ask("check", dict(asked), bring=bring)}
 
 
 def contents(context: Context, asked: Asked) -> Data:
-    return {"answer": _remote(context).ask("list", dict(asked))}
+    return {"answer": Remote.of(context, "weights").ask("list", dict(asked))}
 
 
 def remove(context: Context, asked: Asked) -> Data:
-    return {"answer": _remote(context).ask("remove", dict(asked))}
+    return {"answer": Remote.of(context, "weights").ask("remove", dict(asked))}
 
 
 def begin(
@@ -42,7 +36,7 @@ def begin(
     secret: str,  # what the nodes of this run prove to know
 ) -> Data:
     """On the first node: comes back once that knows what is to come; `fetch` then watches it."""
-    remote = _remote(context)
+    remote = Remote.of(context, "weights")
     _start(remote, asked, secret, {})
     status = follow.listed(remote.node, lambda: dict(remote.ask("status")), context.say)
     failed = {"failed": True, "msg": follow.ended(remote.node, status)} if status["state"] in follow.LOST else {}
@@ -56,7 +50,7 @@ def fetch(
     manifests: Mapping[str, str],  # model -> digest, as the first node's `begin` told
 ) -> Data:
     """Watches a node until its store is full; one that is not the first begins with it."""
-    remote = _remote(context)
+    remote = Remote.of(context, "weights")
     if asked["source"]["kind"] == "peer":
         _start(remote, asked, secret, manifests)
     status = follow.follow(remote.node, lambda: dict(remote.ask("status")), context.say)

@@ -6,17 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
-from kubernetes.client import ApiException
-from kubernetes.dynamic import DynamicClient
-from urllib3.exceptions import HTTPError
-
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
 from sparkloom.site import ansible, client, nodefiles, one_group, teardown
-from sparkloom.site import others as strangers
 from sparkloom.site.ansible import Context, Data
-from sparkloom.site.checks import kubernetes, report
 from sparkloom.site.groups import planning
+from sparkloom.site.objects import Taker
 
 
 class Consent(TypedDict):
@@ -50,7 +45,7 @@ def plan(
     if not group:
         return site
     listed = ansible.listed(context.vars) or cluster
-    return _answered(cluster, lambda: site | one_group.to_end(cluster, listed, group))
+    return site | one_group.to_end(cluster, listed, group)
 
 
 def others(
@@ -60,13 +55,9 @@ def others(
 ) -> Data:
     """Asks for consent when the cluster holds what is not ours."""
     cluster = context.cluster
-
-    def work() -> Data:
-        found = [] if _gone(cluster) else strangers.in_cluster(_taker(context, cluster))
-        said = strangers.refusal(found, others, consent=agreed)
-        return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
-
-    return _answered(cluster, work)
+    found = [] if _gone(cluster) else teardown.of_others(_taker(context, cluster))
+    said = teardown.kept_by_others(found, others, consent=agreed)
+    return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
 
 
 def serving(
@@ -75,7 +66,7 @@ def serving(
 ) -> Data:
     """Ends what is served, or the one group."""
 
-    def take(taker: teardown.Taker) -> None:
+    def take(taker: Taker) -> None:
         if own:
             teardown.group(taker, own["labels"], {(kind, name) for kind, name in own["also"]})
         else:
@@ -91,32 +82,20 @@ def networks(context: Context) -> Data:
     return _take(context, teardown.networks)
 
 
-def _take(context: Context, take: Callable[[teardown.Taker], None]) -> Data:
+def _take(context: Context, take: Callable[[Taker], None]) -> Data:
     cluster = context.cluster
     if _gone(cluster):
         message = "K3s is gone already, or never was: there is no access to a cluster of ours"
         return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
-
-    def work() -> Data:
-        taker = _taker(context, cluster)
-        take(taker)
-        message = ", ".join(taker.gone) or "nothing was there"
-        return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
-
-    return _answered(cluster, work)
+    taker = _taker(context, cluster)
+    take(taker)
+    message = ", ".join(taker.gone) or "nothing was there"
+    return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
 
 
-def _taker(context: Context, cluster: Cluster) -> teardown.Taker:
-    reached = DynamicClient(client.of(cluster).core.api_client)
-    return teardown.Taker(reached, cluster.namespace, context.dry, context.say)
+def _taker(context: Context, cluster: Cluster) -> Taker:
+    return Taker.of(client.of(cluster), dry=context.dry, say=context.say)
 
 
 def _gone(cluster: Cluster) -> bool:
     return cluster.kubernetes.provider == "k3s" and not Path(client.kubeconfig(cluster)).exists()
-
-
-def _answered(cluster: Cluster, work: Callable[[], Data]) -> Data:
-    try:
-        return work()
-    except (ApiException, HTTPError) as error:
-        return {"failed": True, "msg": report.table([kubernetes.silent(cluster, error)])}

@@ -13,7 +13,6 @@ from sparkloom.launch import downloads
 from sparkloom.site import ansible
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import serving
-from sparkloom.site.store import answers as stores
 from sparkloom.site.store import locking
 
 # Which commit holds where the nodes hold another than the locked one; new asks the hub again.
@@ -56,7 +55,7 @@ def contents(
 ) -> Data:
     """What lies on the nodes, compared."""
     told = ansible.registered(context.vars, answers)
-    return {"msg": downloads.contents(stores.held(list(told), told, ansible.asked(context.vars)))}
+    return {"msg": downloads.contents(locking.held(list(told), told, ansible.asked(context.vars)))}
 
 
 def judge(
@@ -84,7 +83,7 @@ def chain(
     """Who fetches it, and who hands what to whom."""
     lock, loaded = _locked(context, profile, accept)
     serving_nodes = _nodes(context, loaded, nodes)
-    held = stores.held(serving_nodes, ansible.registered(context.vars, checks), ansible.asked(context.vars))
+    held = locking.held(serving_nodes, ansible.registered(context.vars, checks), ansible.asked(context.vars))
     if refusal := lock.drift(held):
         return {"failed": True, "msg": refusal}
     how = downloads.Settings(**{**dict[str, Any](settings), "plain_http": tuple(settings["plain_http"])})

@@ -8,41 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sparkloom.base import files, repository
 from sparkloom.base.errors import InputError
+from sparkloom.launch.groups import Running
+from sparkloom.onnode.now.labels import ONLY_KEY
 
 FILE = "fleet.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """One group as it runs: where, with which function of each rail, and under which Secret its engine has its key."""
-
-    name: str
-    profile: str
-    nodes: tuple[str, ...]  # rank 0 first
-    vf: int | None = None
-    fraction: float | None = None
-    engine_key: str = ""
-    # What only a cluster tells. `proved`: the hash of its last proved start, looked at where it sleeps.
-    config_hash: str = field(default="", compare=False)  # of what was applied
-    awake: bool = field(default=True, compare=False)  # a rank of it is wanted there
-    whole: bool = field(default=True, compare=False)  # all its ranks are set up
-    proved: str = field(default="", compare=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "profile": self.profile,
-            "nodes": list(self.nodes),
-            "vf": self.vf,
-            "fraction": self.fraction,
-            "secrets": {"engine_key": self.engine_key},
-        }
 
 
 def path(site: str) -> Path:
@@ -67,17 +41,21 @@ def read(file: Path, *, must: bool = False) -> dict[str, Running]:
 def write(file: Path, groups: Iterable[Running]) -> None:
     """What runs now, whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    files.write(file, json.dumps({"groups": [one.as_dict() for one in groups]}, indent=1) + "\n")
+    files.write(file, json.dumps({"groups": [_told(one) for one in groups]}, indent=1) + "\n")
+
+
+def _told(one: Running) -> dict[str, Any]:
+    kept = {key: getattr(one, key) for key in ("name", "profile", "nodes", "vf", "fraction")}
+    return kept | {"secrets": {"engine_key": one.engine_key}}
 
 
 def _running(data: dict[str, Any]) -> Running:
-    secrets = data.get("secrets") or {}
     vf, fraction = data.get("vf"), data.get("fraction")
     return Running(
-        name=str(data["name"]),
-        profile=str(data["profile"]),
-        nodes=tuple(str(node) for node in data["nodes"]),
-        vf=None if vf is None else int(vf),
+        str(data["name"]),
+        str(data["profile"]),
+        tuple(str(node) for node in data["nodes"]),
+        None if vf is None else int(vf),
         fraction=None if fraction is None else float(fraction),
-        engine_key=str(secrets.get("engine_key") or ""),
+        only=(data.get("secrets") or {}).get("engine_key") == ONLY_KEY,
     )
