@@ -27,6 +27,7 @@ from sparkloom import case
 from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError, Problem
+from sparkloom.judge.beyond import impossible
 from sparkloom.judge.capacity import speed
 
 Status = Literal["startup_crash", "bench_crash", "garbage", "partial", "hang", "ok", "skipped"]
@@ -129,10 +130,14 @@ class Level(BaseModel):
             return self.sum_tok_s
         return self.sum_tok_s * min(1.0, self.at_once / self.concurrency)
 
-    @property
-    def garbage(self) -> bool:
-        verdict = self.guard.get("verdict") if isinstance(self.guard, dict) else self.guard
-        return verdict == "garbage"
+    def garbage(self, bound: float | None) -> str:
+        """Why its figures mean nothing, by the guard or by what memory bandwidth allows; empty where they do."""
+        guard = self.guard if isinstance(self.guard, dict) else {"verdict": self.guard}
+        if guard.get("verdict") == "garbage":
+            return f"n={self.concurrency}: {guard.get('kind')}: {guard.get('why', '')}".rstrip(": ")
+        if self.speed is not None and impossible(self.speed, bound):
+            return f"n={self.concurrency}: {self.speed:.1f} tok/s; memory allows {bound:.1f}: not computed"
+        return ""
 
 
 class CellResult(BaseModel):
