@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,7 +54,7 @@ def matrix(
     options = run.Options(
         results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ()), group
     )  # fmt: skip
-    told = run.run(spec, options, show.complain, live=run.stderr_lives())
+    told = run.run(spec, options, show.complain, live=sys.stderr.isatty())
     show.out(told, json, _grid)
     raise typer.Exit(run.exit_code(told))
 

@@ -109,7 +109,6 @@ class Launch(LaunchSketch):
 def resolve(
     loaded: LoadedProfile,
     cluster: Cluster,
-    platform: Platform = GB10,
     *,
     release: str | None = None,
     seat: Placed | None = None,
@@ -119,7 +118,6 @@ def resolve(loaded: LoadedSketch, cluster: Cluster) -> LaunchSketch: ...
 def resolve(
     loaded: LoadedSketch,
     cluster: Cluster,
-    platform: Platform = GB10,
     *,
     release: str | None = None,
     seat: Placed | None = None,
@@ -146,7 +144,7 @@ def resolve(
             index=spot.rank,
             place=spot,
             argv=engine.argv(spelled, topology, spot, spoken),
-            env=_environment(loaded, [*engine.environment(topology, spot, platform), *patient]),
+            env=_environment(loaded, [*engine.environment(topology, spot), *patient]),
             settings=engine.rank_settings(topology, spot),
         )
         for spot in topology.places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -44,9 +44,7 @@ class Client:
 
         trust = put(self.trust) if known["CA"] else ""
         shell = "\n".join(lines for lines in (put(self.shell), trust) if lines)
-        return Client(
-            self.name, self.title, self.asks, put(self.run), shell, trust, self.file, put(self.text), self.prompt
-        )
+        return replace(self, run=put(self.run), shell=shell, trust=trust, text=put(self.text))
 
 
 @cache

@@ -29,7 +29,7 @@ class Toy(base.Adapter):
     def argv(self, settings, topology, place, release):
         return ("toy-serve", *base.words(settings), "--rank", str(place.rank))
 
-    def environment(self, topology, place, platform):
+    def environment(self, topology, place):
         return [*base.offline_environment(), *base.nccl_environment(topology, place)]
 
 

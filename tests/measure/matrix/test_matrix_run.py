@@ -302,9 +302,7 @@ def test_progress_says_where_it_is_and_how_long_it_takes(monkeypatch: pytest.Mon
     for _ in range(4):
         progress.tick("switching: TASK [a]", clock[0] - 100)
         clock[0] += 20
-    progress.done(
-        cells[0], specs.CellResult(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80)
-    )
+    progress.done(specs.CellResult(id="c1", profile="p", settings={}, status="hang", note="silent", seconds=80))
     progress.cell(cells[1])
     progress.tick("switching: TASK [b]", 0)
     assert said == [

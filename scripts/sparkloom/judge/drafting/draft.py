@@ -170,7 +170,7 @@ def _place(made: Draft, model: Model, cluster: Cluster, platform: Platform, node
 def _best(
     made: Draft, model: Model, cluster: Cluster, platform: Platform, nodes: int | None
 ) -> tuple[Placement, list[Placement]]:
-    return placement.best(resolve(loaded(made), cluster, platform).view(platform), model, nodes)
+    return placement.best(resolve(loaded(made), cluster).view(platform), model, nodes)
 
 
 def _with_tables_on_disk(made: Draft, model: Model, cluster: Cluster, platform: Platform, nodes: int | None) -> None:
@@ -204,7 +204,7 @@ def loaded(made: Draft) -> LoadedProfile:
 def _judge(made: Draft, cluster: Cluster, platform: Platform) -> None:
     """Flags that a rule knows to fail are taken out, one by one; what stays is shown."""
     for _ in range(DROPS):
-        launch = _resolved(made, cluster, platform)
+        launch = _resolved(made, cluster)
         found = [*flags.check(launch), *rules.check(launch, platform), *fits.check(launch, cluster, platform)]
         fewer = launch.topology.parallel.nodes < made.data["launch"]["parallel"]["nodes"]
         made.findings = ranked(each for each in found if not (fewer and each.rule in ROOM))
@@ -218,18 +218,18 @@ def _judge(made: Draft, cluster: Cluster, platform: Platform) -> None:
         made.unknown.append(f"launch.{key} ({came}) was taken out: {wrong.rule}: {wrong.message}")
 
 
-def _resolved(made: Draft, cluster: Cluster, platform: Platform) -> Launch:
+def _resolved(made: Draft, cluster: Cluster) -> Launch:
     """On as many Sparks as the inventory has, where the draft wants more."""
     wanted = made.data["launch"]["parallel"]
     if wanted["nodes"] <= len(cluster.nodes):
-        return resolve(loaded(made), cluster, platform)
+        return resolve(loaded(made), cluster)
     short = Draft(
         made.name, {**made.data, "launch": {**made.data["launch"], "parallel": {"nodes": 1, "tp": 1}}}, {}, []
     )
     text = f"the inventory has {len(cluster.nodes)} Spark(s): rules were asked about one, not about {wanted['nodes']}"
     if text not in made.unknown:
         made.unknown.append(text)
-    return resolve(loaded(short), cluster, platform)
+    return resolve(loaded(short), cluster)
 
 
 def _flag(launch: Launch, found: Finding) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sparkloom.base import document
 from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
-from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import fabric, ranges
 from sparkloom.launch.ports import Port
@@ -109,7 +108,7 @@ class Adapter:
         """The same settings under their oldest names, which is what rules are written against."""
         return {setting.name: setting.value for setting in settings}
 
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+    def environment(self, topology: Topology, place: Place) -> list[EnvVar]:
         nccl = nccl_environment(topology, place) if self.nccl else []
         return [*offline_environment(), *cache_environment(self.caches), *nccl]
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkloom.judge.beyond import impossible
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.spec import Cell, CellResult, Level, Spec
 
@@ -142,12 +141,8 @@ def _status(cell: Cell, result: CellResult, notes: list[str]) -> str:
     if result.status != "ok":
         return result.status
     for level in result.levels:
-        bound = cell.bounds.get(level.concurrency)
-        if level.garbage:
-            notes.append(f"the guard calls n={level.concurrency} garbage")
-            return "garbage"
-        if level.speed is not None and impossible(level.speed, bound):
-            notes.append(f"{level.speed:.1f} tok/s at n={level.concurrency}; memory allows {bound:.1f}: not computed")
+        if why := level.garbage(cell.bounds.get(level.concurrency)):
+            notes.append(why)
             return "garbage"
     short = [level for level in result.levels if level.ok < level.requests]
     if short:

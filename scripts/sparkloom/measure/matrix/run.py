@@ -11,7 +11,6 @@ import json
 import os
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -79,7 +78,7 @@ def run(spec_path: Path, options: Options, say: Callable[[str], object], *, live
                 break
             except SiteTrouble as error:
                 raise InputError.single(cell.id, f"{error}; nothing is recorded for this cell", rule="site") from None
-            progress.done(cell, keep(folder, measured))
+            progress.done(keep(folder, measured))
             report.write(spec_path, folder, options.output)
         told = report.write(spec_path, folder, options.output)
     return {**told, "stopped": signal.Signals(asked[0]).name if asked else None}
@@ -182,7 +181,7 @@ class GridProgress:
             self._what, self._said = step, now
             self._say(f"{line}\n")
 
-    def done(self, cell: Cell, result: CellResult) -> None:
+    def done(self, result: CellResult) -> None:
         self._spent.append(result.seconds or 0.0)
         self._left -= 1
         speeds = ", ".join(f"n={lv.concurrency} {report_words.figure(lv.speed)}" for lv in result.levels if lv.speed)
@@ -204,7 +203,3 @@ def _time(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def stderr_lives() -> bool:
-    return sys.stderr.isatty()

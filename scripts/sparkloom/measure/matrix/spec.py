@@ -27,6 +27,8 @@ from sparkloom import case
 from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError, Problem
+from sparkloom.inputs.profile import Strict
+from sparkloom.judge.beyond import impossible
 from sparkloom.judge.capacity import speed
 
 Status = Literal["startup_crash", "bench_crash", "garbage", "partial", "hang", "ok", "skipped"]
@@ -35,10 +37,9 @@ Value = bool | int | float | str | None
 MOST_CELLS = 2_000
 
 
-class BenchOptions(BaseModel):
+class BenchOptions(Strict):
     """What every cell is measured with."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     concurrency: list[int] = Field(default=[1, 4, 8], min_length=1)
     max_tokens: int = Field(default=3072, ge=1)
     thinking: bool | None = None
@@ -47,18 +48,16 @@ class BenchOptions(BaseModel):
     warmup_tokens: int = Field(default=32, ge=0)
 
 
-class CellLimits(BaseModel):
+class CellLimits(Strict):
     """How long a cell may take; beyond it hangs."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     switch_seconds: float = Field(default=5400, gt=0, description="from the served cell to this one's first answer")
     bench_seconds: float = Field(default=14400, gt=0)
     first_token_seconds: float = Field(default=600, gt=0)
     stall_seconds: float = Field(default=120, gt=0)
 
 
-class Spec(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+class Spec(Strict):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")
     profile: str
     inventory: str | None = Field(default=None, description="inventory folder; default: inventories/gb10")
@@ -129,10 +128,14 @@ class Level(BaseModel):
             return self.sum_tok_s
         return self.sum_tok_s * min(1.0, self.at_once / self.concurrency)
 
-    @property
-    def garbage(self) -> bool:
-        verdict = self.guard.get("verdict") if isinstance(self.guard, dict) else self.guard
-        return verdict == "garbage"
+    def garbage(self, bound: float | None) -> str:
+        """Why its figures mean nothing, by the guard or by what memory bandwidth allows; empty where they do."""
+        guard = self.guard if isinstance(self.guard, dict) else {"verdict": self.guard}
+        if guard.get("verdict") == "garbage":
+            return f"n={self.concurrency}: {guard.get('kind')}: {guard.get('why', '')}".rstrip(": ")
+        if self.speed is not None and impossible(self.speed, bound):
+            return f"n={self.concurrency}: {self.speed:.1f} tok/s; memory allows {bound:.1f}: not computed"
+        return ""
 
 
 class CellResult(BaseModel):

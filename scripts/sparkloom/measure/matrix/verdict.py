@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparkloom.judge.beyond import impossible
 from sparkloom.measure.matrix.spec import Level, Status
 
 SILENT = {"stall", "no-token"}  # what a client sees of an engine that hangs
@@ -60,7 +59,8 @@ def measured(
         return CellVerdict(
             "bench_crash", "nothing was measured" if alive else "nothing was measured; nobody answers now"
         )
-    if bad := _garbage(levels, bounds):
+    reasons = (Level.model_validate(level).garbage(bounds.get(level["concurrency"])) for level in levels)
+    if bad := next(filter(None, reasons), ""):
         return CellVerdict("garbage", bad)
     errors = Counter[str]()
     for level in levels:
@@ -84,14 +84,3 @@ def _of(level: Mapping[str, Any] | None) -> str:
 
 def _counted(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(errors).most_common())
-
-
-def _garbage(levels: Sequence[Mapping[str, Any]], bounds: Mapping[int, float]) -> str:
-    for level in levels:
-        n, guard = level["concurrency"], level.get("guard") or {}
-        if guard.get("verdict") == "garbage":
-            return f"n={n}: {guard.get('kind')}: {guard.get('why', '')}".rstrip(": ")
-        speed, bound = Level.model_validate(level).speed, bounds.get(n)
-        if speed is not None and impossible(speed, bound):
-            return f"n={n}: {speed:.1f} tok/s; memory allows {bound:.1f}: not computed"
-    return ""

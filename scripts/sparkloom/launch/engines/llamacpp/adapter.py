@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.image_recipes import HOST
-from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
@@ -50,7 +49,7 @@ class LlamaCpp(base.Adapter):
             topology_setting("port", ports.RPC, "see rpc of rank 0"),
         )
 
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
+    def environment(self, topology: Topology, place: Place) -> list[EnvVar]:
         """It reads one file, and no hub's cache."""
         return []
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import Dialect
-from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
@@ -105,8 +104,8 @@ class SGLang(base.Adapter):
         size = flags.get("chunked_prefill_size")
         return isinstance(size, int) and size <= 0
 
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = super().environment(topology, place, platform)
+    def environment(self, topology: Topology, place: Place) -> list[EnvVar]:
+        variables = super().environment(topology, place)
         balance = "it refuses a node with 10 % less free memory than another, though the model fits; waited for instead"
         variables.append(EnvVar("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "0", Origin("platform", why=balance)))
         if topology.distributed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import ports
 from sparkloom.launch.engines import base
@@ -94,8 +93,8 @@ class VLLM(base.Adapter):
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         return flags.get("enable_chunked_prefill") is False
 
-    def environment(self, topology: Topology, place: Place, platform: Platform) -> list[EnvVar]:
-        variables = super().environment(topology, place, platform)
+    def environment(self, topology: Topology, place: Place) -> list[EnvVar]:
+        variables = super().environment(topology, place)
         if topology.distributed:
             why = "the address that the other ranks reach; left alone vLLM takes the pod network's"
             variables.append(EnvVar("VLLM_HOST_IP", topology.address(place), Origin("fabric", why=why)))
