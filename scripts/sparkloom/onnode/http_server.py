@@ -1,51 +1,30 @@
-"""A small HTTP server for pods beside the engines: a thread for each connection, and a bound on connections."""
+"""A small HTTP server: of pods beside the engines, and of each rank's supervisor."""
 
 from __future__ import annotations
 
 import socket
-import sys
-import threading
 from collections.abc import Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from sparkloom.onnode import listening
 
 IDLE = 60.0  # seconds that a connection may say nothing
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class Server(listening.Server):
     def __init__(self, name: str, address: tuple[str, int], handler: type[Handler], at_once: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.request_queue_size = at_once
-        super().__init__(address, handler)
-        self.name = name
-        self._room = threading.BoundedSemaphore(at_once)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is none of ours; anything else is said in one line."""
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            print(f"{self.name}: {type(error).__name__}: {error}", flush=True)
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        listener = socket.create_server(address, family=family, backlog=at_once)
+        super().__init__(name, listener, handler, listening.ConnectionLimit(at_once, at_once))
 
 
 class Handler(BaseHTTPRequestHandler):
     """`methods`: all that it answers; `always`: headers of every answer."""
 
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # a line without one is answered with a status too
     timeout = IDLE
     methods: tuple[str, ...] = ("GET",)
     always: Mapping[str, str] = {}

@@ -1,12 +1,16 @@
-"""A listening socket at one address and on its own interface, and a limit on who waits there."""
+"""Who listens and who waits there: a socket on its own interface, a limit on connections, a server with both."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
+import socketserver
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
 from typing import Any
 
 from sparkloom.onnode import interfaces
@@ -73,3 +77,37 @@ class ConnectionLimit:
     def _end_first(self, address: str) -> None:
         who = next(who for who, (place, _) in self._waiting.items() if place == address)
         self._waiting.pop(who)[1]()
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """A thread for each connection that the limit has a place for: pods, ranks and stores of weights serve with it."""
+
+    daemon_threads = True
+
+    def __init__(self, name: str, listener: socket.socket, handler: Any, limit: ConnectionLimit) -> None:
+        super().__init__(listener.getsockname(), handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.name, self.limit = listener, name, limit
+        self.lock = threading.Lock()  # of the limit
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.lock:
+            self.limit.enter(request, client_address[0], partial(_hang_up, request))
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self.lock:
+            self.limit.leave(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is none of ours; anything else is said in one line."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            print(f"{self.name}: {type(error).__name__}: {error}", flush=True)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """Its thread hears the end and closes it."""
+    with contextlib.suppress(OSError):  # the other side was first
+        connection.shutdown(socket.SHUT_RDWR)

@@ -15,11 +15,10 @@ import pytest
 
 from sparkloom.onnode.rank import answers, causes, exposition, scraped
 from sparkloom.onnode.rank.order import Order
-from sparkloom.onnode.rank.probes import Probes
 from sparkloom.onnode.rank.status_log import StatusLog
 from tests import exposition as told
 from tests.onnode.rank.ranks import Ranks
-from tests.onnode.rank.test_probes import ask, served
+from tests.onnode.rank.test_probes import Answerer, ask, served
 
 RAILS = [
     {"name": name, "interface": f"net{n + 1}", "address": f"192.168.10{n}.11", "prefix": 24, "mtu": 9000, "hca": hca}
@@ -298,7 +297,7 @@ def test_an_engine_that_gives_no_page_is_told_apart_from_one_that_has_none(tmp_p
     "request_line", [b"GET /metricsx HTTP/1.1", b"GET /metrics/ HTTP/1.1", b"GET /metrics/key HTTP/1.1"]
 )
 def test_nothing_else_is_a_page(request_line: bytes, log: StatusLog) -> None:
-    assert Probes(log, "", 0).told(request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 404 ")
+    assert Answerer(log).told(request_line + b"\r\n\r\n").startswith(b"HTTP/1.1 404 ")
 
 
 # --- a group that lives ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.onnode.host_metrics import main as host_metrics
-from sparkloom.onnode.rank.probes import Probes
+from sparkloom.onnode.rank import probes
 from sparkloom.render.metrics import alerts, dashboards, scrapes, series
 from tests.onnode.rank.ranks import Ranks, free_port
 from tests.onnode.test_host_metrics import STAND_IN
@@ -81,7 +81,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         ranks.start()
         site.callback(ranks.end)
         ill = free_port()
-        Probes(sites.wounded(folder / "wounded"), "127.0.0.21", ill).start()
+        probes.start(sites.wounded(folder / "wounded"), "127.0.0.21", ill)
         router = site.enter_context(sites.page(sites.growing(sites.ROUTER)))
         waker = site.enter_context(sites.page(sites.growing(sites.WAKER)))
         exporter, listening = free_port(), free_port()

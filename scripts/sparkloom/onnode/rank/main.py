@@ -34,9 +34,9 @@ def main(words: list[str]) -> int:
 
 async def _supervise(order: Order, words: list[str]) -> int:
     """Ends the process itself: a question to the engine may still wait in a thread, and nothing waits for it."""
+    from sparkloom.onnode.rank import probes
     from sparkloom.onnode.rank.group import Identity
     from sparkloom.onnode.rank.life import Life
-    from sparkloom.onnode.rank.probes import Probes
 
     rank = int(os.environ.get(RANK, "0"))
     environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN, ADDRESS)}
@@ -44,7 +44,7 @@ async def _supervise(order: Order, words: list[str]) -> int:
     plan = Path(os.environ.get(PLAN, DEFAULT_PLAN))
     log.status["read"] = reading.seen(plan, Path(sys.argv[0]), order.given)
     if order.probe_port:
-        Probes(log, os.environ.get(ADDRESS, ""), order.probe_port).start()
+        probes.start(log, os.environ.get(ADDRESS, ""), order.probe_port)
     me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))
     code = await Life(order, me, words, environment, log).live()
     sys.stdout.flush()

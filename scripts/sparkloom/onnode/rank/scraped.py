@@ -6,13 +6,15 @@ pass, and none that brings a label of ours: it cannot speak of another group, a 
 
 from __future__ import annotations
 
-import asyncio
 import re
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
 
 from sparkloom.onnode import prometheus
-from sparkloom.onnode.rank import answers, exposition, waits
+from sparkloom.onnode.rank import answers, exposition
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
@@ -31,17 +33,19 @@ class Scraped:
     """Each made in a thread, once for all who ask meanwhile: an engine may be slow."""
 
     def __init__(self, log: StatusLog) -> None:
-        self.log = log
-        self._made: dict[str, asyncio.Future[str | None]] = {}
+        self.log, self._pool = log, ThreadPoolExecutor(len(PAGES))
+        self._made: dict[str, Future[str | None]] = {}
+        self._lock = threading.Lock()
 
-    async def page(self, path: str) -> str | None:
+    def page(self, path: str) -> str | None:
         """None when it does not come in time; one that is late is waited for by the next who asks."""
-        made = self._made.get(path)
-        if made is None or made.done():
-            made = self._made[path] = asyncio.ensure_future(asyncio.to_thread(PAGES[path], self.log))
+        with self._lock:
+            made = self._made.get(path)
+            if made is None or made.done():
+                made = self._made[path] = self._pool.submit(PAGES[path], self.log)
         try:
-            return await asyncio.wait_for(asyncio.shield(made), PATIENCE)
-        except waits.Late:
+            return made.result(PATIENCE)
+        except Late:
             return None
 
 

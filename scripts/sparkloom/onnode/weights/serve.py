@@ -14,10 +14,9 @@ import socket
 import socketserver
 import threading
 import time
-from functools import partial
 from typing import Any
 
-from sparkloom.onnode.listening import ConnectionLimit
+from sparkloom.onnode import listening
 from sparkloom.onnode.weights import check, wire
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.names import StoreError
@@ -26,49 +25,37 @@ SLICE = 8 << 20
 HELD = 10.0  # seconds to wait for the port
 PATIENCE = 10.0  # how long an answer may stand still before its connection is given up
 IDLE = 5.0  # seconds in which a question must be asked
+BACKLOG = 64
 STRANGERS = 16  # connections that have proved nothing yet: one more, and the oldest of them goes
 SPARE = 8  # connections beyond two for each file that may travel at once
 MANIFEST = re.compile(r"manifest ([0-9a-f]{64})")
 FILE = re.compile(r"file ([0-9a-f]{64}) ([0-9]{1,15})")
 
 
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 64
+class Server(listening.Server):
+    """A stranger who holds his connection open keeps nobody out: the oldest of them makes room."""
 
     def __init__(self, address: tuple[str, int], job: Job) -> None:
-        super().__init__(address, Handler)
+        listener = socket.create_server(address, backlog=BACKLOG)
+        super().__init__("store", listener, Handler, listening.ConnectionLimit(STRANGERS, STRANGERS))
         self.job = job
         self.planned = _resolved(job.spec["peers"])
         self.most = 2 * int(job.spec["connections"]) + SPARE
-        self._lock = threading.Lock()
-        self._strangers = ConnectionLimit(STRANGERS, STRANGERS)
         self._proved = 0
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         return client_address[0] in self.planned
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A stranger who holds his connection open keeps nobody out: the oldest of them makes room."""
-        with self._lock:
-            self._strangers.enter(request, "", partial(_hang_up, request))
-        super().process_request(request, client_address)
-
     def admit(self, request: socket.socket) -> bool:
         """It has proved that it knows the secret."""
-        with self._lock:
-            admitted = self._strangers.leave(request) and self._proved < self.most
+        with self.lock:
+            admitted = self.limit.leave(request) and self._proved < self.most
             self._proved += admitted
             return admitted
 
-    def leave(self, request: socket.socket, *, admitted: bool) -> None:
-        with self._lock:
-            self._strangers.leave(request)
+    def leave(self, *, admitted: bool) -> None:
+        with self.lock:
             self._proved -= admitted
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """The next node went away; it comes back for the rest."""
 
 
 class Handler(socketserver.BaseRequestHandler):
@@ -89,7 +76,7 @@ class Handler(socketserver.BaseRequestHandler):
                 if not admitted or not self._answer(_Answer(self.request, self.server.job, mine, theirs, request)):
                     return
         finally:
-            self.server.leave(self.request, admitted=admitted)
+            self.server.leave(admitted=admitted)
 
     def _answer(self, to: _Answer) -> bool:
         """False where the connection is of no more use."""
@@ -155,13 +142,6 @@ def _file(to: _Answer, sha256: str, position: int) -> bool:
         return True
     finally:
         os.close(source)
-
-
-def _hang_up(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        return  # the other side was first
 
 
 def _resolved(names: list[str]) -> set[str]:
