@@ -15,6 +15,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.pods import ready as is_ready
 from sparkloom.render.manifests.names import ENGINES, PART_OF
 from sparkloom.site import patience
@@ -74,8 +75,16 @@ class Client:
             raise InputError.single(kubeconfig, " ".join(told.split()), rule="kubeconfig") from None
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
-        listed = self.core.list_namespaced_pod(self.namespace, label_selector=selector(labels))
-        return sorted(listed.items, key=lambda pod: str(pod.metadata.name))
+        return seen.pods(self, self.namespace, labels)
+
+    def api(self, path: str, query: Mapping[str, str], accept: str, seconds: float | None = None) -> Any:
+        """What the cluster's API says at a path."""
+        answer = self.core.api_client.call_api(
+            path, "GET", query_params=list(query.items()), header_params={"Accept": accept},
+            auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True,
+            _request_timeout=seconds,
+        )  # fmt: skip
+        return json.loads(answer.data)
 
     def engine_sets(self) -> list[Any]:
         """The StatefulSets of all ranks, whether they have their pods or not."""
@@ -116,7 +125,7 @@ class Client:
         """Pods behind the cluster's name service, ready and all; None where it has none of the usual name."""
         if _or_none(lambda: self.core.read_namespaced_service("kube-dns", "kube-system")) is None:
             return None
-        pods = self.core.list_namespaced_pod("kube-system", label_selector="k8s-app=kube-dns").items
+        pods = seen.pods(self, "kube-system", {"k8s-app": "kube-dns"})
         return sum(map(is_ready, pods)), len(pods)
 
     def told(self, pod: str) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,12 +40,7 @@ class FromHere:
         from urllib3.exceptions import HTTPError
 
         try:
-            answer = self.reached.core.api_client.call_api(
-                path, "GET", query_params=list(query.items()), header_params={"Accept": accept},
-                auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True,
-                _request_timeout=API_SECONDS,
-            )  # fmt: skip
-            return json.loads(answer.data)
+            return self.reached.api(path, query, accept, API_SECONDS)
         except (ApiException, HTTPError) as error:
             raise Unreached(patience.trouble(error)) from None
         except ValueError:

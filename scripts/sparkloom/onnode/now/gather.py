@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sparkloom.onnode.kube import JSON, Unreached
-from sparkloom.onnode.now import gauges, pods
+from sparkloom.onnode.now import gauges, pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
 from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, ONLY_SERVED, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import picture
@@ -32,9 +32,7 @@ PENDING, ACTIVE = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_ups
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
-class Reached(Protocol):
-    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any: ...
-
+class Reached(seen.Reached, Protocol):
     def ask(self, pod: Any, port: int, path: str) -> bytes: ...
 
 
@@ -59,7 +57,7 @@ class Gatherer:
     def observe(self) -> tuple[Look, Facts]:
         """Figures of engines and router only for who knows what engines call theirs."""
         applied, facts = self._applied()
-        ranks = [Seen(item) for item in self._list("pods", {**ENGINES, **self.only})]
+        ranks = seen.pods(self.reached, self.namespace, {**ENGINES, **self.only})
         sets = self._sets()
         ready = sum(pods.state(pod).ready for pod in ranks)
         troubled = not ranks or ready < max(len(ranks), sum(map(replicas, sets)))
@@ -82,20 +80,16 @@ class Gatherer:
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
         ), facts  # fmt: skip
 
+    @property
+    def core(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}"
+
     # --- the cluster's objects --------------------------------------------------------------------------------
-
-    def _items(self, path: str, query: Mapping[str, str], accept: str = JSON) -> list[dict[str, Any]]:
-        listed = self.reached.api(path, query, accept)
-        items = listed.get("items") if isinstance(listed, dict) else None
-        return [item for item in items or [] if isinstance(item, dict)]
-
-    def _list(self, kind: str, labels: Mapping[str, str], accept: str = JSON) -> list[dict[str, Any]]:
-        return self._items(f"/api/v1/namespaces/{self.namespace}/{kind}", _selected(labels), accept)
 
     def _applied(self) -> tuple[list[Applied], Facts]:
         """Each group's records, and the facts of the site. A map is read again only where it is another."""
         found = {}
-        for item in self._list("configmaps", {**PART_OF, **self.only}, NAMES_ONLY):
+        for item in seen.listed(self.reached, f"{self.core}/configmaps", {**PART_OF, **self.only}, NAMES_ONLY):
             name, version = str(item["metadata"]["name"]), str(item["metadata"].get("resourceVersion"))
             if name in (SITE_MAP, ONLY_SERVED) or name.endswith(("-record", "-served")):
                 found[name] = self._map(name, version)
@@ -110,7 +104,7 @@ class Gatherer:
     def _map(self, name: str, version: str) -> dict[str, str]:
         known = self._maps.get(name)
         if known is None or known[0] != version:
-            whole = self.reached.api(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}", {}, JSON)
+            whole = self.reached.api(f"{self.core}/configmaps/{name}", {}, JSON)
             known = self._maps[name] = (version, dict(whole.get("data") or {}))
         return known[1]
 
@@ -118,22 +112,21 @@ class Gatherer:
         """Of the engines, whether they have their pods or not; none for who may not read them."""
         try:
             path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets"
-            items = self._items(path, _selected({**ENGINES, **self.only}))
+            return [Seen(item) for item in seen.listed(self.reached, path, {**ENGINES, **self.only})]
         except Unreached:
             return []
-        return [Seen(item) for item in items]
 
     def _nodes(self) -> dict[str, dict[str, Any]]:
         """By the name that pods say, and by the one that they may ask for."""
         found: dict[str, dict[str, Any]] = {}
-        for node in map(Seen, self._items("/api/v1/nodes", {})):
-            seen = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
-            found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), seen)
+        for node in map(Seen, seen.listed(self.reached, "/api/v1/nodes", {})):
+            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
+            found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), facts)
         return found
 
     def _warnings(self) -> dict[str, str]:
         """The last warning about each object of the namespace, by its name."""
-        events = self._items(f"/api/v1/namespaces/{self.namespace}/events", {"fieldSelector": "type=Warning"})
+        events = seen.listed(self.reached, f"{self.core}/events", {}, fieldSelector="type=Warning")
         events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
         return {str(event["involvedObject"].get("name")): str(event.get("message")) for event in events}
 
@@ -160,7 +153,7 @@ class Gatherer:
 
     def _held(self) -> dict[str, int]:
         """Requests that the router keeps back until an engine has room, by group; nothing where no router says so."""
-        routers = map(Seen, self._list("pods", ROUTER))
+        routers = seen.pods(self.reached, self.namespace, ROUTER)
         for pod in (one for one in routers if one.status.phase == "Running"):
             try:
                 page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
@@ -186,10 +179,6 @@ def held_back(page: str) -> dict[str, int]:
         for one in samples(page, (PENDING, ACTIVE))
         if (group := one.label("envoy_cluster_name")).endswith("+waker") == (one.name == ACTIVE)
     }
-
-
-def _selected(labels: Mapping[str, str]) -> dict[str, str]:
-    return {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
 
 
 def _answers(pod: Any) -> bool:

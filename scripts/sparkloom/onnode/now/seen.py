@@ -1,12 +1,39 @@
-"""An object of Kubernetes' API as plain JSON, asked as the Kubernetes client's own objects are."""
+"""Objects of Kubernetes' API: listed by whoever reaches it, and asked as the Kubernetes client's own objects are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
-ODD = {"image_id": "imageID", "pod_ip": "podIP"}  # where the client's spelling is not regular
+from sparkloom.onnode.kube import JSON, Unreached
+
+# Where the client's spelling is not regular.
+ODD = {"container_id": "containerID", "image_id": "imageID", "pod_ip": "podIP"}
 MAPPINGS = {"labels", "annotations", "node_selector", "allocatable", "data"}  # whose keys are not ours to spell
+
+
+class Reached(Protocol):
+    """A cluster's API: as a pod has it (kube.InCluster), as an administrator's machine has it (site/client.py)."""
+
+    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any: ...
+
+
+def listed(
+    reached: Reached, path: str, labels: Mapping[str, str], accept: str = JSON, **query: str
+) -> list[dict[str, Any]]:
+    asked = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), **query}
+    told = reached.api(path, {key: value for key, value in asked.items() if value}, accept)
+    items = told.get("items") if isinstance(told, dict) else None
+    if not isinstance(items, list):
+        raise Unreached(f"the cluster's API gave no list for {path}")
+    return [item for item in items if isinstance(item, dict)]
+
+
+def pods(reached: Reached, namespace: str, labels: Mapping[str, str]) -> list[Any]:
+    """By their names: for the waker, the page, and all that is said of a site from outside."""
+    found = map(Seen, listed(reached, f"/api/v1/namespaces/{namespace}/pods", labels))
+    return sorted(found, key=lambda pod: str(pod.metadata.name))
 
 
 class Seen:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sparkloom.onnode import kube
 from sparkloom.onnode.kube import JSON, MERGE, Unreached
+from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.labels import PART_OF, ROUTER
 from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
@@ -22,18 +23,8 @@ AT_ONCE = 8  # questions
 Asked = Callable[[str, int, str, str], bytes]
 
 
-class Reached(Protocol):
-    def api(self, path: str, query: Mapping[str, str], accept: str) -> Any: ...
-
+class Reached(seen.Reached, Protocol):
     def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any: ...
-
-
-class Pod(NamedTuple):
-    name: str
-    id: str
-    address: str
-    labels: Mapping[str, str]
-    runs: bool
 
 
 class There(NamedTuple):
@@ -56,23 +47,15 @@ class Cluster:
 
     def sets(self) -> dict[str, int]:
         """How many pods each StatefulSet of ours wants."""
-        listed = self._items(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets")
+        listed = seen.listed(self.reached, f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets", PART_OF)
         return {str(one["metadata"]["name"]): int(one["spec"].get("replicas", 1)) for one in listed}
 
-    def pods(self) -> list[Pod]:
-        return [_pod(item) for item in self._items(f"/api/v1/namespaces/{self.namespace}/pods")]
+    def pods(self) -> list[Any]:
+        return seen.pods(self.reached, self.namespace, PART_OF)
 
     def scale(self, name: str, replicas: int) -> None:
         path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{name}/scale"
         self.reached.change("PATCH", path, {"spec": {"replicas": replicas}}, MERGE)
-
-    def _items(self, path: str) -> list[dict[str, Any]]:
-        labelled = ",".join(f"{key}={value}" for key, value in PART_OF.items())
-        listed = self.reached.api(path, {"labelSelector": labelled}, JSON)
-        items = listed.get("items") if isinstance(listed, dict) else None
-        if not isinstance(items, list):
-            raise Unreached(f"the cluster's API gave no list for {path}")
-        return items
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 
@@ -102,17 +85,17 @@ class Cluster:
             return None
         return next((int(sample.value) for sample in samples(page, (CONNECTIONS,))), None)
 
-    def counted(self, pods: list[Pod]) -> dict[str, str | None]:
+    def counted(self, pods: list[Any]) -> dict[str, str | None]:
         """The page of each of the router's pods, also of one that goes, by its id."""
-        routers = [
-            pod for pod in pods if pod.runs and all(pod.labels.get(key) == value for key, value in ROUTER.items())
-        ]
-        return dict(zip((pod.id for pod in routers), every(self._page, routers), strict=True))
+        running = (pod for pod in pods if pod.status.phase == "Running")
+        routers = [pod for pod in running if ROUTER.items() <= (pod.metadata.labels or {}).items()]
+        return dict(zip((str(pod.metadata.uid) for pod in routers), every(self._page, routers), strict=True))
 
-    def _page(self, pod: Pod) -> str | None:
+    def _page(self, pod: Any) -> str | None:
         path = f"/stats/prometheus?filter={use.FILTER}"
         try:
-            return self.asked(pod.address, self.figures, path, pod.name).decode(errors="replace")
+            told = self.asked(str(pod.status.pod_ip or ""), self.figures, path, str(pod.metadata.name))
+            return told.decode(errors="replace")
         except Unreached:
             return None
 
@@ -124,18 +107,10 @@ def every(what: Callable[[Any], Any], of: list[Any]) -> list[Any]:
         return list(pool.map(what, of))
 
 
-def found(group: Group, sets: Mapping[str, int], pods: list[Pod]) -> There:
+def found(group: Group, sets: Mapping[str, int], pods: list[Any]) -> There:
     """`ValueError` for a group whose StatefulSets are not all there."""
     if missing := [name for name in group.sets if name not in sets]:
         raise ValueError(f"StatefulSet {missing[0]} is not there; playbooks/serve.yml makes it")
-    names = {f"{name}-0": number for number, name in enumerate(group.sets)}
-    mine = [pod for pod in pods if pod.name in names]
-    head = next((pod.address for pod in mine if names[pod.name] == 0), "")
-    return There(sum(sets[name] > 0 for name in group.sets), len(mine), head)
-
-
-def _pod(item: Mapping[str, Any]) -> Pod:
-    meta, status = item["metadata"], item.get("status") or {}
-    labels = {str(key): str(value) for key, value in (meta.get("labels") or {}).items()}
-    runs = status.get("phase") == "Running"
-    return Pod(str(meta["name"]), str(meta.get("uid")), str(status.get("podIP") or ""), labels, runs)
+    mine = {pod.metadata.name: pod for pod in pods if pod.metadata.name in {f"{name}-0" for name in group.sets}}
+    head = mine.get(f"{group.sets[0]}-0")
+    return There(sum(sets[name] > 0 for name in group.sets), len(mine), str(head.status.pod_ip or "") if head else "")

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from sparkloom.onnode.kube import JSON, Refused, Unreached
+from sparkloom.onnode.waker.cluster import Reached
 
 NAME = "waker"
 LASTS = 15.0  # seconds without a renewal, then another one may take it
 SURE = 9.0  # seconds after a renewal in which its holder acts: a change takes the rest at most
 CONFLICT, MISSING = 409, 404
-
-
-class Reached(Protocol):
-    def api(self, path: str, query: dict[str, str], accept: str) -> Any: ...
-
-    def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any: ...
 
 
 class Lease:
