@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import http.client
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
 from sparkloom.launch.resolve import Launch
+from sparkloom.onnode.prometheus import samples
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.manifests import waker
@@ -36,7 +36,7 @@ NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
 MOST, USUAL = 1024, 64  # requests of one engine at a time
 LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
-VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
+VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
 GIVES = "playbooks/gateway.yml"
 Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
 
@@ -257,8 +257,7 @@ def effective(
 
 
 def version_of(reached: Client, pod: str) -> str:
-    found = VERSION.search(metrics(reached, pod))
-    return found[1] if found else ""
+    return next((one.label("version") for one in samples(metrics(reached, pod), (VERSION,))), "")
 
 
 def metrics(reached: Client, pod: str) -> str:
