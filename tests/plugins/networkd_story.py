@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparkloom.onnode.host import (
+    backup,
     generated,
     networkd,
 )
@@ -32,7 +33,7 @@ def sh(script: str) -> None:
     subprocess.run(["sh", "-ec", script], check=True, capture_output=True, timeout=30)
 
 
-def spoken(name: str, mtu: int, cidr: str) -> generated.File:
+def spoken(name: str, mtu: int, cidr: str) -> backup.File:
     lines = [
         "[Match]",
         f"Name={name}",
@@ -42,7 +43,7 @@ def spoken(name: str, mtu: int, cidr: str) -> generated.File:
         "LinkLocalAddressing=no",
         f"Address={cidr}",
     ]
-    return generated.File("\n".join([*lines, ""]).encode())
+    return backup.File("\n".join([*lines, ""]).encode())
 
 
 def place(name: str) -> str:
@@ -76,7 +77,7 @@ def units_read_again() -> None:
     """As netplan's generator does at every `systemctl daemon-reload`, which our own units ask for."""
     networkd.hold(Module())
     for name, mtu, cidr in ((WAY, 1500, "10.9.9.9/24"), (RAIL, 9000, "192.168.100.12/24")):
-        generated.write(Path("/") / place(name), spoken(name, mtu, cidr))
+        backup.put(Path("/") / place(name), spoken(name, mtu, cidr))
 
 
 def rails_after_units() -> None:
@@ -88,7 +89,7 @@ def rails_alone(mtu: int = 9000) -> None:
     before = {place(WAY): spoken(WAY, 1500, "10.9.9.9/24")}
     after = {**before, place(RAIL): spoken(RAIL, mtu, "192.168.100.12/24")}
     for path, file in generated.pending(before, after, [RAIL]).items():
-        generated.write(path, file)
+        backup.put(path, file)
     networkd.put_back(Module())
     if why := generated.run(Module(), generated.steps([RAIL])):
         raise SystemExit(why)
@@ -97,8 +98,8 @@ def rails_alone(mtu: int = 9000) -> None:
 
 def every_file() -> None:
     """As `netplan generate` does, before networkd reads again."""
-    generated.write(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
-    generated.write(Path("/") / place(RAIL), spoken(RAIL, 9000, "192.168.100.12/24"))
+    backup.put(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
+    backup.put(Path("/") / place(RAIL), spoken(RAIL, 9000, "192.168.100.12/24"))
     sh("networkctl reload")
 
 
@@ -108,7 +109,7 @@ def main() -> None:
     sh("mkdir -p /run/systemd/netif/leases /run/systemd/netif/lldp; chown -R systemd-network: /run/systemd/netif")
     for name in (WAY, RAIL):
         sh(f"ip link add {name} mtu 9000 type veth peer name {name[:8]}x mtu 9000; ip link set {name[:8]}x up")
-    generated.write(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
+    backup.put(Path("/") / place(WAY), spoken(WAY, 1500, "10.9.9.9/24"))
     sh("dbus-daemon --system --fork --nopidfile")
     daemon = subprocess.Popen(["/lib/systemd/systemd-networkd"], stderr=subprocess.DEVNULL)
     until(WAY, "10.9.9.9/24")

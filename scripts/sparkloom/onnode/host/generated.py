@@ -8,16 +8,14 @@ networkd leaves those links alone when it reads again.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkloom.onnode.host.backup import File, put, read
 from sparkloom.onnode.task import Task
 
 ROOT = Path("/")
@@ -32,13 +30,6 @@ GENERATED = (
 
 
 @dataclass(frozen=True)
-class File:
-    content: bytes
-    mode: int = 0o644
-    owner: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True)
 class Step:
     """A command, and the one that is tried when it fails; without that a failure is passed over."""
 
@@ -50,27 +41,6 @@ class Step:
         return f"{shlex.join(self.argv)} || {shlex.join(self.otherwise or ('true',))}"
 
 
-def read(path: Path) -> File | None:
-    try:
-        facts = path.stat()
-        return File(path.read_bytes(), stat.S_IMODE(facts.st_mode), (facts.st_uid, facts.st_gid))
-    except FileNotFoundError:
-        return None
-
-
-def write(path: Path, file: File | None) -> None:
-    if file is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.sparkloom")
-    scratch.write_bytes(file.content)
-    scratch.chmod(file.mode)
-    with contextlib.suppress(PermissionError):
-        os.chown(scratch, *file.owner)
-    scratch.replace(path)
-
-
 def generate(task: Task, changes: Mapping[Path, bytes | None]) -> tuple[dict[str, File], str]:
     """What netplan makes of the node's files with these changes, by path below /; or why it refuses."""
     with tempfile.TemporaryDirectory() as name:
@@ -79,7 +49,7 @@ def generate(task: Task, changes: Mapping[Path, bytes | None]) -> tuple[dict[str
             if (ROOT / source).is_dir():
                 shutil.copytree(ROOT / source, root / source)
         for path, content in changes.items():
-            write(root / path.relative_to(ROOT), None if content is None else File(content, 0o600))
+            put(root / path.relative_to(ROOT), None if content is None else File(content, 0o600))
         code, out, err = task.run_command(["netplan", "generate", "--root-dir", name])
         if code:
             return {}, (err or out).strip().replace(name, "")

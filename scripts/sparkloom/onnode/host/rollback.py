@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkloom.onnode.host.generated import read, write
+from sparkloom.onnode.host.backup import File, put, read
 from sparkloom.onnode.task import Task
 
 UNIT = "sparkloom-netplan-rollback"
@@ -49,10 +49,7 @@ def keep(task: Task, paths: Iterable[Path]) -> None:
     KEPT.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path in paths:
         if not _place(path).exists():
-            if file := read(path):
-                write(_place(path), file)
-            else:
-                _place(path).touch()
+            put(_place(path), read(path) or File(b""))
 
 
 def arm(task: Task, seconds: int, then: Iterable[str]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -27,28 +27,20 @@ class File(TypedDict):
     secret: NotRequired[bool]  # Its content is never shown; default false
 
 
-def current(path: Path) -> tuple[bytes | None, int]:
-    """Content and permissions, or None for a file that is not there."""
-    try:
-        return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None, 0
-
-
-def described(path: Path, before: bytes | None, after: bytes | None) -> Data:
-    return backup.diff(path, shown(before), shown(after))
-
-
-def shown(content: bytes | None) -> str:
-    """An archive has no lines to compare, and a hash to tell it by."""
-    if content is not None and content.startswith(b"PK"):
-        return f"a program, sha256 {hashlib.sha256(content).hexdigest()[:12]}\n"
-    return (content or b"").decode(errors="replace")
-
-
-def modes(before: int, after: int) -> Data:
+def described(path: Path, before: backup.File | None, after: backup.File | None) -> Data:
     """Permissions that differ stand in the diff's heads: content alone would show nothing."""
-    return {} if before == after else {"before_mode": f"{before:04o}", "after_mode": f"{after:04o}"}
+    told = backup.diff(path, shown(before), shown(after))
+    if before and after and before.mode != after.mode:
+        told |= {"before_mode": f"{before.mode:04o}", "after_mode": f"{after.mode:04o}"}
+    return told
+
+
+def shown(file: backup.File | None) -> str:
+    """An archive has no lines to compare, and a hash to tell it by."""
+    content = file.content if file else b""
+    if content.startswith(b"PK"):
+        return f"a program, sha256 {hashlib.sha256(content).hexdigest()[:12]}\n"
+    return content.decode(errors="replace")
 
 
 def hidden(secrets: Mapping[str, str]) -> list[File]:
@@ -59,17 +51,17 @@ def present(task: Task, files: Sequence[File], changed: list[str], diffs: list[D
     for entry in files:
         path, mode = Path(entry["path"]), int(entry.get("mode", "0644"), 8)
         said, encoded = entry.get("content", ""), entry.get("encoding") == "base64"
-        content = base64.b64decode(said) if encoded else said.encode()
-        before, before_mode = current(path)
-        if before == content and before_mode == mode:
+        before, after = backup.read(path), backup.File(base64.b64decode(said) if encoded else said.encode(), mode)
+        if before and (before.content, before.mode) == (after.content, mode):
             continue
         changed.append(str(path))
-        compared = (b"a secret\n", b"another\n") if entry.get("secret") else (before, content)
-        diffs.append(described(path, *compared) | ({} if before is None else modes(before_mode, mode)))
+        hidden_before = replace(before or after, content=b"a secret\n")
+        compared = (hidden_before, replace(after, content=b"another\n")) if entry.get("secret") else (before, after)
+        diffs.append(described(path, *compared))
         if not task.check_mode:
             if keep:
                 backup.keep_file(path)
-            backup.write(path, content, mode)
+            backup.put(path, after)
 
 
 def absent(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data]) -> None:
@@ -78,11 +70,11 @@ def absent(task: Task, files: Sequence[File], changed: list[str], diffs: list[Da
         path = Path(entry["path"])
         if not backup.holds_file(path):
             continue
-        before, _ = current(path)
+        before = backup.read(path)
         changed.append(str(path))
         if not task.check_mode:
             backup.restore_file(path)
-            diffs.append(described(path, before, current(path)[0]))
+            diffs.append(described(path, before, backup.read(path)))
 
 
 def main(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sparkloom.onnode.host import backup, generated, links, networkd, rollback
+from sparkloom.onnode.host.backup import File
 from sparkloom.onnode.task import Data, Task
 
 SETTLE_SECONDS = 20
@@ -53,7 +54,7 @@ def remember(task: Task, path: Path, interfaces: list[str]) -> None:
         backup.save("adopted", str(path), {key: list(dict.fromkeys(value)) for key, value in record.items()})
 
 
-def made(task: Task, changes: Changes, interfaces: list[str]) -> dict[Path, generated.File | None]:
+def made(task: Task, changes: Changes, interfaces: list[str]) -> dict[Path, File | None]:
     """The generated files that these changes are about; fails where netplan refuses them."""
     after, refusal = generated.generate(task, changes)
     if refusal:
@@ -77,10 +78,10 @@ def apply(task: Task, changes: Changes, interfaces: list[str], *, managed: list[
     back += [f"ip address add {entry['cidr']} dev {entry['interface']} || true" for entry in taken]
     rollback.keep(task, [*changes, *found])
     for path, content in changes.items():
-        was = generated.read(path)
-        generated.write(path, None if content is None else generated.File(content, was.mode if was else 0o600))
+        was = backup.read(path)
+        backup.put(path, None if content is None else File(content, was.mode if was else 0o600))
     for path, file in found.items():
-        generated.write(path, file)
+        backup.put(path, file)
     rollback.arm(task, task.params["rollback_after"], back)
     networkd.put_back(task)
     unmanaged = [name for name in held if name not in managed]
@@ -107,7 +108,8 @@ def absent(task: Task, path: Path) -> None:
     changed = kept is not None or not all(backup.matches_file(file) for file in ours)
     if changed and not task.check_mode:
         up = {name for name, link in links.read(task).items() if links.is_up(link)}
-        changes = {file: backup.kept_content(file) for file in ours if not backup.matches_file(file)}
+        wrong = {file: backup.kept_file(file) for file in ours if not backup.matches_file(file)}
+        changes = {file: was.content if was else None for file, was in wrong.items()}
         managed = (backup.load("adopted", str(path)) or {}).get("managed", [])
         apply(task, changes, list(kept or {}), managed=managed)
         for file in ours:
@@ -120,8 +122,8 @@ def absent(task: Task, path: Path) -> None:
 
 def present(task: Task, path: Path) -> None:
     expect, content = task.params["expect"], task.params["content"]
-    before = path.read_text() if path.exists() else ""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    was = backup.read(path) or File(b"", 0o600)
+    before, mode = shown(was), was.mode
     wrong = links.differing(task, expect, task.params["subnets"])
     taken = task.params["adopt"]
     changes: Changes = {path: content.encode()} if before != content else {}
@@ -131,7 +133,7 @@ def present(task: Task, path: Path) -> None:
         "changed": bool(changes or wrong or mode != 0o600 or taken.get("addresses")),
         "links": wrong,
         "drift": [{"what": str(path), "found": f"permissions {mode:04o}", "expected": "0600"}] if mode != 0o600 else [],
-        "diff": [backup.diff(file, text(file), (new or b"").decode()) for file, new in changes.items()],
+        "diff": [backup.diff(file, shown(backup.read(file)), (new or b"").decode()) for file, new in changes.items()],
     }
     interfaces = [want["interface"] for want in expect]
     if changes and task.check_mode:
@@ -148,8 +150,8 @@ def present(task: Task, path: Path) -> None:
     task.exit_json(**result)
 
 
-def text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+def shown(file: File | None) -> str:
+    return file.content.decode() if file else ""
 
 
 def main(
