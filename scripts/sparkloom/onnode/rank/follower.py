@@ -36,14 +36,8 @@ class Follower(RankGroup):
     def lost(self, cause: str, *, own: bool) -> None:
         self._send({"lost": cause, "own": own, "epoch": self.epoch})
 
-    def served(self, yes: bool) -> None:
-        """Not asked here: only rank 0 answers requests."""
-
     def agree(self) -> None:
         self._send({"agreed": self.epoch})
-
-    def proved(self) -> None:
-        """Rank 0 says so."""
 
     def works(self, how: str) -> None:
         self._send({"works": how, "epoch": self.epoch})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from sparkloom.onnode.rank.budget import RestartBudget
@@ -26,7 +25,7 @@ class Identity:
         return cls(rank, config, build, os.urandom(4).hex())
 
 
-class RankGroup(ABC):
+class RankGroup:
     """`start` and `stop` are the head's decisions; exactly one of them is set once the first start was decided."""
 
     def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
@@ -44,35 +43,27 @@ class RankGroup(ABC):
         self.worked = 0.0  # when another rank last showed that its engine works although nothing comes out
         self.budget = RestartBudget(order.limits.restarts, order.limits.window)
 
-    @abstractmethod
     async def join(self) -> None:
         """Be reachable for the others, or look for them; returns at once."""
 
-    @abstractmethod
     def offer(self) -> None:
         """This rank's rails and weights are right: it could start."""
 
-    @abstractmethod
     def lost(self, cause: str, *, own: bool) -> None:
         """This rank's engine failed; not `own` when it only followed another one."""
 
-    @abstractmethod
     def served(self, yes: bool) -> None:
-        """Rank 0 alone knows whether tokens come."""
+        """Rank 0 alone knows whether tokens come, and answers requests."""
 
-    @abstractmethod
     def agree(self) -> None:
         """Tokens came, and this rank's part of the way is the planned one."""
 
-    @abstractmethod
     def proved(self) -> None:
-        """Tokens came and nobody objected: what failed before is forgiven."""
+        """Tokens came and nobody objected, as rank 0 says: what failed before is forgiven."""
 
-    @abstractmethod
     def works(self, how: str) -> None:
-        """This rank's engine compiles: rank 0 waits for it without seeing why."""
+        """This rank's engine compiles: rank 0, which sees its own, waits for it without seeing why."""
 
-    @abstractmethod
     def leave(self) -> None:
         """This rank is told to go: let the group drain, then stop."""
 

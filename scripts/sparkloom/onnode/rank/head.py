@@ -79,9 +79,6 @@ class Head(RankGroup):
         self.budget.token()
         self._tell({"proved": True, "epoch": self.epoch})
 
-    def works(self, how: str) -> None:
-        """Seen by rank 0 itself."""
-
     def leave(self) -> None:
         self._drain("rank 0 was told to go")
 
