@@ -57,7 +57,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(rail, "set_sysctls", lambda interface: None)
     monkeypatch.setattr(stray, "namespaces", lambda: iter(()))
     monkeypatch.setattr(common, "ask", lambda *argv: None)
-    monkeypatch.setattr(common, "try_to", lambda *argv: None)
+    monkeypatch.setattr(rail, "run", lambda *argv, timeout: "")
     monkeypatch.setattr(parent, "notes", [])
     return Node(tmp_path, monkeypatch)
 
@@ -200,7 +200,7 @@ def test_a_function_in_a_pod_and_a_driver_without_the_list_are_left_alone(node: 
 
 def test_a_function_that_came_back_as_net1_gets_its_name_and_networkd_is_told(node: Node, monkeypatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(common, "try_to", lambda *argv: told.append(" ".join(argv)))
+    monkeypatch.setattr(rail, "run", lambda *argv, timeout: told.append(" ".join(argv)))
     monkeypatch.setattr(functions.time, "sleep", lambda seconds: None)
     node.write("sriov_numvfs", "2")
     (node.device / "virtfn0/net/net1").mkdir(parents=True)

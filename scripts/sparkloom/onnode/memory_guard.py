@@ -16,28 +16,23 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode.host.memory import info
+from sparkloom.onnode.host.read import text
+
 LOGS = Path("/var/log/pods")
 CGROUPS = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
 KEPT = Path("/run/sparkloom/memory-guard.json")
-KIB_PER_GIB = 1 << 20
 EVERY_SECONDS = 1.0
 READINGS = 2  # in a row below the floor
 AFTER_KILL_SECONDS = 20.0  # until the driver has given the memory back
 BETWEEN_DROPS_SECONDS = 10.0
-
-
-def meminfo() -> dict[str, float]:
-    """GiB by name."""
-    rows = re.findall(r"^(\w+):\s+(\d+)", (PROC / "meminfo").read_text(), re.M)
-    return {name: int(kib) / KIB_PER_GIB for name, kib in rows}
 
 
 def starts(namespace: str, container: str) -> set[tuple[str, str, str]]:
@@ -61,13 +56,6 @@ def processes(uid: str) -> list[int]:
     return sorted(pid for pid in inside if pid > 0 and text(PROC / str(pid) / "comm") != "pause")
 
 
-def text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:  # the group or the process has just ended
-        return ""
-
-
 class Guard:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.floor = float(settings["floor_gib"])
@@ -78,7 +66,7 @@ class Guard:
         self.reported = False
 
     def look(self, now: float) -> None:
-        memory = meminfo()
+        memory = info(PROC)
         there = starts(*self.which)
         if there - self.seen:
             self.drop(now, f"{', '.join(sorted(pod for pod, _, _ in there - self.seen))} starts", memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,10 +34,22 @@ def samples(page: str, wanted: Container[str]) -> Iterator[Sample]:
         yield Sample(name, labels.removeprefix("{"), value)
 
 
-def family(name: str, kind: str, help: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
-    """All lines of one name; a family without samples says nothing at all."""
-    lines = [f"{name}{{{labels(named)}}} {value:.15g}\n" for named, value in samples]
-    return "".join([f"# HELP {name} {help}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
+Labelled = tuple[Mapping[str, str], float]
+
+
+class Family(NamedTuple):
+    """All lines of one name; `read` gives them, of what it is asked about."""
+
+    name: str
+    kind: str
+    help: str
+    read: Callable[..., Iterable[Labelled]] = lambda *about: ()
+
+    def text(self, told: Iterable[Labelled]) -> str:
+        """Nothing at all where there are none."""
+        lines = [f"{self.name}{{{labels(named)}}} {value:.15g}\n" for named, value in told]
+        head = f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n"
+        return "".join([head, *lines]) if lines else ""
 
 
 def labels(named: Mapping[str, str]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from sparkloom.onnode.host import backup
+from sparkloom.onnode.host.read import outcome, text
 
 Step = tuple[str, Callable[[], object]]  # what changes, and what does it
 Steps = Iterator[Step]
@@ -21,8 +23,8 @@ class FunctionsError(Exception):
 def applied(steps: Iterable[Step], dry: bool) -> list[str]:
     """What was changed, or would be; each step is done before the next one is looked for."""
     changes = []
-    for text, act in steps:
-        changes.append(text)
+    for what, act in steps:
+        changes.append(what)
         if not dry:
             act()
     return changes
@@ -38,31 +40,13 @@ def call(*argv: str) -> None:
         raise FunctionsError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
 
 
-def try_to(*argv: str) -> None:
-    """Something that may not be possible now, and is none of the plan's business."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(argv, capture_output=True, timeout=20)
-
-
 def ask(*argv: str) -> Any:
     """What a program that speaks JSON says; None where it is missing or refuses."""
+    told, why = outcome(*argv, timeout=20)
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
-        return json.loads(done.stdout or "[]") if done.returncode == 0 else None
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None if why else json.loads(told or "[]")
+    except ValueError:
         return None
-
-
-def text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
-
-
-def number(path: Path) -> int:
-    value = text(path) or ""
-    return int(value) if value.isdigit() else 0
 
 
 def remembered() -> dict[str, dict[str, Any]]:
@@ -80,6 +64,4 @@ def remember(port: str, facts: dict[str, Any]) -> None:
     if kept.get(port) == merged:
         return
     ORIGIN.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    scratch = ORIGIN.with_suffix(".new")
-    scratch.write_text(json.dumps({**kept, port: merged}, indent=1) + "\n")
-    scratch.replace(ORIGIN)
+    backup.write(ORIGIN, json.dumps({**kept, port: merged}, indent=1) + "\n", 0o644)

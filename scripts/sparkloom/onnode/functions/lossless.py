@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common
-from sparkloom.onnode.functions.common import Steps, ask, text
+from sparkloom.onnode.functions.common import Steps, ask
+from sparkloom.onnode.host.read import text
 
 notes: list[str] = []
 ECN = ("roce_np", "roce_rp")

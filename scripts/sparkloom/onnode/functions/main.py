@@ -17,6 +17,7 @@ from typing import Any
 
 from sparkloom.onnode.functions import common, lossless, parent, rail, stray
 from sparkloom.onnode.functions.common import FunctionsError, Steps, applied
+from sparkloom.onnode.host.read import number
 
 PLAN = Path("/etc/sparkloom/functions.json")
 
@@ -27,7 +28,7 @@ def recover(rails: list[rail.Rail], young: float) -> Steps:
         f["mac"].lower(): (f["interface"], (each.pf / f"device/virtfn{f['vf']}").resolve().name)
         for each in rails
         for f in each.plan["functions"]
-        if each.address(f["interface"]) is None
+        if not each.address(f["interface"])
     }
     wanted = {mac: name for mac, (name, _) in missing.items()}
     yield from back(wanted, {place: name for name, place in missing.values()}, young)
@@ -52,7 +53,7 @@ def as_planned(rails: list[rail.Rail], wait: float, young: float) -> Steps:
                 raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
             yield from port_home(each, young)
             continue
-        if common.number(each.pf / "device/sriov_numvfs"):
+        if number(each.pf / "device/sriov_numvfs"):
             yield from recover([each], young)
         yield from each.as_planned()
         yield from lossless.as_planned(each.plan)
@@ -82,7 +83,7 @@ def repaired(rails: list[rail.Rail], dry: bool, steady: float, young: float) -> 
     """
 
     def mend(dry: bool) -> list[str]:
-        found = [each for each in rails if common.number(each.pf / "device/sriov_numvfs")]
+        found = [each for each in rails if number(each.pf / "device/sriov_numvfs")]
         changes = applied(recover(found, young), dry)
         for each in found:
             renamed = applied(each.name_functions(), dry)

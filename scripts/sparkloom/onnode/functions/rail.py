@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common, parent
-from sparkloom.onnode.functions.common import FunctionsError, Steps, number, text
+from sparkloom.onnode.functions.common import FunctionsError, Steps
+from sparkloom.onnode.host.read import number, run, text
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 FIRMWARE = (
@@ -81,7 +82,7 @@ class Rail:
         """udev's names differ between releases; the plan's name wins."""
         for function in self.plan["functions"]:
             home, wanted = self.home(function["vf"]), function["interface"]
-            if self.address(wanted) is None and home.exists():
+            if not self.address(wanted) and home.exists():
                 for name in [entry.name for entry in home.iterdir()]:
                     yield f"{name}: renamed {wanted}", partial(self._rename_first, name, wanted)
 
@@ -94,19 +95,19 @@ class Rail:
         common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
         # A running networkd knows it by its name.
-        common.try_to("networkctl", "reconfigure", wanted)
+        run("networkctl", "reconfigure", wanted, timeout=20)
 
-    def address(self, interface: str) -> str | None:
-        """None for a function that is not on the host, or that leaves it at this moment."""
+    def address(self, interface: str) -> str:
+        """Nothing for a function that is not on the host, or that leaves it at this moment."""
         return text(self.net / interface / "address")
 
     def here(self) -> list[dict[str, Any]]:
         """The planned functions that are on the host."""
-        return [function for function in self.plan["functions"] if self.address(function["interface"]) is not None]
+        return [function for function in self.plan["functions"] if self.address(function["interface"])]
 
     def set_macs(self) -> Steps:
         for function in self.plan["functions"]:
-            if self.address(function["interface"]) not in (None, function["mac"]):
+            if self.address(function["interface"]) not in ("", function["mac"]):
                 yield f"{function['interface']}: MAC {function['mac']}", partial(self._set_mac_first, function)
 
     def _set_mac_first(self, function: dict[str, Any]) -> None:
@@ -164,9 +165,9 @@ class Rail:
         planned = {str(f["vf"]): f["interface"] for f in self.plan["functions"]}
         for vf, (name, mac) in was["functions"].items():
             now = planned.get(vf, name)
-            if self.address(now) not in (None, mac):
+            if self.address(now) not in ("", mac):
                 yield f"{now}: MAC {mac}, as before", partial(self.set_mac, int(vf), now, mac)
-            if now != name and self.address(now) is not None:
+            if now != name and self.address(now):
                 yield f"{now}: renamed {name}, as before", partial(self.rename, now, name)
         yield from parent.as_before(self.plan, was, number(count))
         if not was["up"] and self.is_up():

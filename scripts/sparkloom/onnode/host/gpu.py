@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sparkloom.onnode.host.read import outcome, run, text
@@ -22,12 +23,16 @@ NUMBERS = {
     "temperature.gpu": "celsius",
 }
 REASONS = "clocks_event_reasons.active"
+UNKNOWN = "not a valid field"  # in the words of a driver
 FIELDS = ("driver_version", "pstate", REASONS, *NUMBERS)
 # Bits of NVML's reasons for a clock that is lower than it could be; the first one, an idle GPU, is none.
-HELD = {
-    0x4: "power cap", 0x8: "slowdown by hardware", 0x20: "temperature", 0x40: "temperature, by hardware",
-    0x80: "power brake",
-}  # fmt: skip
+HELD = {  # in words, and as a metric's label
+    0x4: ("power cap", "power-cap"),
+    0x8: ("slowdown by hardware", "hardware"),
+    0x20: ("temperature", "temperature"),
+    0x40: ("temperature, by hardware", "temperature-hardware"),
+    0x80: ("power brake", "power-brake"),
+}
 # A program of its own: a driver that hangs or ends its caller must not take this module with it. It says what is free
 # before it takes anything; then it keeps every SM busy and counts their cycles against the GPU's own time, which shows
 # the true clock, whatever is reported. nvidia-smi is asked in the middle of that, for the power.
@@ -116,33 +121,48 @@ def devices(sysfs: Path) -> list[str]:
     return [text(device / "device") for device in found if text(device / "class").startswith("0x03")]
 
 
-def query(*fields: str) -> tuple[str, ...]:
+def query(fields: Iterable[str]) -> tuple[str, ...]:
     return ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+
+
+def rows(fields: Sequence[str], seconds: float = 10.0) -> tuple[list[dict[str, str]], str]:
+    """These fields of each GPU, or why there are none."""
+    answer, why = outcome(*query(fields), timeout=seconds)
+    return parsed(fields, answer), why
+
+
+def parsed(fields: Sequence[str], answer: str) -> list[dict[str, str]]:
+    lines = [[word.strip() for word in line.split(",")] for line in answer.splitlines() if line.strip()]
+    return [dict(zip(fields, words, strict=True)) for words in lines if len(words) == len(fields)]
 
 
 def read() -> tuple[Data, Data]:
     """The driver (its version, why it says nothing, what the kernel has loaded), and the first GPU's state."""
-    answer, why = outcome(*query(*FIELDS))
-    if "not a valid field" in why:  # a driver that does not know all of them
-        answer, why = outcome(*query("driver_version"))
+    found, why = rows(FIELDS)
+    if UNKNOWN in why:  # a driver that does not know all of them
+        found, why = rows(FIELDS[:1])
     loaded = re.search(r"(?:Kernel Module|Module for \S+)\s+([\d.]+)", text(PROC / "driver/nvidia/version"))
-    driver = {"version": answer.partition("\n")[0].partition(",")[0].strip(), "why": why}
-    return {**driver, "loaded": loaded[1] if loaded else ""}, state(answer)
+    driver = {"version": found[0][FIELDS[0]] if found else "", "why": why}
+    return {**driver, "loaded": loaded[1] if loaded else ""}, state(found)
 
 
-def state(answer: str) -> Data:
-    """One line of nvidia-smi with all FIELDS; what the GPU does not tell, as a GB10 its power limit, is None."""
-    words = [word.strip() for word in answer.partition("\n")[0].split(",")]
-    if len(words) != len(FIELDS):
+def state(found: Sequence[Mapping[str, str]]) -> Data:
+    """The first GPU with all FIELDS; what it does not tell, as a GB10 its power limit, is None."""
+    if not found or REASONS not in found[0]:
         return {}
-    told = dict(zip(FIELDS, words, strict=True))
+    told = found[0]
     numbers = {name: figure(told[field]) for field, name in NUMBERS.items()}
-    bits = int(told[REASONS], 16) if re.fullmatch(r"0x[0-9a-fA-F]+", told[REASONS]) else 0
-    return {"pstate": told["pstate"], **numbers, "held_by": [why for bit, why in HELD.items() if bits & bit]}
+    reasons = bits(told[REASONS]) or 0
+    return {"pstate": told["pstate"], **numbers, "held_by": [why for bit, (why, _) in HELD.items() if reasons & bit]}
 
 
 def figure(word: str) -> float | None:
+    """[N/A], [Not Supported] and their like are no number."""
     return float(word) if re.fullmatch(r"\d+(\.\d+)?", word) else None
+
+
+def bits(word: str) -> int | None:
+    return int(word, 16) if re.fullmatch(r"0x[0-9a-fA-F]+", word) else None
 
 
 def processes() -> list[int] | None:
@@ -153,10 +173,10 @@ def processes() -> list[int] | None:
 
 def ask_cuda(seconds: float) -> Data:
     """What CUDA would give an engine now, and the clock after so many seconds of load; only for a GPU that is idle."""
-    answer = run(sys.executable, "-c", ASK_CUDA, str(seconds), *query(*FIELDS), timeout=60 + 2 * seconds)
+    answer = run(sys.executable, "-c", ASK_CUDA, str(seconds), *query(FIELDS), timeout=60 + 2 * seconds)
     lines = [json.loads(line) for line in answer.splitlines() if line.startswith("{")]
     if not lines:
         return {"free_gib": None, "load": {}}
     told = lines[-1]
-    load = {"mhz": told["mhz"], "state": state(told["said"])} if told.get("mhz") else {}
+    load = {"mhz": told["mhz"], "state": state(parsed(FIELDS, told["said"]))} if told.get("mhz") else {}
     return {"free_gib": told["free"] / GIB, "load": load}

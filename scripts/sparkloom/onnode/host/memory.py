@@ -13,9 +13,9 @@ PROC = Path("/proc")
 GIB = 2**30
 
 
-def info() -> dict[str, float]:
-    """GiB by the kernel's names."""
-    rows = re.findall(r"^(\w+):\s+(\d+)", text(PROC / "meminfo"), re.M)
+def info(proc: Path = PROC) -> dict[str, float]:
+    """GiB by the kernel's names; empty where it cannot be read."""
+    rows = re.findall(r"^(\w+):\s+(\d+)", text(proc / "meminfo"), re.M)
     return {name: int(kib) / 2**20 for name, kib in rows}
 
 

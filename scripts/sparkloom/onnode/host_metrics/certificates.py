@@ -1,7 +1,7 @@
 """When certificates end: of files that lie on this node, and of the one that the endpoint shows.
 
-The standard library reads no certificate, so the one field that is asked for is taken from where it stands in each:
-Certificate { TBSCertificate { [0] version, serial, algorithm, issuer, Validity { notBefore, notAfter } ... } ... }.
+The standard library reads no certificate, so the one field that is asked for is found by its form: two times that
+follow each other, Validity { notBefore, notAfter }, each a UTCTime or a GeneralizedTime.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import base64
 import binascii
 import glob
 import re
-import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
@@ -19,7 +18,8 @@ from pathlib import Path
 EVERY_SECONDS = 600.0
 SECONDS = 5.0  # for the endpoint
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s*(.+?)-----END CERTIFICATE-----", re.S)
-SEQUENCE, VERSION, UTC_TIME, GENERAL_TIME = 0x30, 0xA0, 0x17, 0x18
+TIME = rb"(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z"
+VALIDITY = re.compile(rb"\x30[\x1e\x20\x22]" + TIME + rb"(?:\x17\x0d(?=\d{12}Z)|\x18\x0f(?=\d{14}Z))(\d+)Z")
 LONGEST = 1 << 20  # bytes of a file
 
 
@@ -54,12 +54,8 @@ def _of_files(patterns: Iterable[str]) -> Iterator[float]:
 def _of_endpoint(where: str) -> Iterator[float]:
     """Whatever it shows, trusted or not: only its end is asked."""
     host, _, port = where.rpartition(":")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection((host, int(port)), SECONDS) as plug, context.wrap_socket(plug) as spoken:
-            if der := spoken.getpeercert(binary_form=True):
-                yield not_after(der)
+        yield from ends(ssl.get_server_certificate((host, int(port)), timeout=SECONDS))
     except (OSError, ValueError):
         return
 
@@ -74,38 +70,13 @@ def ends(text: str) -> Iterator[float]:
 
 
 def not_after(der: bytes) -> float:
-    certificate, _ = _opened(der, 0, SEQUENCE)
-    inside, _ = _opened(certificate, 0, SEQUENCE)
-    at = 0
-    if inside[:1] == bytes([VERSION]):
-        _, at = _opened(inside, at, VERSION)
-    for _ in range(3):  # serial, algorithm, issuer
-        _, at = _opened(inside, at)
-    validity, _ = _opened(inside, at, SEQUENCE)
-    _, at = _opened(validity, 0)
-    text, _ = _opened(validity, at)
-    return _time(validity[at], text.decode("ascii"))
+    if found := VALIDITY.search(der):
+        return _time(found[1].decode())
+    raise ValueError("no certificate")
 
 
-def _opened(data: bytes, at: int, tag: int | None = None) -> tuple[bytes, int]:
-    """The content of one element, and where the next one begins."""
-    if len(data) < at + 2 or (tag is not None and data[at] != tag):
-        raise ValueError("no certificate")
-    length, begins = data[at + 1], at + 2
-    if length & 0x80:
-        count = length & 0x7F
-        if not 1 <= count <= 4:
-            raise ValueError("no certificate")
-        length, begins = int.from_bytes(data[begins : begins + count], "big"), begins + count
-    if begins + length > len(data):
-        raise ValueError("a certificate that was cut")
-    return data[begins : begins + length], begins + length
-
-
-def _time(tag: int, text: str) -> float:
+def _time(text: str) -> float:
     """Two digits of a year mean 1950 to 2049."""
-    if tag == UTC_TIME:
+    if len(text) == len("YYMMDDHHMMSS"):
         text = ("19" if int(text[:2]) >= 50 else "20") + text
-    elif tag != GENERAL_TIME:
-        raise ValueError("no time")
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=timezone.utc).timestamp()  # noqa: UP017 - 3.10
+    return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc).timestamp()  # noqa: UP017 - 3.10

@@ -5,8 +5,9 @@ On a GB10 memory, its clock and the power limit are [N/A] (unified memory; NVIDI
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping
+
+from sparkloom.onnode.host.gpu import HELD, REASONS, UNKNOWN, bits, figure, rows
 
 SECONDS = 10.0  # for an answer that takes a tenth; a driver that hangs must not hang this
 MHZ, MIB = 1e6, 1 << 20
@@ -20,11 +21,8 @@ READ: dict[str, tuple[str, float, str]] = {
     "memory.used": ("sparkloom_gpu_memory_used_bytes", MIB, "Its own memory in use, where it has some."),
     "memory.total": ("sparkloom_gpu_memory_total_bytes", MIB, "Its own memory, where it has some."),
 }
-REASONS = "clocks_event_reasons.active"
-OLDER = "clocks_throttle_reasons.active"  # the same, as drivers before 535 call it
+OLDER = "clocks_throttle_reasons.active"  # REASONS, as drivers before 535 call it
 HELD_FAMILY = ("sparkloom_gpu_held_back", "gauge", "1 while this holds the clock back.")
-# Bits of NVML's reasons; the first one, an idle GPU, is none. (onnode/host/gpu.py has the words.)
-HELD = {0x4: "power-cap", 0x8: "hardware", 0x20: "temperature", 0x40: "temperature-hardware", 0x80: "power-brake"}
 
 _problem = ""
 _reasons = REASONS
@@ -36,49 +34,16 @@ def problem() -> str:
 
 
 def samples() -> Iterator[tuple[str, Mapping[str, str], float]]:
-    global _reasons
-    rows = _asked((*READ, _reasons))
-    if rows is None and _reasons == REASONS and "not a valid field" in _problem:
+    global _reasons, _problem
+    found, _problem = rows((*READ, _reasons), SECONDS)
+    if _reasons == REASONS and UNKNOWN in _problem:
         _reasons = OLDER
-        rows = _asked((*READ, _reasons))
-    for number, row in enumerate(rows or ()):
+        found, _problem = rows((*READ, _reasons), SECONDS)
+    for number, row in enumerate(found):
         gpu = {"gpu": str(number)}
         for field, (name, unit, _) in READ.items():
-            if (value := _number(row.get(field, ""))) is not None:
+            if (value := figure(row[field])) is not None:
                 yield name, gpu, value * unit
-        if (mask := _mask(row.get(_reasons, ""))) is not None:
-            yield from ((HELD_FAMILY[0], {**gpu, "reason": why}, float(bool(mask & bit))) for bit, why in HELD.items())
-
-
-def _asked(fields: tuple[str, ...]) -> list[dict[str, str]] | None:
-    """A row for each GPU; None where the driver gives none."""
-    global _problem
-    words = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        _problem = f"nvidia-smi: {error}"
-        return None
-    if done.returncode:
-        told = (done.stdout + done.stderr).strip().splitlines()
-        _problem = f"nvidia-smi ended with {done.returncode}: {told[0] if told else 'no word'}"
-        return None
-    _problem = ""
-    rows = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line.strip()]
-    return [dict(zip(fields, row, strict=False)) for row in rows if len(row) == len(fields)]
-
-
-def _number(text: str) -> float | None:
-    """[N/A], [Not Supported] and their like are no number."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if value == value and abs(value) != float("inf") else None
-
-
-def _mask(text: str) -> int | None:
-    try:
-        return int(text, 16)
-    except ValueError:
-        return None
+        if (mask := bits(row[_reasons])) is not None:
+            reasons = HELD.items()
+            yield from ((HELD_FAMILY[0], {**gpu, "reason": why}, float(bool(mask & bit))) for bit, (_, why) in reasons)

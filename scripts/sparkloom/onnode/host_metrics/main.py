@@ -10,20 +10,16 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from sparkloom.onnode import memory_guard, prometheus
+from sparkloom.onnode import memory_guard
+from sparkloom.onnode.host import memory
 from sparkloom.onnode.host_metrics import certificates, gpu
+from sparkloom.onnode.prometheus import Family
 
 EVERY_SECONDS = 15.0
 FILE = "sparkloom.prom"
 GIB = 1 << 30
-
-
-class Family(NamedTuple):
-    name: str
-    kind: str
-    help: str
 
 
 AVAILABLE = Family("sparkloom_host_memory_available_bytes", "gauge", "MemAvailable, as the memory guard reads it.")
@@ -49,9 +45,9 @@ def samples(settings: Mapping[str, Any], ends: Mapping[str, float], now: float) 
 
 def _memory(guard: Path) -> Iterator[Sample]:
     """Floor and available memory from one hand: who compares them needs no second exporter."""
-    memory = memory_guard.meminfo()
-    if "MemAvailable" in memory:
-        yield AVAILABLE.name, {}, round(memory["MemAvailable"] * GIB)
+    now = memory.info(memory_guard.PROC)
+    if "MemAvailable" in now:
+        yield AVAILABLE.name, {}, round(now["MemAvailable"] * GIB)
     try:
         floor = float(json.loads(guard.read_text())["floor_gib"])
     except (OSError, ValueError, KeyError, TypeError):  # no guard here
@@ -64,10 +60,7 @@ def _memory(guard: Path) -> Iterator[Sample]:
 def page(given: Iterable[Sample]) -> str:
     """By family, as a collector reads it."""
     told = list(given)
-    return "".join(
-        prometheus.family(*family, ((labels, value) for name, labels, value in told if name == family.name))
-        for family in FAMILIES
-    )
+    return "".join(one.text((labels, value) for name, labels, value in told if name == one.name) for one in FAMILIES)
 
 
 def write(folder: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+from sparkloom.onnode.host import memory
 from sparkloom.onnode.images.content import Progress
 from sparkloom.onnode.images.kept import RUN, Kept
 from sparkloom.onnode.images.runtime import ImageError, Runtime
@@ -126,7 +127,7 @@ def judge(asked: dict[str, Any]) -> dict[str, Any]:
         by = tool()
     except ImageError as error:
         by, refusals = "", [str(error)]
-    free, available, serving = _free(by, Path(asked["work"])), _available(), _engines(asked)
+    free, available, serving = _free(by, Path(asked["work"])), memory.info().get("MemAvailable", 0.0), _engines(asked)
     begun = Building(asked).begun() is not None  # what a build that goes on needs, it has in part
     for place, gb in () if begun else free.items():
         if gb < asked["disk_gb"]:
@@ -154,11 +155,6 @@ def _free(by: str, work: Path) -> dict[str, float]:
         root = Path(asked.stdout.strip() or "/var/lib/docker")
         places += [root] if root.exists() and root.stat().st_dev != places[0].stat().st_dev else []
     return {str(place): shutil.disk_usage(place).free / 1e9 for place in places}
-
-
-def _available(meminfo: Path = Path("/proc/meminfo")) -> float:
-    found = re.search(r"^MemAvailable:\s+(\d+)", meminfo.read_text(), re.M)
-    return int(found[1]) / 2**20 if found else 0.0
 
 
 def _engines(asked: dict[str, Any]) -> list[str]:

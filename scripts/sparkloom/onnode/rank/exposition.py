@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparkloom.onnode import prometheus
+from sparkloom.onnode.prometheus import Family
+from sparkloom.onnode.prometheus import Labelled as Sample
 from sparkloom.onnode.rank import causes, procs
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import verdict
@@ -28,21 +29,12 @@ TRANSPORTS = ("roce", "roce-partial", "socket", "local", "failed")
 WORD = 4  # bytes: what the ports' data counters count
 ERRORS = ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rnr_nak_retry_err", "roce_slow_restart")
 
-Sample = tuple[Mapping[str, str], float]
-
 
 class State(NamedTuple):
     order: Order
     rank: int
     status: Mapping[str, Any]
     now: float
-
-
-class Family(NamedTuple):
-    name: str
-    kind: str
-    help: str
-    read: Callable[[State], Iterable[Sample]]
 
 
 def phase(status: Mapping[str, Any]) -> str:
@@ -63,10 +55,7 @@ def labels(order: Order, rank: int) -> dict[str, str]:
 
 def page(order: Order, rank: int, status: Mapping[str, Any], now: float) -> str:
     state, own = State(order, rank, status, now), labels(order, rank)
-    return "".join(
-        prometheus.family(one.name, one.kind, one.help, (({**own, **more}, value) for more, value in one.read(state)))
-        for one in FAMILIES
-    )
+    return "".join(one.text(({**own, **more}, value) for more, value in one.read(state)) for one in FAMILIES)
 
 
 def _phases(state: State) -> Iterator[Sample]:

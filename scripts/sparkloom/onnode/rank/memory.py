@@ -6,16 +6,15 @@ the driver keeps is charged to no process.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from sparkloom.onnode.host.memory import info
 from sparkloom.onnode.rank.order import Order
 
 SLACK_GIB = 8.0  # may be gone for other reasons
 CHARGED = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Mlocked")
-KIB = 1 << 20
 
 
 class Memory:
@@ -26,7 +25,7 @@ class Memory:
 
     def faults(self) -> list[str]:
         """Why the next load must still wait; nothing once the memory is back, or has been waited for."""
-        now = read(self.order.proc)
+        now = info(Path(self.order.proc))
         available = now.get("MemAvailable", 0.0)
         if not available:
             return []
@@ -48,15 +47,6 @@ class Memory:
     def short(self) -> bool:
         """It did not all come back, and the load is tried all the same."""
         return self._short_since is not None
-
-
-def read(proc: str) -> dict[str, float]:
-    """GiB by name; empty where it cannot be read."""
-    try:
-        rows = re.findall(r"^(\w+):\s+(\d+) kB", (Path(proc) / "meminfo").read_text(), re.M)
-    except OSError:
-        return {}
-    return {name: int(kib) / KIB for name, kib in rows}
 
 
 def holder(now: Mapping[str, float]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkloom.onnode import interfaces
+from sparkloom.onnode.host.read import text
 from sparkloom.onnode.rank.order import Order, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
@@ -59,7 +60,7 @@ def mend(order: Order, rank: int) -> list[str]:
 
 def _own_address_only(settings: Path) -> None:
     for name, value in interfaces.OWN_ADDRESS_ONLY.items():
-        if (settings / name).is_file() and _read(settings / name) != value:
+        if (settings / name).is_file() and text(settings / name) != value:
             with contextlib.suppress(OSError):  # a pod that is not privileged
                 (settings / name).write_text(value)
 
@@ -91,7 +92,7 @@ def _rdma(order: Order, rail: Rail) -> Iterator[str]:
         there = ", ".join(sorted(p.name for p in device.parent.iterdir())) if device.parent.is_dir() else "none"
         yield f"{name} is not there (found: {there}); is the VF's driver loaded on the node? {FABRIC}"
         return
-    state = _read(device / "ports/1/state")
+    state = text(device / "ports/1/state")
     if "ACTIVE" not in state:
         yield f"{name}: its port is {state or 'without state'}, expected ACTIVE; cable, or the switch's port"
     if file := _missing_file(order, rail):
@@ -113,23 +114,16 @@ def _gids(device: Path) -> list[Path]:
 
 def _is_gid(port: Path, index: str, address: str) -> bool:
     """The table is sparse, and what an index means differs from node to node: only contents count."""
-    gid = _read(port / "gids" / index).replace(":", "")
+    gid = text(port / "gids" / index).replace(":", "")
     mapped = ("0" * 20 + "ffff" + socket.inet_aton(address).hex()) == gid
-    return mapped and _read(port / "gid_attrs/types" / index) == "RoCE v2"
+    return mapped and text(port / "gid_attrs/types" / index) == "RoCE v2"
 
 
 def _missing_file(order: Order, rail: Rail) -> str:
     """The verbs file of a device, when the kernel names one and this pod has it not."""
     folder = Path(order.sys) / "infiniband_verbs"
     for entry in folder.glob("uverbs*"):
-        if _read(entry / "ibdev") == rail.hca:
+        if text(entry / "ibdev") == rail.hca:
             file = Path("/dev/infiniband") / entry.name
             return "" if file.exists() else str(file)
     return ""
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:  # an empty GID entry cannot be read
-        return ""

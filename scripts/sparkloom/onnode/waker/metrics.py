@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from sparkloom.onnode import prometheus
+from sparkloom.onnode.prometheus import Family
+from sparkloom.onnode.prometheus import Labelled as Sample
 from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.groups import Groups
 from sparkloom.onnode.waker.state import PHASES, State
-
-Sample = tuple[dict[str, str], float]
-
-
-class Family(NamedTuple):
-    name: str
-    kind: str
-    help: str
-    read: Callable[[State, float], Iterable[Sample]]
 
 
 def _phases(state: State, now: float) -> Iterable[Sample]:
@@ -40,20 +31,19 @@ FAMILIES = (
     Family("sparkloom_waker_unused_seconds", "gauge", "Since it was last used.",
            lambda state, now: [({}, max(0.0, now - state.used))]),
 )  # fmt: skip
-AGE = "sparkloom_waker_look_age_seconds"
-NAMES = (*(family.name for family in FAMILIES), AGE)
+AGE = Family("sparkloom_waker_look_age_seconds", "gauge", "Since the cluster was last seen whole.")
+NAMES = tuple(family.name for family in (*FAMILIES, AGE))
 
 
 def page(groups: Groups, controller: Controller) -> str:
     now, pages = groups.clock(), []
     for one in FAMILIES:
-        samples = [
+        samples = (
             ({"group": state.group.label, "model": state.group.name, **more}, value)
             for state in groups.states.values()
             for more, value in one.read(state, now)
-        ]
-        pages.append(prometheus.family(one.name, one.kind, one.help, samples))
+        )
+        pages.append(one.text(samples))
     if controller.looked > float("-inf"):
-        seen: list[Sample] = [({}, max(0.0, now - controller.looked))]
-        pages.append(prometheus.family(AGE, "gauge", "Since the cluster was last seen whole.", seen))
+        pages.append(AGE.text([({}, max(0.0, now - controller.looked))]))
     return "".join(pages)
