@@ -23,7 +23,7 @@ ALONE = {
         {"measure/bench/http1.py"},
     ),
     "reads or writes Prometheus' text": (r"# TYPE \{name\}|END_OF_NAME", {"onnode/prometheus.py"}),
-    "lets the engine's own lines of it pass": (r"# TYPE \{begins\}", {"onnode/rank/scraped.py"}),
+    "lets the engine's own lines of it pass": (r"# TYPE \{begins\}", {"onnode/rank/exposition.py"}),
     "packs code": (r"zipfile|zipapp|getsource|marshal", {"render/pack.py"}),
     "starts a packed program from memory": (r"memfd_create|runpy", {"site/store/remote.py"}),
     # A driver that hangs, and a pod's network: each is another process of a packed program, by a text in it.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.rank import sealed
+from sparkloom.onnode.rank import kernels
 from sparkloom.onnode.rank.order import Order
 from tests.plugins.loading import module
 
@@ -36,7 +36,7 @@ def cache(tmp_path: Path) -> Path:
 
 def starts(cache: Path) -> str:
     """A pod's first step."""
-    return sealed.lay_out(Order.of({**PLAN, "cache": str(cache), "sealed": f"{cache}.sealed"}))
+    return kernels.lay_out(Order.of({**PLAN, "cache": str(cache), "sealed": f"{cache}.sealed"}))
 
 
 def tree(folder: Path) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.onnode.now import picture, why
+from sparkloom.onnode.now import picture, pods
 from sparkloom.onnode.now.groups import Look, Observed
 from sparkloom.render.manifests import names
 from sparkloom.site import status
@@ -122,11 +122,11 @@ def test_a_rank_without_a_pod_is_listed_and_a_pod_that_waits_says_why() -> None:
     ],
 )
 def test_what_events_say_is_put_into_words(told: str, words: str) -> None:
-    assert words in why.explained(told, "spark1") and "playbooks/" in why.explained(told, "spark1")
+    assert words in pods.explained(told, "spark1") and "playbooks/" in pods.explained(told, "spark1")
 
 
 def test_an_image_that_does_not_come_is_named_with_its_node() -> None:
-    waits = why.waits(pod(0, waiting=NS(reason="ImagePullBackOff", message="Back-off pulling")), {}, {})
+    waits = pods.waits(pod(0, waiting=NS(reason="ImagePullBackOff", message="Back-off pulling")), {}, {})
     assert waits.startswith("its image registry/sglang:1 does not come to spark1: Back-off pulling")
 
 

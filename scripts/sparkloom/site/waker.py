@@ -12,7 +12,7 @@ from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import patience
-from sparkloom.onnode.waker.groups_file import Group
+from sparkloom.onnode.waker.state import Group
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
 from sparkloom.site import router

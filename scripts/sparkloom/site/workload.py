@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sparkloom.base.finding import Finding
-from sparkloom.onnode.now import pods, why
+from sparkloom.onnode.now import pods
 
 KINDS = ("Deployment", "DaemonSet")
 PINS = "versions.yml (group_vars/all)"  # where images of ours are named
@@ -111,7 +111,7 @@ def _cause(reached: Source, one: _Short) -> str:
     for pod in reached.pods(dict(one.labels)):
         if pod.metadata.deletion_timestamp or pods.ready(pod):
             continue
-        if told := why.waits(pod, warnings, {}, PINS):
+        if told := pods.waits(pod, warnings, {}, PINS):
             return told
         if ended := _ended(reached, pod):
             return ended

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.images import archive, main
+from sparkloom.onnode.images import main, pull
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render import pack
@@ -157,7 +157,7 @@ def test_too_little_room_is_said_before_a_byte_is_sent(tmp_path: Path, monkeypat
     usage = shutil.disk_usage(tmp_path)._replace(free=30_000_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(ImageError, match=r"has 30.0 GB free, engine.tar needs 60.0 GB"):
-        archive.begun(tmp_path / "engine.tar", 20_000_000_000)
+        pull.begun(tmp_path / "engine.tar", 20_000_000_000)
 
 
 def test_a_large_archive_is_sent_in_pieces_and_says_how_far_it_is(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs.image_recipes import HOST, LoadedRecipe
-from sparkloom.onnode.images import build, kept, main, sharing
+from sparkloom.onnode.images import build, main, pull, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.runtime import PINNED, ImageError, Runtime
 from sparkloom.onnode.weights import agent, check
@@ -63,7 +63,7 @@ class Node:
         (folder / "bin/docker").chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
         monkeypatch.setattr(build, "which", lambda name: None if name == "buildctl" else shutil.which(name))
-        monkeypatch.setattr(kept, "RUN", folder / "run")
+        monkeypatch.setattr(pull, "RUN", folder / "run")
         monkeypatch.setattr(build, "RUN", folder / "run")
         monkeypatch.setattr(Building.__init__, "__defaults__", (folder / "run",))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.images import content, main, pull, reference
+from sparkloom.onnode.images import main, pull, reference
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from tests.onnode.images.registry import Registry
 
@@ -162,5 +162,5 @@ def test_progress_counts_layers_that_were_there_and_passes_over_what_is_no_manif
     (blobs / "a").write_bytes(b"x" * 1000)
     (ingest / "ref").write_text("k8s.io/3/layer-sha256:b")
     (ingest / "data").write_bytes(b"x" * 400)
-    assert content.progress(tmp_path, 0) == content.Progress(1400, 3000, 1, 3)
-    assert content.progress(tmp_path, time.time() + 60) == content.Progress(), "an older image is not this one"
+    assert pull.progress(tmp_path, 0) == pull.Progress(1400, 3000, 1, 3)
+    assert pull.progress(tmp_path, time.time() + 60) == pull.Progress(), "an older image is not this one"

@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
-from sparkloom.onnode.page.kept import Kept
-from sparkloom.onnode.page.server import Server, files
+from sparkloom.onnode.page.server import Kept, Server, files
 from sparkloom.render.manifests import page
 from tests.onnode.now.recorded import Recorded
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.onnode.page import server as program
-from sparkloom.onnode.page.kept import Kept
-from sparkloom.onnode.page.server import Server
+from sparkloom.onnode.page.server import Kept, Server
 from sparkloom.render.manifests import page
 from tests.onnode.now.recorded import Recorded
 from tests.onnode.page import front
@@ -142,7 +141,7 @@ def test_what_nobody_thought_of_does_not_end_the_looks() -> None:
 
 
 def test_a_slow_look_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkloom.onnode.page.kept.WAITS", 0.1)
+    monkeypatch.setattr("sparkloom.onnode.page.server.WAITS", 0.1)
     gate = threading.Event()
 
     def look() -> dict[str, object]:

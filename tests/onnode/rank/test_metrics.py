@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.rank import answers, causes, exposition, scraped
+from sparkloom.onnode.rank import answers, causes, exposition
 from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 from tests import exposition as told
@@ -187,7 +187,7 @@ OWN = 'group="g",rank="0",node="spark1"'
 
 
 def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
-    made = scraped.labelled(ENGINE, "sglang:", OWN)
+    made = exposition.labelled(ENGINE, "sglang:", OWN)
     samples = told.read(made)
     mine = {"group": "g", "rank": "0", "node": "spark1"}
     assert {s.name: s.value for s in samples} == {"sglang:num_running_reqs": 3, "sglang:plain": 7, "sglang:empty": 8}
@@ -198,8 +198,8 @@ def test_each_line_of_the_engine_gets_the_rank_s_labels() -> None:
 
 def test_an_engine_speaks_of_nobody_else() -> None:
     """Somebody who took it over could else say that other groups are well, or that a host has no memory."""
-    made = scraped.labelled(ENGINE + HOSTILE, "sglang:", OWN)
-    assert made == scraped.labelled(ENGINE, "sglang:", OWN)
+    made = exposition.labelled(ENGINE + HOSTILE, "sglang:", OWN)
+    assert made == exposition.labelled(ENGINE, "sglang:", OWN)
 
 
 def test_a_long_page_costs_little() -> None:
@@ -209,7 +209,7 @@ def test_a_long_page_costs_little() -> None:
     took = []
     for _ in range(20):
         begun = time.thread_time()
-        scraped.labelled(text, "vllm:", OWN)
+        exposition.labelled(text, "vllm:", OWN)
         took.append(time.thread_time() - begun)
     assert min(took) < 0.005
 

@@ -9,8 +9,8 @@ import pytest
 
 from sparkloom.onnode.kube import Refused, Unreached
 from sparkloom.onnode.waker import lease, use
-from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.lease import Lease
+from sparkloom.onnode.waker.state import Group
 from sparkloom.onnode.waker.use import Counters
 from tests.onnode.waker.test_state import group
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sparkloom.onnode.waker.groups import FRESH, PLACE, Groups
-from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.refusal import Refusal
-from sparkloom.onnode.waker.state import HOLD, Seen, Use
+from sparkloom.onnode.waker.state import HOLD, Group, Seen, Use
 
 IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
 

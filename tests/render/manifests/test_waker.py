@@ -14,7 +14,7 @@ from sparkloom.inputs import inventory, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.launch import patience
-from sparkloom.onnode.waker.groups_file import Group, GroupsFile
+from sparkloom.onnode.waker.state import Group, GroupsFile
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects

@@ -18,8 +18,7 @@ from shutil import which
 from typing import Any
 
 from sparkloom.onnode.host import memory
-from sparkloom.onnode.images.content import Progress
-from sparkloom.onnode.images.kept import RUN, Kept
+from sparkloom.onnode.images.pull import RUN, Background, Progress
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
 from sparkloom.onnode.weights import check
@@ -73,7 +72,7 @@ def commands(name: str, asked: dict[str, Any], context: Path, out: Path) -> list
     ]
 
 
-class Building(Kept):
+class Building(Background):
     what = "the build"
 
     def __init__(self, asked: dict[str, Any], run: Path = RUN) -> None:

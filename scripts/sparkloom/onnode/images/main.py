@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode import asked as program
-from sparkloom.onnode.images import archive, build, reference, sharing
+from sparkloom.onnode.images import build, reference, sharing
 from sparkloom.onnode.images.build import Building
-from sparkloom.onnode.images.pull import Pull
+from sparkloom.onnode.images.pull import Import, Pull, begun, forgotten
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 
 
@@ -72,7 +72,7 @@ def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[s
         hold(runtime, image, digest, retag=True)
         for name in (wanted.at(digest), wanted.tagged):
             runtime.pin(name)
-    archive.forgotten(runtime, file)
+    forgotten(runtime, file)
     return {"changed": True}
 
 
@@ -90,8 +90,8 @@ def pull(asked: dict[str, Any]) -> Pull:
     return Pull(here(asked), asked["reference"])
 
 
-def importing(asked: dict[str, Any]) -> archive.Import:
-    return archive.Import(here(asked), asked["file"])
+def importing(asked: dict[str, Any]) -> Import:
+    return Import(here(asked), asked["file"])
 
 
 COMMANDS: program.Commands = {
@@ -100,7 +100,7 @@ COMMANDS: program.Commands = {
     "status": lambda asked: pull(asked).status(),
     "hold": lambda asked: hold(here(asked), asked["image"], asked["digest"], bool(asked.get("retag"))),
     "held": held,
-    "receive": lambda asked: archive.begun(Path(asked["file"]), int(asked["size"])),
+    "receive": lambda asked: begun(Path(asked["file"]), int(asked["size"])),
     "import": lambda asked: importing(asked).start(),
     "importing": lambda asked: importing(asked).status(),
     "settle": lambda asked: settle(here(asked), Path(asked["file"]), asked["images"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparkloom.onnode.now import bars, pods, ranks, why
+from sparkloom.onnode.now import bars, pods
 from sparkloom.onnode.now.groups import WORDS, Facts, Look, Observed, Shown, observe, state, well
 
 FORMAT = 1
@@ -98,16 +98,16 @@ def _ranks(one: Observed, look: Look, names: Mapping[str, str]) -> list[Shown]:
     """Every rank that was planned or is there; nodes by the names that the inventory gives them."""
     states = [pods.state(pod) for pod in one.pods]
     rows = [
-        ranks.row(pod, state, look.told.get(state.pod), why.waits(pod, look.warnings, look.nodes))
+        pods.row(pod, state, look.told.get(state.pod), pods.waits(pod, look.warnings, look.nodes))
         for pod, state in zip(one.pods, states, strict=True)
     ]
     missing = {str(rank["rank"]): rank for rank in one.record.get("ranks", ())}
     missing = {number: rank for number, rank in missing.items() if number not in {state.rank for state in states}}
     if one.pods or one.wanted:  # of a group that was stopped none is missed
-        rows += [ranks.absent(rank, look.warnings, one.label) for rank in missing.values()]
+        rows += [pods.absent(rank, look.warnings, one.label) for rank in missing.values()]
     for row in rows:
         row["node"] = names.get(row["node"], row["node"])
-    return sorted(rows, key=ranks.order)
+    return sorted(rows, key=pods.order)
 
 
 def _on_demand(one: Observed, now: str, rows: Sequence[Shown], look: Look) -> Shown:

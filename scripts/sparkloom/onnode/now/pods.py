@@ -1,13 +1,14 @@
-"""One rank's pod as Kubernetes shows it, in one word where there is one."""
+"""One rank's pod as Kubernetes shows it, why it waits, and the rank in a line with its supervisor's own words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import timezone
 from typing import Any
 
-from sparkloom.onnode.now.labels import RANK
+from sparkloom.onnode.now.labels import CONFIG_HASH, HOSTNAME, RANK
 
 # A pod that stays in one of these does not get out of it by waiting.
 STUCK = {
@@ -86,3 +87,101 @@ def since(pods: Iterable[Any]) -> str:
 def ready(one: Any) -> bool:
     """Whether a pod is Ready; or a node, from which the cluster hears then."""
     return any(c.type == "Ready" and c.status == "True" for c in one.status.conditions or [])
+
+
+ATTACHMENT = re.compile(r"network-attachment-definition(?:s\S*)? ?[(\"]+([\w.-]+)")
+FILES = re.compile(r"(configmap|secret)s? \"([\w.-]+)\" not found", re.I)
+LINK = re.compile(r"(?:Link not found|failed to find host device|no net directory)[^\n]*", re.I)
+PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+KINDS = {"configmap": "ConfigMap", "secret": "Secret"}
+LONGEST = 240
+
+
+def waits(
+    pod: Any,
+    warnings: Mapping[str, str],
+    nodes: Mapping[str, Mapping[str, Any]],
+    named: str = "engine.image in the profile",
+) -> str:
+    """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
+    `named`: where its image is."""
+    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get(HOSTNAME) or "any node")
+    known = nodes.get(place)
+    if nodes and known is None:
+        return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"
+    if known and not known["ready"]:
+        return f"its node {place} is not Ready: is it switched on? kubectl describe node {place}"
+    engine = (pod.status.container_statuses or [None])[0]
+    if engine and not engine.state.waiting:
+        return ""
+    told = warnings.get(str(pod.metadata.name), "")
+    if engine and engine.state.waiting.reason in PULL:
+        words = _short(engine.state.waiting.message or told or engine.state.waiting.reason)
+        image = pod.spec.containers[0].image
+        return f"its image {image} does not come to {place}: {words}; {named}"
+    return explained(told, place) or _unplaced(pod, place)
+
+
+def explained(told: str, place: str) -> str:
+    """One event's message; empty for none."""
+    if found := ATTACHMENT.search(told):
+        return f"the attachment {found[1]} is not in the cluster; playbooks/network.yml makes it"
+    if found := FILES.search(told):
+        return f"the {KINDS[found[1].lower()]} {found[2]} is not in the cluster; playbooks/serve.yml makes it"
+    if found := LINK.search(told):
+        return f"a rail's function is not on {place}: {_short(found[0])}; playbooks/fabric.yml puts it there"
+    return _short(told)
+
+
+def _unplaced(pod: Any, place: str) -> str:
+    for condition in pod.status.conditions or []:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"no room for it on {place}: {_short(condition.message or condition.reason)}"
+    return ""
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST // 3]} ... {flat[-LONGEST // 2 :]}"
+
+
+TOLD = ("phase", "text", "cause", "epoch", "transport", "serving", "rails", "read")
+Rank = dict[str, Any]
+
+
+def row(pod: Any, state: State, told: Mapping[str, Any] | None, waits: str) -> Rank:
+    """`told`: what its supervisor says of itself; `waits`: why its pod waits, where it does."""
+    seen = asdict(state)
+    shown = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
+    shown["config_hash"] = (pod.metadata.annotations or {}).get(CONFIG_HASH, "")
+    shown["state"] = "ready" if seen["ready"] else seen["reason"].partition(":")[0] or seen["phase"].lower()
+    last = seen["last_words"].strip().splitlines()
+    shown["cause"] = waits or (last[-1] if last and seen["phase"] != "Pending" else "")
+    shown["supervisor"] = {key: told.get(key) for key in TOLD} if told else None
+    if told:
+        shown["cause"] = waits or cause(told)
+        shown["state"] = "ready" if seen["ready"] else str(told.get("phase"))
+    return shown
+
+
+def cause(told: Mapping[str, Any]) -> str:
+    """What is wrong now; of an epoch that is over it says so."""
+    if told.get("rails"):
+        return str(told["rails"][0])
+    named, begun = str(told.get("cause") or ""), told.get("cause_phase") == "failed"
+    return f"epoch {told['cause_epoch']} ended: {named}" if named and begun and "cause_epoch" in told else named
+
+
+def absent(planned: Mapping[str, Any], warnings: Mapping[str, str], group: str = "") -> Rank:
+    """`group`: what its objects begin with, where another group's ranks of the same number may have events too."""
+    name = f"{group}-rank{planned['rank']}"
+    told = next((text for of, text in warnings.items() if (of == name if group else of.endswith(name))), "")
+    why_not = explained(told, str(planned["node"])) or "playbooks/serve.yml makes it again"
+    return {
+        "rank": str(planned["rank"]), "node": str(planned["node"]), "pod": "", "ready": False, "restarts": 0,
+        "config_hash": "", "state": "no pod", "cause": why_not, "supervisor": None,
+    }  # fmt: skip
+
+
+def order(rank: Rank) -> int:
+    return int(rank["rank"]) if rank["rank"].isdigit() else 99

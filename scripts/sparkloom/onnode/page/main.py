@@ -10,8 +10,7 @@ from typing import Any
 
 from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.now.gather import Gatherer
-from sparkloom.onnode.page.kept import Kept
-from sparkloom.onnode.page.server import Server, files
+from sparkloom.onnode.page.server import Kept, Server, files
 
 PORT = 8090
 

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import modules, patching, path, procs, proof, rails, rpc_servers, sealed, waits
+from sparkloom.onnode.rank import kernels, modules, patching, path, procs, proof, rails, rpc_servers, waits
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -66,7 +66,7 @@ class Life:
 
     async def _kernels(self) -> None:
         """Before anything of the engine runs: afterwards its cache is its own again."""
-        if text := await asyncio.to_thread(sealed.lay_out, self.order):
+        if text := await asyncio.to_thread(kernels.lay_out, self.order):
             self.log.say("kernels", text)
 
     async def _image(self) -> None:

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 from sparkloom.onnode import http_server, listening, prometheus
-from sparkloom.onnode.rank import scraped
+from sparkloom.onnode.rank import exposition
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -47,7 +47,7 @@ def _serve(log: StatusLog, address: str, port: int) -> None:
 class Server(listening.Server):
     def __init__(self, log: StatusLog, listener: socket.socket) -> None:
         super().__init__("probes", listener, Handler, listening.ConnectionLimit(EACH, TOTAL))
-        self.log, self.scraped = log, scraped.Scraped(log)
+        self.log, self.scraped = log, exposition.Scraped(log)
 
 
 class Handler(http_server.Handler):
@@ -66,7 +66,7 @@ class Handler(http_server.Handler):
         if not self.question.left:
             too_long = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.text(too_long, f"a question has {LONGEST} bytes at most")
-        elif self.path in scraped.PAGES:
+        elif self.path in exposition.PAGES:
             self._page(self.server.scraped.page(self.path))
         elif self.path == STATUS_PATH:  # for the page and the waker, whom policies let in
             self.answer(HTTPStatus.OK, "application/json", json.dumps(status).encode(), {})

@@ -16,7 +16,7 @@ from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.waker import use
-from sparkloom.onnode.waker.groups_file import Group
+from sparkloom.onnode.waker.state import Group
 
 READY = "/ready"
 AT_ONCE = 8  # questions

@@ -13,9 +13,8 @@ from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.cluster import Cluster, every, found
 from sparkloom.onnode.waker.groups import Groups
-from sparkloom.onnode.waker.groups_file import Group, GroupsFile
 from sparkloom.onnode.waker.lease import Lease
-from sparkloom.onnode.waker.state import Act, Seen, Use
+from sparkloom.onnode.waker.state import Act, Group, GroupsFile, Seen, Use
 
 EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sparkloom.onnode.waker import refusal
-from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.onnode.waker.refusal import Refusal
-from sparkloom.onnode.waker.state import HOLD, Act, Seen, State, Use
+from sparkloom.onnode.waker.state import HOLD, Act, Group, Seen, State, Use
 
 MOST = 64  # who may wait for a group
 FRESH = 30.0  # seconds for which a look is one of now

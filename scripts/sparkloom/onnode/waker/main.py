@@ -14,9 +14,9 @@ from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.waker.cluster import Cluster
 from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.groups import Groups
-from sparkloom.onnode.waker.groups_file import GroupsFile
 from sparkloom.onnode.waker.lease import Lease
 from sparkloom.onnode.waker.server import Server
+from sparkloom.onnode.waker.state import GroupsFile
 
 PORT = 8091
 LATE = 4.0  # seconds in which some still come when it is told to go, who do not know yet that it leaves

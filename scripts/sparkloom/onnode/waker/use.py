@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sparkloom.onnode.prometheus import samples
-from sparkloom.onnode.waker.groups_file import Group
-from sparkloom.onnode.waker.state import Use
+from sparkloom.onnode.waker.state import Group, Use
 
 WHAT = ("upstream_rq_total", "upstream_rq_active", "upstream_rq_pending_active", "membership_healthy")
 FILTER = f"({'|'.join(WHAT)})$"

@@ -19,7 +19,7 @@ from sparkloom.onnode.now.gather import ROUTER_PORT
 from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
-from sparkloom.onnode.waker.groups_file import GROUPS, Group
+from sparkloom.onnode.waker.state import GROUPS, Group
 from sparkloom.render import pack
 from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.manifests.page import NOBODY

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.onnode.rank import exposition, scraped
+from sparkloom.onnode.rank import exposition
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker import server
 from sparkloom.render.manifests import names
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 def jobs(*, hosts: bool = True) -> tuple[Job, ...]:
     ranks = Job(series.RANKS, names.ENGINES, ports.PROBES, exposition.PATH)
-    engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, scraped.ENGINE)
+    engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, exposition.ENGINE)
     router = Job(series.ROUTER, labels.ROUTER, labels.ROUTER_PORT, "/metrics")
     waker = Job(series.WAKER, labels.WAKER, program.PORT, server.METRICS)
     exporters = (Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics"),) if hosts else ()

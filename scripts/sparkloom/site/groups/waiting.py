@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from sparkloom.onnode.now import why
+from sparkloom.onnode.now import pods
 from sparkloom.onnode.now.labels import CONFIG_HASH
 from sparkloom.onnode.now.pods import HOPELESS, STUCK, State, state
 from sparkloom.site.groups import renew
@@ -137,7 +137,7 @@ class Voices:
         """The last warning about a pod that is still made: an attachment, a ConfigMap, a node."""
         if now >= self._warned + LOG_EVERY:
             self._warned, self._warnings = now, self.source.warnings()
-        told = why.explained(self._warnings.get(one.pod, ""), one.node)
+        told = pods.explained(self._warnings.get(one.pod, ""), one.node)
         return replace(one, said=told) if told else one
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import serving
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.onnode.waker.groups_file import Group
+from sparkloom.onnode.waker.state import Group
 from sparkloom.render.manifests import waker as objects
 from sparkloom.site import ansible, client, waker
 from sparkloom.site.ansible import Context, Data
