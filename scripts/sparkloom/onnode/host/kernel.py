@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from sparkloom.onnode.task import Task
 
 PROC = Path("/proc/sys")
 # sysctl.d(5): of files with one name the first folder's counts, and of one setting the file whose name comes last.
@@ -30,6 +33,16 @@ def apply(key: str, value: str) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None if live(key) == value else f"reads {live(key)} after writing {value}"
+
+
+def differing(kept: Mapping[str, str]) -> list[str]:
+    """Those that are otherwise now; a key that has gone since then is left out."""
+    return sorted(key for key, value in kept.items() if live(key) not in (None, value))
+
+
+def put_back(task: Task, kept: Mapping[str, str]) -> None:
+    if refused := {key: why for key in differing(kept) if (why := apply(key, kept[key]))}:
+        task.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
 
 
 def overruled(ours: Path, wanted: dict[str, str]) -> dict[str, tuple[str, str]]:

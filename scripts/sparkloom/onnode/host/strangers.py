@@ -53,7 +53,7 @@ def answered(doors: list[Data], management: str, subnets: list[str]) -> Data:
     leads = {address: way_to(address) in ways_there for address in {door["address"] for door in doors}}
     doors = [door for door in doors if leads[door["address"]]]
     inside = a_pod(NAMESPACES, subnets)
-    outside = addresses(management)
+    outside = [str(address) for name, address in addresses() if name == management]
     ways: dict[str, tuple[list[str], str]] = {"peer": ([], "")}
     if inside:
         ways["pod"] = (["nsenter", f"--net={inside}"], "")
@@ -79,7 +79,7 @@ def a_pod(namespaces: Path, subnets: list[str]) -> str:
     """The namespace of a pod of the cluster's network that has no rail; empty where this node has none."""
     rails = [IPv4Network(subnet) for subnet in subnets]
     for namespace in sorted(namespaces.iterdir()) if namespaces.is_dir() else ():
-        own = [IPv4Address(address) for address in addresses("", f"--net={namespace}")]
+        own = [address for name, address in addresses("nsenter", f"--net={namespace}") if name != "lo"]
         if own and not any(address in rail for address in own for rail in rails):
             return str(namespace)
     return ""
@@ -88,9 +88,7 @@ def a_pod(namespaces: Path, subnets: list[str]) -> str:
 def rails(subnets: list[str]) -> set[str]:
     """Interfaces of this node with an address of a rail; its own addresses are behind the loopback."""
     networks = [IPv4Network(subnet) for subnet in subnets]
-    listed = json.loads(run("ip", "-json", "-4", "address", "show") or "[]")
-    held = {(link.get("ifname"), IPv4Address(info["local"])) for link in listed for info in link.get("addr_info", ())}
-    return {"lo", *(name for name, address in held if any(address in network for network in networks))}
+    return {"lo", *(name for name, address in addresses() if any(address in network for network in networks))}
 
 
 def way_to(address: str) -> str:
@@ -98,15 +96,8 @@ def way_to(address: str) -> str:
     return str(ways[0].get("dev", "")) if ways else ""
 
 
-def addresses(interface: str, inside: str = "") -> list[str]:
-    """IPv4 addresses of an interface, or of all but the loopback."""
-    words = ["nsenter", inside] if inside else []
-    listed = json.loads(run(*words, "ip", "-json", "-4", "address", "show", *(["dev", interface] if interface else []))
-                        or "[]")  # fmt: skip
-    return [
-        info["local"]
-        for link in listed
-        if link.get("ifname") not in (None, "lo")
-        for info in link.get("addr_info", ())
-        if info.get("family") == "inet"
-    ]
+def addresses(*inside: str) -> list[tuple[str, IPv4Address]]:
+    """Interfaces and their IPv4 addresses; `inside`: the words that lead into another network namespace."""
+    listed = json.loads(run(*inside, "ip", "-json", "-4", "address", "show") or "[]")
+    held = ((link.get("ifname", ""), info) for link in listed for info in link.get("addr_info", ()))
+    return [(name, IPv4Address(info["local"])) for name, info in held if info.get("family") == "inet"]

@@ -61,7 +61,7 @@ def main(
     answer = {"toolkit": version, "driver": now, "driver_why": why, "specs": specs}
     drifted = [Path(path) for path, before in specs.items() if before != now]
     if not (version and now and drifted):
-        task.exit_json(changed=False, **answer)
+        task.exit_json(**answer)
     diff = [backup.diff(path, f"driver {specs[str(path)] or 'none'}\n", f"driver {now}\n") for path in drifted]
     if not task.check_mode:
         try:

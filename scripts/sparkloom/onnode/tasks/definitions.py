@@ -16,4 +16,4 @@ def main(
     sysfs_root: Path = Path("/sys"),  # where sysfs is mounted
 ) -> None:
     found = {"files": definitions.definitions(), "links": definitions.links(sysfs_root)}
-    task.exit_json(changed=False, network=found)
+    task.exit_json(network=found)

@@ -37,4 +37,4 @@ def main(
     logs: Path,  # where kubelet keeps pods' output
     ours: Sequence[str],  # namespaces whose pods are Kubernetes' or ours
 ) -> None:
-    task.exit_json(changed=False, others=others(volumes, containers, logs, ours))
+    task.exit_json(others=others(volumes, containers, logs, ours))

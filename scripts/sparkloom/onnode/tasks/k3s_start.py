@@ -97,7 +97,7 @@ def main(
         task.exit_json(changed=True, diff=diff)
     start = Start(causes, seconds, Node(service, node, str(binary), str(kubeconfig)))
     if as_planned and start.comes_by_itself():
-        task.exit_json(changed=False)
+        task.exit_json()
     waiting, since = start.restart()
     if waiting:
         task.fail_json(msg=start.refusal(waiting, since))

@@ -82,7 +82,6 @@ def main(
     lives = Node(service, node, paths["binary"], paths["kubelet"])
     routes = [line for table in ("route", "ipv6_route") for line in text(Path("/proc/net", table)).splitlines()]
     task.exit_json(
-        changed=False,
         machine=os.uname().machine,
         version=version(paths["binary"]),
         programs=programs(paths["record"]),

@@ -154,4 +154,4 @@ def main(
     finally:
         for name in woken:
             run("ip", "link", "set", "dev", name, "down")
-    task.exit_json(changed=False, links=known, heard=nodes, lldp=switches, neighbours=table, woken=woken)
+    task.exit_json(links=known, heard=nodes, lldp=switches, neighbours=table, woken=woken)

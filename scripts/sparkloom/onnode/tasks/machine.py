@@ -108,7 +108,6 @@ def main(
     driver, state = gpu.read()
     asked = asked_gpu(cuda, gpu_seconds, users)
     task.exit_json(
-        changed=False,
         clock=clock(),
         system={**system(str(release_file), sysfs_root), **host.system()},
         cgroups=host.cgroups(),

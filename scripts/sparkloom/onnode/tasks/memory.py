@@ -23,7 +23,6 @@ def main(
         now = memory.info()
     users = memory.processes()
     task.exit_json(
-        changed=False,
         memory={
             "available_gib": now["MemAvailable"],
             "total_gib": now["MemTotal"],

@@ -170,5 +170,5 @@ def main(
         absent(task, path)
     if state == "proven":
         proven(task, path)
-        task.exit_json(changed=False)
+        task.exit_json()
     present(task, path)

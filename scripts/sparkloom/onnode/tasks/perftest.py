@@ -128,4 +128,4 @@ def main(
             serve(task, tests, serve_seconds, sysfs_root)
         else:
             runs = measure(tests, sysfs_root, seconds)
-    task.exit_json(changed=False, missing=absent, runs=runs)
+    task.exit_json(missing=absent, runs=runs)

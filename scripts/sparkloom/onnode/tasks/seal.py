@@ -122,14 +122,14 @@ def main(
     again: bool = False,  # replace a copy of the same mark too
 ) -> None:
     if not cache.is_dir():  # nobody ran here
-        task.exit_json(changed=False, files=0, bytes=0)
+        task.exit_json(files=0, bytes=0)
     if sealed_as(sealed) == mark and not again:
-        task.exit_json(changed=False)
+        task.exit_json()
     if task.check_mode:
         task.exit_json(changed=True)
     try:
         copier = seal(cache, sealed, mark)
     except (DoesNotFit, OSError) as error:
         task.warn(f"the kernels in {cache} are not sealed, so what is written there later is executed: {error}")
-        task.exit_json(changed=False)
+        task.exit_json()
     task.exit_json(changed=True, files=copier.files, bytes=copier.bytes)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from sparkloom.onnode.host import backup
+from sparkloom.onnode.host import backup, kernel
 from sparkloom.onnode.host.kernel import apply, live, overruled
 from sparkloom.onnode.task import Data, Task
 
@@ -28,15 +28,13 @@ def remember(path: Path, now: Data) -> None:
 
 def restore(task: Task, path: Path) -> None:
     kept = backup.load("sysctl", str(path)) or {}
-    differing = [key for key, value in kept.items() if live(key) not in (None, value)]
     changed = backup.holds_file(path) or bool(kept)
+    keys = kernel.differing(kept)
     if not task.check_mode:
-        refused = {key: reason for key in differing if (reason := apply(key, kept[key]))}
-        if refused:
-            task.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
+        kernel.put_back(task, kept)
         backup.restore_file(path)
         backup.forget("sysctl", str(path))
-    task.exit_json(changed=changed, keys=sorted(differing))
+    task.exit_json(changed=changed, keys=keys)
 
 
 def main(

@@ -32,19 +32,17 @@ def new_units(files: list[Path]) -> list[str]:
 
 
 def settings() -> dict[str, str]:
-    """Kernel settings as they were, where the key still exists and differs."""
+    """Kernel settings as they were."""
     kept: dict[str, str] = {}
     for path in recorded("sysctl"):
         kept |= backup.load("sysctl", str(path)) or {}
-    return {key: value for key, value in kept.items() if kernel.live(key) not in (None, value)}
+    return kept
 
 
 def put_back(task: Task, files: list[Path]) -> None:
     for unit in new_units(files):
         task.run_command(["systemctl", "disable", "--now", unit])
-    refused = {key: why for key, value in settings().items() if (why := kernel.apply(key, value))}
-    if refused:
-        task.fail_json(msg=f"the kernel does not take back what it had: {refused}", refused=refused)
+    kernel.put_back(task, settings())
     # A file that came with its folder goes last, when the folder is empty.
     for path in sorted(files, key=lambda file: len((backup.load("file", str(file)) or {}).get("folders", ()))):
         backup.restore_file(path)
@@ -87,7 +85,7 @@ def main(
         if kept := recorded(kind):
             task.fail_json(msg=f"found {', '.join(map(str, kept))} as it was changed; expected it undone: {advice}")
     files = recorded("file") if records else []
-    keys = sorted(settings()) if records else []
+    keys = kernel.differing(settings()) if records else []
     gone = [path for name in remove if there(path := Path(name))]
     folders = [path for path in gone if not path.is_symlink()]
     if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
